@@ -30,7 +30,7 @@ def filled(path, truth, name="label"):
 def test_estimate_and_another_round_say_it(opposite):
     run("draw p.csv --proxy score --budget 100 --output audit")
     filled("audit/to_label.csv", opposite)
-    assert "the labels refute the plan: outcomes fall where the proxy rises" in run(
+    assert "the labels refute the plan: outcomes fall as the proxy rises" in run(
         "estimate audit/sample.parquet audit/to_label.csv"
     )
 

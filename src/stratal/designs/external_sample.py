@@ -387,7 +387,7 @@ def _population_of_source(
             # The population may lack a group. The second attempt raises any other error again.
             pass
     population, has_ids = _read_population(source, options.first_proxy, strata, id_name)
-    note = "the population lacks a column of the groups, so that means of groups use no proxy"
+    note = "the population lacks a column of the groups, so means of groups do not use a proxy"
     lacks_groups = options.first_proxy is not None and len(groups) > len(strata)
     return population, has_ids, (note,) if lacks_groups else ()
 

@@ -371,22 +371,20 @@ class AnticipatedOutcome(_Anticipated):
         """The basis of the expectations: the proxy alone."""
         stratum = self.population_stratum
         if not self.n_proxies:
-            return ("Nothing is known of the outcome before the first label.",)
+            return ("Nothing is known about the outcome before the first label.",)
         low, high = stratum.bounds
         bounded = math.isfinite(high - low)
         if not stratum.scaled:
             scale = "" if bounded else ", if labels are 0 or 1"
             return (f"The proxy only orders units, so only the worst case is known{scale}.",)
         if stratum.standard_deviations[0] == 0:
-            return (
-                "The proxy calls every outcome certain: no standard error can be expected from it alone.",
-            )
+            return ("The proxy implies that every outcome is certain: it alone predicts no standard error.",)
         if not bounded:
             residual_sd = math.sqrt(float(stratum.conditional_variances[0]))
             return (
                 "The outcome has no bounds: its standard deviation about the proxy is taken to be "
-                f"{residual_sd:.4g}, half to twice that in the range; better give it (residual_sd=, "
-                "--residual-sd) or label a pilot.",
+                f"{residual_sd:.4g}, and the range covers half to twice that; it is better to give it "
+                "(residual_sd=, --residual-sd) or to label a pilot.",
                 ALL_COME_BACK,
             )
         expectation = f"Scores are somewhat overconfident (slope {CALIBRATION_SLOPE} on the log-odds scale)"
@@ -411,8 +409,8 @@ class AnticipatedOutcome(_Anticipated):
         size, is_whole_number = self.population.size, np.array_equal(values, np.floor(values))
         if size >= _MIN_ROW_NUMBERS and is_whole_number and len(values) == size:
             return (
-                f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number "
-                "is. Does it tell which units are right? Else name another column.",
+                f"'{info.name}' is a different whole number in each row, {least:g} to {most:g}, like a row "
+                "number. Does it predict which units are right? If not, name another column.",
             )
         fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
         if not fitting:

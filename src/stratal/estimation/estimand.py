@@ -343,7 +343,7 @@ class Estimand(Described, noun="estimand", registry={}):
         InputError
             If the population lacks a required column, or no forecast is possible.
         """
-        action = "Plan for the mean or a metric, and ask for it when there are labels."
+        action = "Plan for the mean or a metric, and request this estimand once there are labels."
         raise InputError(f"{self.quoted_name} cannot be planned for", action=action)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate | Estimates:

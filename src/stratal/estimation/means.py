@@ -520,7 +520,7 @@ class Means(Several, kind="means", listed="names"):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names), proxies=tuple(self.proxies))
         if not self.names or (self.proxies and len(self.proxies) != len(self.names)):
-            problem = "every mean needs a name, and all of them a proxy or none"
+            problem = "every mean needs a name, and either all of them have a proxy or none"
             raise InputError(
                 problem, given=", ".join(self.names), action="Give as many proxies as names, or none."
             )

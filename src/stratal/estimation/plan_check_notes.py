@@ -379,12 +379,12 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
         return None
     if strata.n_strata > 1:
         return (
-            f"outcomes fall where the proxy rises, with a slope of {slope:.2g}, not "
+            f"outcomes fall as the proxy rises, with a slope of {slope:.2g}, not "
             f"{CALIBRATION_SLOPE:g}. If it is the score of the opposite, reverse it (one minus it) and "
             "draw anew, or draw without strata (--stratify none)."
         )
     return (
-        f"the outcome falls where {planned.name!r} rises (slope {slope:.2g}). Check that this is not the "
+        f"the outcome falls as {planned.name!r} rises (slope {slope:.2g}). Check that this is not the "
         "score of the opposite (then use one minus it), of a class (then predicts= (--predicts "
         f"{quote(planned.name)}=class:CLASS)) or of other units"
     )

@@ -55,7 +55,7 @@ def unknown_tag(tag: str, tags: tuple[str, ...]) -> InputError:
     return InputError(
         f"no answer has the tag {tag!r}",
         allowed=suggest_names(tag, tags),
-        action="Name a tag as the answers do.",
+        action="Write the tag as it is in the answers.",
     )
 
 

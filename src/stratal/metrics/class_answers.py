@@ -76,7 +76,7 @@ class AnsweredClasses(Record):
             share = counts.get(level, 0) / size
             if target == "superpopulation":
                 n_draws = float(size)
-            note = f"counted over the answers of all {size:,} units: no label is needed for it"
+            note = f"counted over the answers of all {size:,} units: no label is needed"
         else:
             counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
             if not isinstance(which, int) or not counts_misses:

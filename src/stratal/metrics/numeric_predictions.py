@@ -287,7 +287,7 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
             problem = (
                 "the coverage of prediction intervals needs two columns, but one was given with the labels"
             )
-            raise InputError(problem, action="Give the labels alone; the sample holds both columns.")
+            raise InputError(problem, action="Give the labels alone; the sample contains both columns.")
         low, high = units.predictions.T
         swapped = low > high
         if np.any(swapped):

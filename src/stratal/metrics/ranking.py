@@ -319,7 +319,7 @@ def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
         f"no class is called {positive!r}",
         given=repr(positive),
         allowed=", ".join(map(repr, classes[:_MAX_CLASSES_SHOWN])),
-        action="Name the class as the answers or the declared scores do, also in upper and lower case.",
+        action="Write the class as it is in the answers or the declared scores, with the same case.",
     )
 
 

@@ -170,7 +170,7 @@ def threshold_outcomes(
         raise InputError(
             f"no label is {positive!r}",
             allowed=suggest_names(positive, occurring),
-            action="Name a class as the labels do.",
+            action="Write the class as it is in the labels.",
         )
     return ThresholdOutcomes(values=values, labelled=labelled)
 

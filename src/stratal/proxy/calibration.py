@@ -608,7 +608,7 @@ def _fit(
         return
     if _weight_name(model) is None:
         raise InputError(
-            f"the learner {learner_name(model)} has no weights, so that it cannot learn a graded outcome",
+            f"the learner {learner_name(model)} accepts no weights, so it cannot learn a graded outcome",
             allowed="a regressor, or a classifier whose fit has the parameter sample_weight",
         )
     # A graded outcome is a 0 and a 1 with weights that add up to the weight of the unit.

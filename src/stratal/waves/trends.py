@@ -440,7 +440,9 @@ def _trend_notes(
         )
     changes = [row.estimate for row in rows if isinstance(row.estimate, Change)]
     if any(change.is_paired for change in changes):
-        notes.append("waves have the same labelled items: the interval is of the differences of each item")
+        notes.append(
+            "waves have the same labelled items: the interval is based on the differences of each item"
+        )
     if any(change.correlation > 0 and not change.is_paired for change in changes):
         notes.append(
             "waves share labelled items: the standard error of a change accounts for this, but intervals and "

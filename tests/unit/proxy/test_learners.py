@@ -84,7 +84,7 @@ def test_what_is_no_learner_is_refused():
         learn(X, Z, learner=linear_model.RidgeClassifier())
     from sklearn.neighbors import KNeighborsClassifier
 
-    with pytest.raises(InputError, match="has no weights"):
+    with pytest.raises(InputError, match="accepts no weights"):
         learn(X, CHANCE, learner=KNeighborsClassifier())
 
 

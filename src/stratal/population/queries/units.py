@@ -288,9 +288,10 @@ _TEXT_VALUE = "value that is not a number"
 _REMEDIES = {
     _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT,
     _TEXT_VALUE: (
-        "In a JSON object, name the number: judge.score. Words are not scores: as categories they make "
-        "strata, by= (--by COL), the model's answer is kept by predicted= (--predicted), labels are counted "
-        "by --map and --positive of estimate; else write 1 and 0. If these are a few missing values: "
+        "In a JSON object, name the number: judge.score. Words are not scores: categories can form "
+        "strata (by=, --by COL), a model's answer is kept with predicted= (--predicted), and labels are "
+        "counted with --map and --positive of estimate; otherwise write 1 and 0. If these are a few missing "
+        "values: "
         f"{_FILL[0].lower()}{_FILL[1:]}"
     ),
 }
