@@ -32,7 +32,7 @@ ROWS = [
     ("estimate audit/sample.parquet nowhere.csv", "no such file", ESTIMATE),
     ("simulate nowhere.csv --outcome right", "no such file", None),
     ("plan audit --proxy confidence --budget 40", "is a directory", PLAN),
-    ("plan audit/sample.parquet --proxy proxy.confidence --budget 9", "is a sample that was drawn", PLAN),
+    ("plan audit/sample.parquet --proxy proxy.confidence --budget 9", "is a drawn sample", PLAN),
     ("doctor audit/sample.parquet", "stratal estimate", ESTIMATE),
     ("draw audit/sample.parquet --proxy proxy.confidence --budget 9 --output new", "was drawn from", DRAW),
     ("estimate p.csv labels.csv", "The sample comes first", ESTIMATE),
@@ -176,7 +176,7 @@ ROWS = [
      "audit/sample.parquet --labels labels.csv --additional 5 --output new"),
     ("draw p.csv --extend audit/sample.parquet --labels labels.csv --additional 0 --output new", "1 to",
      None),
-    ("draw p.csv --extend p.csv --labels labels.csv --additional 5 --output new", "The sample comes first",
+    ("draw p.csv --extend p.csv --labels labels.csv --additional 5 --output new", "For a sample: --extend SAMPLE",
      None),
     # ---- plans without a file
     ("plan --budget 40", "--population-size N", "plan --population-size 500 --budget 40"),

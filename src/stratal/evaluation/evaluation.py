@@ -426,8 +426,8 @@ class Evaluation:
         """Return the note that the estimate is of new answers."""
         counts = new.to_dict()
         return (
-            f"the estimate is of the answers in {self._new_answers_label()}: {counts['changed']:,} of "
-            f"{counts['units']:,} differ from those that the sample keeps, whose estimate is "
+            f"the estimate is for the answers in {self._new_answers_label()}: {counts['changed']:,} of "
+            f"{counts['units']:,} differ from those that are stored in the sample, whose estimate is "
             f"{counts['old']['estimate']:.4g}"
         )
 
@@ -778,7 +778,7 @@ def _remarks(evidence: LabelledSample, *, of_columns: bool) -> list[str]:
             "give look= (--look N)"
         )
     if not of_columns and evidence.models and evidence.column != (request.value or LABEL):
-        text = f"the estimate is of {evidence.column!r}, the first of the models compared"
+        text = f"the estimate is for {evidence.column!r}, the first of the models compared"
         remarks.append(Note(FIRST_MODEL, text))
     return remarks
 

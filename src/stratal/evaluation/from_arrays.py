@@ -93,14 +93,14 @@ def estimate_from(
         return evaluate(labels, judge=judge or (), **options)
     if (stratum_labelled is None) != (stratum_population is None):
         raise InputError(
-            "strata are given of one side alone", action="Give stratum_labelled= and stratum_population=."
+            "strata are given for only one side", action="Give stratum_labelled= and stratum_population=."
         )
     groups = dict(groups_labelled or {})
     other_groups = dict(groups_population or {})
     if set(groups) != set(other_groups):
         stated_columns = f"{', '.join(groups) or 'none'}; {', '.join(other_groups) or 'none'}"
         action = "Give each column in groups_labelled= and in groups_population=."
-        raise InputError("groups are given of one side alone", given=stated_columns, action=action)
+        raise InputError("groups are given for only one side", given=stated_columns, action=action)
     stratum = None if stratum_labelled is None else "stratum"
     columns = {
         "label": np.asarray(labels, dtype=object),

@@ -32,7 +32,7 @@ def stratal_estimate() -> Callable[[Sequence[SampleScore]], dict[str, float]]:
 
     def compute_estimate(scores: Sequence[SampleScore]) -> dict[str, float]:
         if not scores:
-            raise InputError("no sample has a label", action="Check that the labels are of this log.")
+            raise InputError("no sample has a label", action="Check that the labels belong to this log.")
         options = scores[0].score.metadata
         evaluation = evaluate(options["sample"], [options["labels"]], mapping=options["mapping"])
         return estimate_figures(evaluation.estimate.to_dict())
@@ -60,7 +60,7 @@ def human_labels(
     label_numbers = mapping or {}
     repeated = next((unit for unit, count in Counter(table.ids).items() if count > 1), None)
     if repeated is not None:
-        action = "Leave one label for each sample, such as the decision of an adjudicator."
+        action = "Keep one label for each sample, such as the decision of an adjudicator."
         raise InputError(f"{labels}: several labels of one sample", given=repr(repeated), action=action)
     values = {
         str(unit): label_numbers.get(str(value), value)

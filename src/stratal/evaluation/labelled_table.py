@@ -515,7 +515,7 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
     if abs(labelled - expected) > _MAX_STANDARD_DEVIATIONS * deviation + 1.0:
         raise InputError(
             f"{rows.label}: {column!r} does not contain the inclusion probabilities of the labelled rows",
-            given=f"{labelled:,} labelled rows, where the probabilities expect {expected:,.0f}",
+            given=f"{labelled:,} labelled rows, but the probabilities imply {expected:,.0f}",
             allowed="independent draws with these probabilities",
         )
 
@@ -651,7 +651,8 @@ def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], model
     unit, model = next(pair for pair, count in pairs.items() if count > 1)
     raise LabelError(
         f"{rows.label}: unit {unit!r} has {pairs[unit, model]:,} rows of model {model!r}",
-        allowed="one row for each unit and model; or repeated runs, as many of each or numbered in a column",
+        allowed="one row for each unit and model; or repeated runs, equally many for each or numbered in a "
+        "column",
         action=f"To report by model without comparing on the same units: by={model_column!r} "
         f"(--by {quote(model_column)}).",
     )

@@ -82,7 +82,7 @@ class StatedMargins:
 def _stated_totals(column: object, levels: object) -> dict[str, float]:
     """Return the units of each level of a column."""
     if not isinstance(levels, Mapping):
-        raise InputError(f"margins= of {column!r} cannot be read", given=repr(levels), allowed=_FORMS)
+        raise InputError(f"margins= for {column!r} cannot be read", given=repr(levels), allowed=_FORMS)
     for level, units in levels.items():
         is_number = isinstance(units, int | float | np.number) and not isinstance(units, bool)
         if not is_number or not np.isfinite(units) or units < 0:

@@ -92,7 +92,7 @@ class EvaluationRequest(DeclaredRoles):
             self._set(margins=StatedMargins.of(self.margins))
             if self.post_stratify is not None:
                 raise InputError(
-                    "both state how rows are weighted",
+                    "two options state how rows are weighted",
                     given="post_stratify= (--post-stratify) and margins= (--margins)",
                     action="Leave one of them out; margins= takes several columns.",
                 )
@@ -103,7 +103,7 @@ class EvaluationRequest(DeclaredRoles):
         check_choice("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))
         if self.estimand is not None and self.judge and not self.states_no_judge:
             raise InputError(
-                "a judge is compared with the labels of a mean",
+                "a judge can be compared only with the labels of a mean",
                 given="judge= (--judge) and estimand= (--estimand)",
                 action="Leave one of them out.",
             )

@@ -121,7 +121,7 @@ def _with_score_of_class(evidence: LabelledSample) -> Sample:
     names = sample.proxy_names
     if len(request.classes) != 1 or len(names) != 1:
         raise InputError(
-            "brier is of the probability of one class",
+            "brier needs the probability of one class",
             given=f"classes {', '.join(map(repr, request.classes)) or 'none'}; "
             f"probabilities {', '.join(map(repr, names)) or 'none'}",
             allowed="one class and its probability",

@@ -24,7 +24,7 @@ from stratal.tables.logs.reading import find_log_tool, find_logs
 from stratal.tables.small_table import SmallTable
 
 SOURCE_FORMS = (
-    "SAMPLE LABELS…; STUDY; one table with labels in some rows; logs of one evaluation tool, one of each "
+    "SAMPLE LABELS…; STUDY; one table with labels in some rows; logs of one evaluation tool, one for each "
     "model; a count such as 47/50"
 )
 
@@ -54,7 +54,7 @@ def require_present(path: Path) -> None:
         existing_file(path)  # its error names the files that are there
     elif not path.exists():
         allowed = "the folder that `stratal study new` made, or the file that `stratal draw` wrote"
-        raise InputError(f"{path}: it is neither a study nor a sample", allowed=allowed)
+        raise InputError(f"{path}: is neither a study nor a sample", allowed=allowed)
 
 
 def form_of(source: Any, labels: Any = None) -> SourceForm:
@@ -75,7 +75,7 @@ def form_of(source: Any, labels: Any = None) -> SourceForm:
         raise InputError("nothing to estimate from", allowed=SOURCE_FORMS)
     if isinstance(source, list | tuple):
         if not source or not all(isinstance(path, str | Path) for path in source):
-            raise InputError("a list is one of paths", given=str(source)[:60], allowed=SOURCE_FORMS)
+            raise InputError("a list must contain paths", given=str(source)[:60], allowed=SOURCE_FORMS)
         if labels is not None and labels != []:
             what = "a list of logs already contains its labels: labels= has no effect"
             raise InputError(what, allowed=SOURCE_FORMS, action="Leave labels= out.")
@@ -136,8 +136,8 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
         f"several files are given, but the first, {first}, is neither a sample nor a study",
         given=", ".join(f"{path} ({tool or 'no log'})" for path, tool in tools.items()),
         allowed=SOURCE_FORMS,
-        action="The sample comes first, then its labels. Labels of a table are a column of it: join them by "
-        "id.",
+        action="The sample comes first, then its labels. Labels for a table must be a column of it: join "
+        "them by id.",
     )
 
 
@@ -191,9 +191,9 @@ def _only_log(folder: Path) -> Path:
     logs = find_logs(folder)
     if len(logs) != 1:
         raise InputError(
-            f"{folder}: holds {len(logs):,} logs",
+            f"{folder}: contains {len(logs):,} logs",
             given=", ".join(str(path.relative_to(folder)) for path in list(logs)[:6]),
-            action=f"Give the log of one model, or one of each model. Forms: {SOURCE_FORMS}.",
+            action=f"Give the log of one model, or one log for each model. Forms: {SOURCE_FORMS}.",
         )
     return next(iter(logs))
 
@@ -252,7 +252,7 @@ def _require_common_units(logs: Sequence[SmallTable]) -> None:
             raise InputError(
                 "the logs have no unit in common",
                 given=f"{logs[0].label}, {log.label}",
-                action="Give logs of one task, one of each model.",
+                action="Give logs of one task, one for each model.",
             )
 
 

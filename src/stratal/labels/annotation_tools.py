@@ -448,7 +448,7 @@ def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolA
     }
     if entry.get(ITEM_ID) in (None, "") and (id_name == "id" or entry.get(id_name) in (None, "")):
         raise LabelError(
-            f"{place}: has no {ITEM_ID!r}, and its 'id' is the task's own",
+            f"{place}: has no {ITEM_ID!r}, and its 'id' identifies the task, not the item",
             given=", ".join(list(entry)[:8]),
             action="Export JSON, which keeps the ids of the items in each task's data; or name their column: "
             "id_name= (--id COLUMN).",

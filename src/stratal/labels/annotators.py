@@ -66,7 +66,7 @@ class AnnotatorAgreement:
             )
         if self.open > MAX_OPEN_SHARE * self.units:
             warnings.append(
-                f"{self.open:,} of {self.units:,} labelled units have answers that differ and no decision: "
+                f"{self.open:,} of {self.units:,} labelled units have differing answers and no decision: "
                 "decide them, or clarify the rubric"
             )
         return tuple(warnings)
@@ -125,7 +125,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
         action = "Read them with stratal.read_labels(file), or make Labels(ids=…, values=…, annotators=…)."
         raise InputError("annotator_agreement takes Labels", given=type_text(labels), action=action)
     if labels.annotators is None:
-        action = "Add a column `annotator`, one row per answer."
+        action = "Add a column `annotator`, with one row per answer."
         raise LabelError(f"{labels.source}: no annotators are named", action=action)
     if labels.replaced is None:
         decided_units = set()

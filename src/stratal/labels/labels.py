@@ -90,7 +90,7 @@ def restore_spreadsheet_ids(
         subject = "1 id was"
     else:
         subject = f"{change_count:,} ids were"
-    note = f"{subject} matched as a spreadsheet changed {'it' if change_count == 1 else 'them'}"
+    note = f"{subject} matched in the form that a spreadsheet gave {'it' if change_count == 1 else 'them'}"
     return tuple(result), (f"{note} (first: {first_change[0]!r} is {first_change[1]!r})",)
 
 
@@ -911,7 +911,7 @@ def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
             f"{labels.place(missing_row)}: ids are row numbers, but it is not stated which sample's rows "
             f"they number",
             given=f"no {SAMPLE_TOKEN}",
-            allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as to_label.csv has it",
+            allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as in to_label.csv",
             action="Fill in the file that was handed out, or draw with a column of ids (id=). "
             f"{same_rows_hint}",
         )

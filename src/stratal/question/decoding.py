@@ -84,7 +84,7 @@ def refuse_ambiguous_choices(question: Question, choices: Collection[str], answe
         given=f"the model's answers in {question.answer!r} are the same words",
         allowed="one reading",
         action="If annotators name the class: StudyQuestion.of_classes (--classes "
-        f"{','.join(sorted(choices))}). If they judge the answer: other words, such as Right and Wrong "
+        f"{','.join(sorted(choices))}). If they judge the answer: use other words, such as Right and Wrong "
         "(--choices Right,Wrong).",
     )
 

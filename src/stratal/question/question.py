@@ -82,7 +82,7 @@ class Outcome(Record):
         if self.scale is not None:
             check_choice("kind of outcome", self.scale, SCALES)
         if (self.scale == "bounded") != (self.bounds is not None):
-            what = "a bounded outcome has bounds, any other has none"
+            what = "bounds are required for a bounded outcome, and not allowed for any other"
             scale_text = f"{self.scale}, {self.bounds}"
             raise InputError(what, given=scale_text, allowed="outcome='bounded' with bounds=")
         if self.bounds is not None:
@@ -239,7 +239,8 @@ class Question(ColumnRoles):
         Parameters
         ----------
         predicted : bool or str, optional
-            `False` or "none": labels stand for numbers. `True`: labels are compared with the model's answer.
+            `False` or "none": labels are converted to numbers. `True`: labels are compared with the model's
+            answer.
             Another text: labels are compared with this column of answers.
         positive, mapping : optional
             As in `Outcome`.
@@ -288,7 +289,7 @@ class Question(ColumnRoles):
         """Return the question with the decoding that `predicted` declares."""
         compares = predicted not in (False, NOT_COMPARED)
         if compares and self.outcome.decoding == NUMBER:
-            stored = "labels stand for numbers"
+            stored = "labels are converted to numbers"
             raise _contradiction("predicted", predicted, stored)
         if not compares and self.outcome.decoding == COMPARISON:
             raise _contradiction("predicted", NOT_COMPARED, f"labels are compared with {self.answer!r}")
@@ -337,7 +338,8 @@ def _require_nested(option: str, columns: Sequence[str], stored: Sequence[str]) 
 def _contradiction(option: str, declared: object, stored: object) -> InputError:
     """Return the error of an option that contradicts the stored question."""
     return InputError(
-        f"{option}= (--{option.replace('mapping', 'map')}) contradicts what the sample was drawn for",
+        f"{option}= (--{option.replace('mapping', 'map')}) contradicts what was declared when the sample "
+        f"was drawn",
         given=str(declared),
         allowed=str(stored),
         action="Leave the option out, or draw again with it.",

@@ -31,7 +31,9 @@ def checked_format(tag_format: str | None) -> str | None:
     if tag_format is not None and tag_format not in TAG_FORMATS:
         allowed = "json, none, or the separator: ';' '|' ','"
         raise InputError(
-            "tags= (--tags) states how cells hold sets of tags", given=repr(tag_format), allowed=allowed
+            "tags= (--tags) must state how cells contain sets of tags",
+            given=repr(tag_format),
+            allowed=allowed,
         )
     return tag_format
 

@@ -55,7 +55,7 @@ def round_file(folder: Path, number: int, name: str) -> Path:
     StudyError
         Of kind `damaged` for any name but the round's own, and for a link that leaves the folder.
     """
-    action = "Go back to a backup (stratal study backup), and do not trust where this study came from."
+    action = "Go back to a backup (stratal study backup), and do not trust the source of this study."
     if name != round_name(number):
         problem = f"{folder}: the file of round {number} has another name"
         stored_name = repr(name)[:100]
@@ -74,7 +74,7 @@ def require_next_round(connection: Connection, number: int) -> None:
     if number == last + 1:
         return
     if number <= last:
-        problem = f"another round was drawn meanwhile, so that round {number} was not saved"
+        problem = f"another round was drawn meanwhile, so round {number} was not saved"
         action = "Look at `stratal study status`, and extend again if more items are needed."
         raise StudyError(problem, kind="refused", action=action)
     raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(last + 1))
@@ -161,7 +161,7 @@ def validated_team(
     for name in (*people, *judges):
         refuse_duplicate_name(name, people.count(name) > 1 or judges.count(name) > 1)
     if not 0 <= overlap <= 1:
-        raise InputError("overlap is a share of the items", given=overlap, allowed="0 to 1")
+        raise InputError("overlap must be a share of the items", given=overlap, allowed="0 to 1")
     if not (isinstance(copies, int) and copies >= 1):
         raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
     if overlap > 0 and copies > len(people):

@@ -65,7 +65,7 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
     "SQLITE_READONLY": ("read-only", "the study cannot be written to", _WRITABLE),
     "SQLITE_PERM": ("read-only", "the study cannot be written to", _WRITABLE),
     "SQLITE_CANTOPEN": ("read-only", "the study's database cannot be opened", _WRITABLE),
-    "SQLITE_IOERR": ("disk", "the disk did not do what it was asked to", "Check the disk; then try again."),
+    "SQLITE_IOERR": ("disk", "the disk reported an error", "Check the disk; then try again."),
     "SQLITE_CORRUPT": ("damaged", "the study's database is damaged", "Go back to a backup (study backup)."),
     "SQLITE_NOTADB": ("damaged", "this is not a study's database",
                       "Give the folder that `stratal study new` made."),
@@ -259,7 +259,7 @@ def serving(folder: Path, address: str) -> Iterator[None]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorname != "SQLITE_BUSY":
                 raise
-            problem = f"{folder}: another server has this study"
+            problem = f"{folder}: another server is already serving this study"
             action = "Use its links, or stop it first."
             raise StudyError(problem, kind="served", given=address, action=action) from None
         yield

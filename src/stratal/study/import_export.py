@@ -315,7 +315,7 @@ def import_answers(
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
         people[entry.annotator] += 1
     kept_for = [
-        f"{count:,} of the items are kept for {name!r}, who may have filled in the file"
+        f"{count:,} of the items are reserved for {name!r}, who may have filled in the file"
         for name, count in others.items()
     ]
     return ImportResult(

@@ -31,7 +31,7 @@ def require_integrity(connection: Connection, folder: Path) -> None:
     """Refuse a study in which a check finds a problem, before a number or an export comes from it."""
     for problem in find_problems(connection, folder):
         problem_text = f"{folder}: the study was changed or damaged after it was written ({problem})"
-        action = "See all of it with `stratal study check`, and go back to a backup (study backup)."
+        action = "See all problems with `stratal study check`, and go back to a backup (study backup)."
         raise StudyError(problem_text, kind="damaged", action=action)
 
 
@@ -70,7 +70,7 @@ def _database(connection: Connection) -> Iterator[str]:
     yield from (f"the database is damaged: {row[0]}" for row in rows if row[0] != "ok")
     broken = connection.all("PRAGMA foreign_key_check")
     if broken:
-        yield f"{len(broken)} rows name an item, a round or an annotator that is not there"
+        yield f"{len(broken)} rows name an item, a round or an annotator that does not exist"
 
 
 def _schema(connection: Connection) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _values(connection: Connection) -> Iterator[str]:
         try:
             form.answer(row["value"])
         except InputError:
-            yield f"the question does not take the answer {row['value'][:60]!r}"
+            yield f"the question does not accept the answer {row['value'][:60]!r}"
     answers_of_item: dict[int, list[str]] = {}
     for row in connection.execute(
         "SELECT item, value FROM answer JOIN item USING (item) JOIN annotator ON annotator = name "

@@ -214,7 +214,7 @@ def units_needed(study: Study) -> int:
     if isinstance(sample.design, Disagreements):
         return default_round_size(sample.size)
     if not requested_width:
-        problem = "this study has no half-width to extend it to"
+        problem = "this study has no target half-width"
         raise InputError(problem, allowed="--additional N, or --until WIDTH first")
     if study.setting("enough") == "yes":
         return 0

@@ -178,12 +178,12 @@ def open_study(
     --------
     >>> open_study("nowhere")
     Traceback (most recent call last):
-    stratal.study.database.StudyError: nowhere: it is not a study...
+    stratal.study.database.StudyError: nowhere: is not a study...
     """
     place = Path(folder)
     if not (place / DATABASE).is_file():
         action = "Give the folder that `stratal study new` made."
-        raise StudyError(f"{place}: it is not a study", kind="missing", action=action)
+        raise StudyError(f"{place}: is not a study", kind="missing", action=action)
     # What is written below would follow a link of a received study to any file.
     for name in (*_WRITTEN_FILES, *(f"{DATABASE}{ending}" for ending in ("-wal", "-shm", "-journal"))):
         refuse_leaving_link(place, place / name)
@@ -246,8 +246,8 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         problems = [*find_problems(connection, study.folder)]
         here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
         if known_head is not None and connection.one(here, known_head.strip().lower()) is None:
-            lost = f"the journal holds no line with hash {known_head[:16]}…"
-            problems.append(f"{lost}: it was rewritten, or is another's")
+            lost = f"the journal contains no line with hash {known_head[:16]}…"
+            problems.append(f"{lost}: it was rewritten, or belongs to another study")
         times, first = connection.one(
             "SELECT count(*), min(seq) FROM "
             "(SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) WHERE at < before"

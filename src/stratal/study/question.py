@@ -133,7 +133,7 @@ class StudyQuestion(PlainRecord):
         Record.__post_init__(self)
         if not self.text.strip():
             action = "Write what annotators are asked: --question 'Is the answer right?'."
-            raise InputError("a question needs words", given=repr(self.text), action=action)
+            raise InputError("the question must not be empty", given=repr(self.text), action=action)
         names = [choice.name for choice in self.choices]
         if "" in names or len({*names}) < len(names):
             names_text = ", ".join(map(repr, names))
@@ -214,7 +214,7 @@ class StudyQuestion(PlainRecord):
         kinds = [kind for kind in QUESTION_KINDS if table.get(kind) not in (None, False)]
         if len(kinds) != 1 or set(table) - allowed_fields or not isinstance(table.get("text"), str):
             raise InputError(
-                "a question requires a text and one kind of answers", given=", ".join(map(str, table)),
+                "a question requires a text and one kind of answer", given=", ".join(map(str, table)),
                 allowed=f"text, one of {', '.join(QUESTION_KINDS)}, and perhaps name, ends, when, limit",
             )  # fmt: skip
         kind = kinds[0]
@@ -310,7 +310,9 @@ class StudyQuestion(PlainRecord):
                 allowed = " to ".join(f"{end:g}" for end in self.scale)
             else:
                 allowed = "a number"
-        raise InputError("this question does not take such an answer", given=repr(text[:60]), allowed=allowed)
+        raise InputError(
+            "this question does not accept such an answer", given=repr(text[:60]), allowed=allowed
+        )
 
     def outcome(self, answer: str, choice: str = "") -> str | float | None:
         """Return the outcome of an answer: a number, the class itself, or None for no answer.
@@ -377,16 +379,16 @@ class Form(PlainRecord):
                 other = questions_by_name.get(question.when[0])
             if name in questions_by_name or (len(self.questions) > 1 and not name.isidentifier()):
                 allowed = "letters, digits and _, such as correct"
-                problem = "each of several questions needs a name of its own"
+                problem = "each of several questions needs its own name"
                 raise InputError(problem, given=repr(name), allowed=allowed)
             if other:
                 answers = [choice.name for choice in other.choices]
             else:
                 answers = []
             if question.when and question.when[1] not in answers:
-                problem = f"question {name!r} waits for an answer that cannot be"
+                problem = f"question {name!r} depends on an answer that cannot occur"
                 allowed = "QUESTION=ANSWER"
-                action = "Name an answer of a question before it."
+                action = "Name an answer to an earlier question."
                 raise InputError(problem, given="=".join(question.when), allowed=allowed, action=action)
             questions_by_name[name] = question
         # The property raises an error for two outcomes with the same name.
@@ -634,7 +636,7 @@ def _choice_values(named: list[tuple[str, float | None]]) -> dict[str, float | N
     unnumbered = [name for name, number in named if number is None]
     if unnumbered and len(unnumbered) < len(named):
         action = "Give each, as in Pass=1,Fail=0."
-        raise InputError(f"choice {unnumbered[0]!r} has no number, others have one", action=action)
+        raise InputError(f"choice {unnumbered[0]!r} has no number, although others have one", action=action)
     if len(unnumbered) == 2:
         for one, zero in (unnumbered, reversed(unnumbered)):
             if one.lower() in _WORDS_FOR_ONE and zero.lower() in _WORDS_FOR_ZERO:

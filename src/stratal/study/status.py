@@ -118,11 +118,11 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
             first = figures | first
     stop = _stop(study, labelled, outcomes[0]["anytime_interval"])
     if stop["enough"]:
-        notes.append("the interval is as narrow as was asked for: labelling may stop")
+        notes.append("the interval is as narrow as requested: labelling may stop")
     undisputed = described["decisions"]["without_disagreement"]
     if undisputed:
         named = ", ".join(map(repr, undisputed[:_FEW])) + (", …" if len(undisputed) > _FEW else "")
-        problem = f"annotators do not differ (any more) on {len(undisputed)} items with a decision"
+        problem = f"annotators do not differ (or no longer differ) on {len(undisputed)} items with a decision"
         notes.append(f"{problem}: {named}")
     if late:
         notes.append("this computer's clock is behind labels that were saved before")
@@ -335,9 +335,9 @@ def _of_value(text: str) -> Requirement:
     """Return a requirement of the estimate, refusing those of anything else."""
     requirement = Requirement.parse(text)
     if requirement.name != "value":
-        problem = f"'{requirement}': a status has one estimate"
+        problem = f"'{requirement}': the status of a study has only the estimate called value"
         allowed = "value>=X or value<=X"
-        action = "Require others of the estimate: stratal estimate STUDY --require."
+        action = "For other requirements, use the estimate: stratal estimate STUDY --require."
         raise InputError(problem, allowed=allowed, action=action)
     return requirement
 
@@ -374,7 +374,11 @@ def _interim(
     """Return the estimate so far, it and the interval that holds at every moment, and why one is missing."""
     figures: JsonDict = {"estimate": None, "anytime_interval": None}
     if isinstance(study.sample().design, Disagreements):
-        return None, figures, ["labels only tell models apart: stratal study extend shows how they stand"]
+        return (
+            None,
+            figures,
+            ["labels of this study only compare models: stratal study extend shows the comparison"],
+        )
     if not labelled:
         return None, figures, ["no item is labelled yet, so there is no estimate"]
     try:
@@ -386,7 +390,7 @@ def _interim(
     try:
         figures["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
     except StratalError as error:
-        return interim, figures, [f"no interval that holds at every moment: {error}"]
+        return interim, figures, [f"no anytime-valid interval: {error}"]
     return interim, figures, []
 
 

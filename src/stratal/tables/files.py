@@ -101,7 +101,7 @@ def format_of(path: Path) -> str:
     kind = FORMATS.get(suffixes[-1]) if suffixes else None
     if kind is None:
         raise InputError(
-            f"{path}: the format is unknown from the name",
+            f"{path}: the format cannot be determined from the name",
             allowed=", ".join(FORMATS),
             action="Rename it; in Python Population.read takes format='parquet', 'csv', 'jsonl' and others.",
         )
@@ -335,7 +335,7 @@ def json_document(
             f"{path}: is not JSON",
             given=str(error),
             allowed="an array of objects",
-            action="With one object per line, call it .jsonl.",
+            action="If it has one object per line, rename it to .jsonl.",
         ) from None
 
 

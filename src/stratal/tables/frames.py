@@ -94,7 +94,7 @@ def _arrow_reader(table: object) -> Foreign:
         if isinstance(table.column_names, Mapping):
             splits = ", ".join(map(repr, table.column_names))
             action = "Give one of them: dataset['test']."
-            raise InputError("this holds several splits", given=splits, action=action)
+            raise InputError("this contains several splits", given=splits, action=action)
         table = table.with_format("arrow")[:]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
@@ -104,7 +104,7 @@ def _arrow_reader(table: object) -> Foreign:
         else:
             hint = None
         raise InputError(
-            "the table is of a kind that cannot be read",
+            "this kind of table cannot be read",
             given=f"{type(table).__module__}.{type(table).__qualname__}",
             allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
             action=hint or "Files are read by Population.read, arrays by Population.from_arrays.",
@@ -116,9 +116,9 @@ def _arrow_reader(table: object) -> Foreign:
     if object_columns:
         names = ", ".join(map(repr, object_columns))
         raise InputError(
-            f"{TABLE_LABEL} has a column of Python objects, which the Arrow interface cannot hand over",
+            f"{TABLE_LABEL} has a column of Python objects, which the Arrow interface cannot transfer",
             given=names,
-            action=f"Leave it out, .drop({names}), or turn it into numbers or texts.",
+            action=f"Leave it out, .drop({names}), or convert it to numbers or text.",
         )
     try:
         return pa.RecordBatchReader.from_stream(table)
@@ -202,9 +202,9 @@ def _readable_column(name: str, column: Foreign, label: str) -> Foreign:
         return plain
     except (KeyError, ValueError, pa.ArrowException):
         raise InputError(
-            f"{label}: column {name!r} has a type that no engine reads",
+            f"{label}: column {name!r} has a type that no engine can read",
             given=str(column.type),
-            action="Make it text or numbers.",
+            action="Convert it to text or numbers.",
         ) from None
 
 

@@ -317,7 +317,7 @@ def _reduce_list(place: str, name: str, numbers: Sequence[float | None], rule: L
     if not present:
         return None
     raise LabelError(
-        f"{place}: the list in {name!r} has labels in part",
+        f"{place}: the list in {name!r} has labels for only some of its entries",
         given=f"{len(present)} of {len(counted)} entries",
         allowed="labels of all entries that count, or of none",
         action="Label the other entries too, or count only the first ones: precision@K, hit@K.",

@@ -91,9 +91,8 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
             counts = Counter(map(str.lower, schema.names))
             clashing_names = [name for name in schema.names if counts[name.lower()] > 1]
             if clashing_names:
-                problem = (
-                    f"{part}: an engine takes columns {clashing_names[0]!r} and {clashing_names[1]!r} for one"
-                )
+                names = f"{clashing_names[0]!r} and {clashing_names[1]!r}"
+                problem = f"{part}: an engine takes columns {names} for one column"
                 action = "Rename or drop one of them, or give every part the same columns in the same order."
                 raise InputError(problem, action=action)
     lowercase_names = {name.lower() for name in used}
@@ -160,7 +159,7 @@ def parquet_column_names(part: Path, count: int) -> list[str]:
     schema = _read_schema(part)
     if SAMPLE_KEY in (schema.metadata or {}):
         raise InputError(
-            f"{part} is a sample that was drawn, and not a file of predictions or labels",
+            f"{part} is a drawn sample, not a file of predictions or labels",
             action="Give the file that it was drawn from; the sample itself goes to `stratal estimate`.",
         )
     names = list(schema.names)
@@ -337,7 +336,7 @@ def _refuse_chunk(part: Path, file: Foreign, group: int, chunk: Foreign) -> None
     if unpacked > _MIN_SUSPICIOUS_BYTES and unpacked > _MAX_COMPRESSION_RATIO * max(packed, 1):
         raise InputError(
             f"{part}: column {name!r} unpacks to far more than is stored",
-            given=f"{packed:,} bytes that stand for {unpacked:,}",
+            given=f"{packed:,} bytes that unpack to {unpacked:,}",
             allowed=f"up to {_MAX_COMPRESSION_RATIO} times as much",
             action="Leave the column out of the file.",
         )
@@ -365,7 +364,7 @@ def refuse_long_categories(path: Path, name: str, column: Foreign, count: int, u
     longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
     if longest * rows > max(MAX_BATCH_BYTES, _MAX_EXPANSION * unpacked):
         raise InputError(
-            f"{path}: a text in column {name!r} is too long to stand in many rows",
+            f"{path}: a text in column {name!r} is too long to occur in many rows",
             given=f"{longest:,} bytes, {rows:,} rows at once",
             action="Leave the column out of the file, or shorten its texts.",
         )

@@ -52,11 +52,11 @@ def require_unique_index(index: Foreign, label: str) -> Foreign:
     """
     action = "Name a column of unique ids, or drop the index: reset_index(drop=True)."
     if index.nlevels > 1:
-        problem = f"{label}: an index of several levels cannot be the ids"
+        problem = f"{label}: an index of several levels cannot serve as the ids"
         raise InputError(problem, given=", ".join(map(str, index.names)), allowed="one level", action=action)
     duplicates = index[index.duplicated()]
     if len(duplicates):
-        problem = f"{label}: the index holds duplicates (first: {duplicates[:1].tolist()[0]!r})"
+        problem = f"{label}: the index contains duplicates (first: {duplicates[:1].tolist()[0]!r})"
         raise InputError(problem, allowed="one unit per id", action=action)
     return index
 
@@ -67,8 +67,8 @@ def shared_index(columns: Mapping[str, Foreign]) -> Foreign | None:
     Raises
     ------
     InputError
-        For an index that cannot be the ids, and if two objects have different ones: their rows may be in
-        different orders.
+        For an index that cannot serve as the ids, and if two objects have different ones: their rows may be
+        in different orders.
     """
     indexes = {name: row_index(values) for name, values in columns.items()}
     first_name = next((name for name, index in indexes.items() if index is not None), None)

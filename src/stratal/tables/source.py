@@ -205,7 +205,7 @@ def translate_engine_errors(label: str) -> Iterator[None]:
     except Exception as error:
         if type(error).__name__ == "OperationNotDefinedError":  # of Ibis, which loads slowly
             raise InputError(
-                f"{label}: the engine that holds it lacks an operation",
+                f"{label}: its engine lacks a required operation",
                 given=str(error).splitlines()[0],
                 allowed="DuckDB, PostgreSQL, Spark",
                 action="Write the columns to a Parquet file and read that.",
@@ -232,7 +232,7 @@ def _translate_memory_error(label: str, error: Exception) -> None:
         ) from error
     if " used)" in message:
         raise InputError(
-            f"{label}: the memory that may be used does not suffice",
+            f"{label}: the memory limit is too low",
             given=reason,
             action="Allow more, memory='2GB' (--memory 2GB), or fewer threads.",
         ) from error
@@ -384,9 +384,9 @@ class Rows(Record):
             table = backend.table(name)
         except Exception as error:  # raised by sqlglot or Ibis
             raise InputError(
-                f"{self.label}: a column has a type that no engine reads",
+                f"{self.label}: a column has a type that no engine can read",
                 given=", ".join(columns),
-                action="Make it text or numbers.",
+                action="Convert it to text or numbers.",
             ) from error
         return Source(
             label=self.label,

@@ -70,7 +70,7 @@ def refuse_leaving_link(folder: Path, path: Path) -> None:
     except (OSError, RuntimeError):  # a link to itself
         leaves = True
     if leaves:
-        action = "Replace the link by the file itself, if you trust it."
+        action = "Replace the link with the file itself, if you trust it."
         raise InputError(f"{path}: is a link that leaves the folder {folder}", action=action)
 
 

@@ -120,7 +120,8 @@ def usable_proxies(
         constant = _constant_verdict(rows, proxy)
         if constant is not None:
             notes.append(
-                f"{proxy!r} is {constant!r} in every row that has a verdict; it does not correct the estimate"
+                f"{proxy!r} is {constant!r} in every row that has a verdict, so it does not correct the "
+                f"estimate"
             )
         elif counts is None:
             usable.append(proxy)
@@ -133,8 +134,8 @@ def usable_proxies(
             )
         else:
             notes.append(
-                f"{proxy!r} has no verdict in {counts}, which chance does not explain; it does not correct "
-                "the estimate"
+                f"{proxy!r} has no verdict in {counts}, which chance does not explain, so it does not "
+                f"correct the estimate"
             )
     return tuple(usable), tuple(notes)
 

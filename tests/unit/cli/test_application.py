@@ -284,7 +284,7 @@ def test_two_models_on_the_same_labels(demo, tmp_path):
 
     (row,) = result["comparisons"]
     assert (row["a"], row["b"]) == ("a", "b")
-    assert result["notes"] == ["the estimate is of 'a', the first of the models compared"]
+    assert result["notes"] == ["the estimate is for 'a', the first of the models compared"]
     assert row["confidence_interval"][0] < row["estimate"] < row["confidence_interval"][1]
     assert 0 <= row["p_value"] < 0.05
 
@@ -399,7 +399,7 @@ def test_a_study_that_does_not_exist_is_one_clear_error(words, tmp_path, monkeyp
     done = run_command(*words)
 
     assert done.status != 0
-    assert done.message.startswith("nowhere: it is n")
+    assert done.message.startswith("nowhere: is n")
     assert "the folder that `stratal study new` made" in done.message
     assert not any(tmp_path.iterdir())
 

@@ -71,7 +71,7 @@ def test_a_study_without_a_half_width_says_what_to_give(truth):
 
     done = CliRunner().invoke(app, ["study", "extend", "audit"])
 
-    assert "no half-width to extend it to" in str(done.exception)
+    assert "no target half-width" in str(done.exception)
     assert "--additional N" in str(done.exception)
 
 

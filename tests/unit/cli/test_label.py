@@ -67,7 +67,7 @@ def test_a_second_server_is_told_of_the_first(run_command, study):
     server.terminate()
     server.communicate(timeout=20)
 
-    assert "another server has this study" in second.message
+    assert "another server is already serving this study" in second.message
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,9 @@ def test_units_are_queued_once_in_random_order_and_their_labels_come_back(projec
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("read", "project", "--output", "u.jsonl"), "this is not a source"),
+        (("read", "project", "--output", "u.jsonl"), "the source must be a platform and a project"),
         (("read", "langfuse2:project", "--output", "u.jsonl"), "no such platform"),
-        (("read", "fake:project", "--output", "u.csv"), "another format"),
+        (("read", "fake:project", "--output", "u.csv"), "JSON Lines file"),
         (("read", "fake:project", "--output", "other.jsonl"), "is not a file of units"),
         (("read", "fake:project", "--output", "u.jsonl", "--since", "yesterday"), "--since is not a date"),
     ],

@@ -224,7 +224,7 @@ def test_until_it_is_narrow_enough(audit):
     with open_study(audit) as study:
         assert study.next_item("ann") is None
     assert json.loads(run("study", "extend", audit, "--until", 0, "--json"))["enough"] is False
-    with pytest.raises(StratalError, match="no half-width to extend it to"):
+    with pytest.raises(StratalError, match="no target half-width"):
         run("study", "extend", audit)
 
 
@@ -257,8 +257,8 @@ def test_team(audit, tmp_path):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ([], "one kind of answers"),
-        (["--choices", "a,b", "--scale", "1,5"], "one kind of answers"),
+        ([], "exactly one kind of answer"),
+        (["--choices", "a,b", "--scale", "1,5"], "exactly one kind of answer"),
         (["--scale", "1"], "cannot be read"),
         (["--scale", "1,x"], "whole numbers"),
         (["--pair", "text,other"], "column 'other' is not shown"),

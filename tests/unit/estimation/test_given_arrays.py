@@ -68,7 +68,7 @@ def test_ratings_are_prediction_powered_too():
     [
         ({"proxy_labelled": [0.1, 0.2]}, "one entry per unit"),
         ({"proxy_population": [0.1, float("nan")]}, "proxy_population"),
-        ({"stratum_labelled": ["a", "a", "b"]}, "strata are given of one side alone"),
+        ({"stratum_labelled": ["a", "a", "b"]}, "strata are given for only one side"),
         ({"labels": ["cat", "dog", "cat"]}, "is not a finite number"),
     ],
 )
@@ -146,5 +146,5 @@ def test_arrays_take_the_options_of_a_drawn_sample(options):
 
 
 def test_groups_of_one_side_alone_are_refused():
-    with pytest.raises(InputError, match="one side alone"):
+    with pytest.raises(InputError, match="only one side"):
         stratal.estimate_from([1, 0], [0.5, 0.6], [0.1], groups_labelled={"site": ["a", "b"]})

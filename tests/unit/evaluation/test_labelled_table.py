@@ -228,7 +228,7 @@ def test_a_label_that_is_no_answer_is_not_a_wrong_answer_of_every_model():
 
 def test_a_list_that_is_none_of_paths_is_an_error():
     for source in ([], [1, 0, 1]):
-        with pytest.raises(InputError, match="a list is one of paths"):
+        with pytest.raises(InputError, match="a list must contain paths"):
             stratal.evaluate(source)
 
 
@@ -808,7 +808,7 @@ def test_a_level_that_no_labelled_row_has_leaves_a_requirement_undecided():
 
 
 def test_margins_and_groups_to_weight_by_are_stated_once():
-    with pytest.raises(InputError, match="both state how rows are weighted"):
+    with pytest.raises(InputError, match="two options state how rows are weighted"):
         stratal.evaluate(
             survey(), value="satisfied", margins={"age": {"young": 400, "old": 600}}, post_stratify="age"
         )

@@ -112,7 +112,7 @@ def test_a_dry_run_says_the_same_and_saves_nothing(study):
 
 
 def test_one_bad_answer_and_nothing_is_saved(study):
-    with pytest.raises(LabelError, match=r"line 2: item 'x': this question does not take such an answer"):
+    with pytest.raises(LabelError, match=r"line 2: item 'x': this question does not accept such an answer"):
         study.import_answers(answers(said("007", "Pass"), said("x", "Maybe")))
 
     assert journal(study) == []

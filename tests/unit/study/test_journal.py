@@ -84,7 +84,7 @@ def test_a_journal_that_was_written_anew_no_longer_holds_the_head_that_was_noted
     assert check_study(labelled, known_head=noted).sound
     other = make_study()
 
-    assert "holds no line with hash" in check_study(other, known_head=noted).problems[0]
+    assert "contains no line with hash" in check_study(other, known_head=noted).problems[0]
 
 
 def test_a_changed_sample_file_is_found(labelled):

@@ -65,7 +65,7 @@ def test_numbers_of_a_scale_are_taken_as_people_write_them(given):
 
 @pytest.mark.parametrize("given", [0, 6, 4.5, "four", None, True, "", float("nan")])
 def test_a_scale_takes_nothing_else(given):
-    with pytest.raises(InputError, match="does not take"):
+    with pytest.raises(InputError, match="does not accept"):
         StudyQuestion.of_scale("?", 1, 5).answer(given)
 
 

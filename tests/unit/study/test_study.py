@@ -223,7 +223,7 @@ def test_unknown_annotators_and_answers_are_refused(study):
 
     with pytest.raises(InputError, match=r"no such annotator.*'ann'"):
         study.next_item("anne")
-    with pytest.raises(InputError, match="does not take such an answer"):
+    with pytest.raises(InputError, match="does not accept such an answer"):
         study.submit("ann", item.id, "Perhaps")
     with pytest.raises(InputError, match="too long"):
         study.submit("ann", item.id, "Pass", note="x" * 10_001)

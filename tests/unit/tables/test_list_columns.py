@@ -113,7 +113,9 @@ def test_lists_of_different_lengths_and_labels_in_part_are_refused():
 
     table, _ = retrieval()
     table["relevant"][5] = [1, None, 0, 0, 1]
-    with pytest.raises(LabelError, match="row 6: the list in 'relevant' has labels in part"):
+    with pytest.raises(
+        LabelError, match="row 6: the list in 'relevant' has labels for only some of its entries"
+    ):
         stratal.evaluate(table, lists="precision@3")
     assert stratal.evaluate(table, lists="precision@1").estimate.labels == 40
 

@@ -40,5 +40,5 @@ def test_a_sample_is_no_file_of_predictions_on_spark_either(tmp_path, population
     import stratal
 
     stratal.designs.SimpleRandom(budget=5).draw(population, seed=7).write(tmp_path / "sample.parquet")
-    with pytest.raises(InputError, match="is a sample that was drawn"):
+    with pytest.raises(InputError, match="is a drawn sample"):
         Population.read(tmp_path / "sample.parquet", engine="spark")

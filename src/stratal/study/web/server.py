@@ -248,10 +248,10 @@ class Gate:
         is_unsafe = is_from_other_site and scope["method"] not in ("GET", "HEAD")
         has_other_origin = any(entry.lower() not in self._origins for entry in headers.getlist("origin"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            text = "This address is not the page's. Use the link as it was given."
+            text = "This is not the address of the page. Use the link that you were given."
             status = 421
         elif is_unsafe or has_other_origin:
-            text = "Another page may not ask this of the study."
+            text = "Requests from another page are not accepted."
             status = 403
         else:
             return None
@@ -374,7 +374,7 @@ class Pages:
     def _figures(self) -> Response:
         """Return the output of `study status --json`, which is recomputed from time to time."""
         if not self._counting.acquire(blocking=False):
-            message = "The figures are being counted for the first time. They are here in a moment."
+            message = "The figures are being counted for the first time. They will be here in a moment."
             if self._status:
                 return self._status[1]
             return _refusal("locked", message, 503)
@@ -584,8 +584,11 @@ class Place(Struct, frozen=True, kw_only=True):
             allowed = "http://HOST:PORT or https://HOST/PATH"
             raise InputError(problem, given=repr(self.address), allowed=allowed)
         if self.host in ALL_INTERFACES and self.address is None:
-            problem = f"{self.host} listens on every network of this computer, but is not an address to go to"
-            action = "Say where annotators reach it (--address http://192.168.1.5:8000)."
+            problem = (
+                f"{self.host} listens on every network of this computer, but is not an address that "
+                f"a browser can open"
+            )
+            action = "Give the address at which annotators reach it (--address http://192.168.1.5:8000)."
             raise InputError(problem, action=action)
 
     def url(self, port: int) -> str:

@@ -46,7 +46,7 @@ def read_evaluate(document: Mapping[str, object], source: str) -> Log:
     score_names = {name for name, value in numbers.items() if value and set(value) != {None}}
     if not score_names:
         raise InputError(
-            f"{source}: contains no score per unit, only of all together",
+            f"{source}: contains no score per unit, only scores for all units together",
             allowed="lists with an entry per prediction",
             action="Save what the metric gives for each: evaluate.save(path, exact_match=[…]).",
         )
@@ -95,5 +95,5 @@ def read_saved_dataset(folder: Path) -> Foreign | None:
         return pa.concat_tables(tables)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise InputError(
-            f"{folder}: is not a whole data set", given=str(error)[:200], action="Save it again."
+            f"{folder}: is not a complete data set", given=str(error)[:200], action="Save it again."
         ) from None

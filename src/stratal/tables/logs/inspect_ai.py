@@ -58,7 +58,8 @@ def read_inspect_file(path: Path) -> Log:
         raise InputError(
             f"{path}: Inspect's own reader cannot read it",
             given=f"{type(error).__name__}: {error}"[:200],
-            action="Check that the log is whole, or read it where a newer version of Inspect is installed.",
+            action="Check that the log is complete, or read it where a newer version of Inspect is "
+            "installed.",
         ) from None
     with translate_tool_errors(str(path), INSPECT):
         return read_inspect(document, str(path))

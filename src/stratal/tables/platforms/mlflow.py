@@ -29,7 +29,7 @@ with optional_import("mlflow-skinny", extra="mlflow"):
     from mlflow.genai import label_schemas, review_queues
 
 ERRORS = (MlflowException,)
-SETTINGS = "MLFLOW_TRACKING_URI and the access to the experiment"
+SETTINGS = "MLFLOW_TRACKING_URI and your access to the experiment"
 
 # Source types of assessments that are scores; the answers of people are not.
 SCORE_SOURCES = ("LLM_JUDGE", "CODE")

@@ -133,7 +133,7 @@ def open_platform(source: str) -> Iterator[Platform]:
     platform, colon, project = source.partition(":")
     if not colon or not project:
         raise InputError(
-            "this is not a source",
+            "the source must be a platform and a project",
             given=repr(source),
             allowed=", ".join(f"{name}:PROJECT" for name in PLATFORMS),
         )
