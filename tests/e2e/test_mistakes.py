@@ -176,7 +176,7 @@ ROWS = [
      "audit/sample.parquet --labels labels.csv --additional 5 --output new"),
     ("draw p.csv --extend audit/sample.parquet --labels labels.csv --additional 0 --output new", "1 to",
      None),
-    ("draw p.csv --extend p.csv --labels labels.csv --additional 5 --output new", "For a sample: --extend SAMPLE",
+    ("draw p.csv --extend p.csv --labels labels.csv --additional 5 --output new", "For a sample: --extend",
      None),
     # ---- plans without a file
     ("plan --budget 40", "--population-size N", "plan --population-size 500 --budget 40"),
