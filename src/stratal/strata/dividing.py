@@ -828,7 +828,8 @@ def stratify(
     if by is not None:
         population.require_group(by)
     if clusterer is not None and method != "features":
-        raise InputError("a clusterer can only be used with method='features'", given=f"method={method!r}")
+        problem = "a clusterer can only be used with method='features'"
+        raise InputError(problem, given=f"method={method!r}", action="Leave clusterer= out.")
     if method == "features":
         names = cluster_columns(population, features)
         fit = partial(fit_centres, clusterer=clusterer, seed=seed, standardise=standardise)

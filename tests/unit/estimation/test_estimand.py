@@ -55,7 +55,7 @@ def test_a_text_and_a_record_are_one_estimand(text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("f1", "needs more"),
+        ("f1", "missing or invalid arguments"),
         ("f11:match", "no such estimand"),
         ("mcc:match", "does not support this argument"),
         ("f1:match,beta=2", "does not support this argument"),
@@ -63,7 +63,7 @@ def test_a_text_and_a_record_are_one_estimand(text):
         ("difference:new,old,older", "needs different models"),
         ("difference:new,old,proxies=p", "each model needs its own proxy"),
         ("quantile:2", "out of range"),
-        ("quantile:many", "needs more"),
+        ("quantile:many", "missing or invalid arguments"),
         ("coefficient:lenght,features=length", "the regression has no such coefficient.*'length'"),
         ("coefficient:intercept", "the regression has no such coefficient"),
         ("coefficient:length,family=probit", "family"),
