@@ -276,7 +276,7 @@ def _of_table(file: Path) -> Result | None:
     inspected = _inspected(Reading(file=file))
     empty_lines: list[Any] = []
     if name is not None and not filled:
-        empty_lines = [f"{file}: nothing is filled in yet, {name!r} is empty in every row."]
+        empty_lines = [f"{file}: nothing is filled in yet: {name!r} is empty in every row."]
     labelled = _of_labelled_table(file, table)
     return Result(inspected.described, *empty_lines, *(labelled or inspected.parts))
 

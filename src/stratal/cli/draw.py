@@ -130,7 +130,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         if not _may_differ(name, is_planned=is_planned):
             option_name = "--" + name.replace("_", "-")
             raise InputError(
-                f"{option_name} belongs to the plan",
+                f"{option_name} is set by the plan",
                 given=f"{option_name} with {self.file}",
                 action="Leave it out, or plan again with it.",
             )

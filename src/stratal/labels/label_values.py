@@ -172,7 +172,10 @@ class LabelMapping:
         unused = [str(label) for label in mapping or () if _comparison_key(label) not in keys.values()]
         notes: tuple[str, ...] = ()
         if unused:
-            notes = (f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, as mapped",)
+            notes = (
+                f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, although the "
+                f"mapping names it",
+            )
         if positive is not None:
             return cls._of_positive(texts, class_text(positive), meanings, notes)
         if not partly:

@@ -222,4 +222,4 @@ def _values(connection: Connection) -> Iterator[str]:
         apart = {item for item, values in answers_of_item.items() if form.differ(values)}
         counted = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
         for item in sorted(apart ^ counted):
-            yield f"whether answers to item {item} differ is counted wrongly"
+            yield f"whether answers to item {item} differ is recorded wrongly"

@@ -141,7 +141,7 @@ class SmallTable:
         if column is None:
             parts = [part.strip() for part in name.split(",")]
             if len(parts) > 1 and all(self.find(part) is not None for part in parts):
-                action = f"Several columns are a list: {parts}."
+                action = f"Give several columns as a list: {parts}."
             raise MissingColumnError(
                 f"{self.label}: no column {name!r}",
                 column=name,

@@ -132,7 +132,7 @@ def test_the_order_of_rows_is_no_change(truth):
 def test_a_plan_is_drawn_as_it_is_or_planned_again(truth):
     run(PLAN)
     error = str(invoke("draw plan.json --budget 70 --output audit").exception)
-    assert "--budget belongs to the plan" in error
+    assert "--budget is set by the plan" in error
     assert "plan again with it" in error
     Path("plan.json").write_text(Path("plan.json").read_text().replace('"budget"', '"bugdet"'))
     assert "plan.json: the plan is damaged" in str(invoke("draw plan.json --output audit").exception)

@@ -241,7 +241,7 @@ def test_what_is_mapped_and_nobody_gave_is_noted(sample):
     labels = Labels(
         ids=tuple(sample.ids.tolist()), values=("good", "bad") * 10, mapping={"Good": 1, "bad": 0, "foo": 1}
     )
-    assert "no label is 'foo', as mapped" in stratal.estimate(sample, labels).notes
+    assert "no label is 'foo', although the mapping names it" in stratal.estimate(sample, labels).notes
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def test_a_draw_may_add_a_judge_to_its_plan(files, run_command):
 
     assert added.status == 0
     assert stratal.Sample.read(files / "added" / "sample.parquet").question.judges == ("second",)
-    assert "--judge belongs to the plan" in other.message
+    assert "--judge is set by the plan" in other.message
 
 
 def test_a_verdict_is_not_shown(files, run_command):

@@ -224,7 +224,7 @@ def test_a_changed_answer_of_several_questions_is_seen_by_a_check(answered):
         connection.execute("UPDATE item SET apart = 1 - apart WHERE item = 1")
 
     with open_study(study.folder) as again:
-        assert any("differ is counted wrongly" in problem for problem in check_study(again).problems)
+        assert any("differ is recorded wrongly" in problem for problem in check_study(again).problems)
 
 
 def test_the_page_has_the_questions_without_what_they_count_as(answered):
