@@ -106,22 +106,24 @@ class OnLogarithm(StudentInterval):
 
 def intervals(first: FloatArray, second: FloatArray, sample: stratal.Sample) -> dict[str, Any]:
     labelled = np.ones(len(first), dtype=bool)
-    frame = Respondents.of(sample, labelled)
-    plain = ratio_of_means(first, second, frame.weighting)
+    respondents = Respondents.of(sample, labelled)
+    plain = ratio_of_means(first, second, respondents.weighting)
     usual = OnLogarithm(
         value=plain.value, standard_error=plain.standard_error, degrees_of_freedom=plain.degrees_of_freedom
     )
     nothing = np.zeros((len(first), 0))
-    sign, size = np.sign(first - second), frame.weighting
+    sign, size = np.sign(first - second), respondents.weighting
     win = estimate_mean(
-        0.5 + 0.5 * sign, nothing, size, None, stratum=frame.stratum, bounds=(0, 1), outcome="bounded"
+        0.5 + 0.5 * sign, nothing, size, None, stratum=respondents.stratum, bounds=(0, 1), outcome="bounded"
     )
     gap = estimate_mean(
-        first - second, nothing, size, None, stratum=frame.stratum, bounds=(-1, 1), outcome="bounded"
+        first - second, nothing, size, None, stratum=respondents.stratum, bounds=(-1, 1), outcome="bounded"
     )
     there = np.isfinite(plain.value) and plain.value > 0 and plain.variance > 0
     z, models = np.column_stack([first, second]), ("first", "second")
-    pair = ModelOutcomes(sample=sample, frame=frame, labelled=labelled, z=z, models=models, bounds=(0.0, 1.0))
+    pair = ModelOutcomes(
+        sample=sample, respondents=respondents, labelled=labelled, z=z, models=models, bounds=(0.0, 1.0)
+    )
     made = (
         pair.ratio(),
         usual if there else None,

@@ -183,7 +183,7 @@ def leaderboard() -> None:
     pq.write_table(pa.table({"id": ids, **columns}), page.folder / "answers.parquet")
     truth = dict(zip(ids, map(str, digits.tolist()), strict=True))
     page.says(
-        "Twenty classifiers have read 1,497 digits: a column `answer_…` for each. Which one is best? Only images on which models "
+        "Twenty classifiers have each read 1,497 digits; the answers of each are in a column `answer_…`. Which one is best? Only images on which models "
         "that may still win disagree are labelled, until one is left or the rest are within one point of the best."
     )
     page.runs("stratal select answers.parquet --answers 'answer_*' --seed 7 --output round1/", 20)

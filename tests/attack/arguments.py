@@ -58,7 +58,7 @@ def _calls() -> tuple[list[Call], list[Any]]:
         (stratal.labels_needed, {"sample": sample, "labels": z, "half_width": 0.05}),
         (stratal.strata.stratify, {"population": units, "n_strata": 3}),
         (stratal.strata.allocate, {"strata": strata, "budget": 50}),
-        (stratal.estimate_from, {"labels": z, "proxy_labelled": z / 2, "proxy_population": z}),
+        (stratal.estimate_from, {"labels": z, "proxy_labelled": z / 2, "proxy_unlabelled": z}),
         (stratal.Population.from_arrays, {"proxy": [0.5, 0.6]}),
         (found.confidence_interval, {}),
         (found.p_value, {"null": 0.5}),

@@ -22,8 +22,8 @@ from stratal.errors import InputError
 from stratal.estimation.cross_fitting import (
     N_FOLDS,
     assign_folds,
-    blended,
     check_folds,
+    combine_fits,
     fold_shares,
     sampled_fractions,
 )
@@ -266,11 +266,11 @@ class CalibratedProxy(Record):
     note: str
 
 
-def sample_folds(sample: Sample, labelled: BoolArray, frame: Respondents, n_folds: object) -> IntArray:
+def sample_folds(sample: Sample, labelled: BoolArray, respondents: Respondents, n_folds: object) -> IntArray:
     """Return the fold of each labelled unit (m,), from its permanent random number; clusters stay whole."""
-    count = check_folds(n_folds, frame.weighting.draws)
+    count = check_folds(n_folds, respondents.weighting.draws)
     keys = keys_of_ids(id_texts(sample.ids[labelled]), sample.seed, "fold:")
-    return assign_folds(keys, frame.stratum, count, frame.weighting.groups)
+    return assign_folds(keys, respondents.stratum, count, respondents.weighting.groups)
 
 
 def population_with_features(sample: Sample, path: Path, features: Sequence[str] = ()) -> Population:
@@ -316,7 +316,7 @@ def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None
 
 
 def calibrated_proxy(
-    sample: Sample, labelled: BoolArray, frame: Respondents, z: FloatArray, options: Calibrating
+    sample: Sample, labelled: BoolArray, respondents: Respondents, z: FloatArray, options: Calibrating
 ) -> CalibratedProxy:
     """Calibrate a proxy on the labels, each fold by the others.
 
@@ -324,7 +324,7 @@ def calibrated_proxy(
     ----------
     sample : Sample
     labelled : bool (n,)
-    frame : Respondents
+    respondents : Respondents
     z : float (m,)
         Outcomes of the labelled units.
     options : Calibrating
@@ -337,7 +337,7 @@ def calibrated_proxy(
     """
     population = options.population if options.population is not None else sample.population
     if options.folds is None:
-        folds = sample_folds(sample, labelled, frame, N_FOLDS)
+        folds = sample_folds(sample, labelled, respondents, N_FOLDS)
     else:
         folds = options.folds
     limits = infer_outcome(z, options.outcome, options.bounds)[1]
@@ -363,8 +363,8 @@ def calibrated_proxy(
     units = CalibrationUnits(
         features=features_of(sample, population, names)[labelled],
         z=z,
-        weights=frame.weighting.weights,
-        stratum=frame.stratum,
+        weights=respondents.weighting.weights,
+        stratum=respondents.stratum,
         folds=folds,
         bounds=(-np.inf, np.inf) if limits is None else limits,
         column=place,
@@ -379,16 +379,18 @@ def calibrated_proxy(
         curves = units.each(method)
         note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
     summary_by_curve = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
-    if frame.codes is not None:
-        summary_by_curve = summary_by_curve.merged(frame.codes)
-    stratum = frame.stratum
+    if respondents.codes is not None:
+        summary_by_curve = summary_by_curve.merged(respondents.codes)
+    stratum = respondents.stratum
     n_strata = len(summary_by_curve.sizes)
     shares = fold_shares(folds, stratum, n_strata)
     centred = (
         np.column_stack([curve.apply(units.features) for curve in curves])
         - summary_by_curve.proxy_means[stratum]
     )
-    calibrated_values = blended(centred, folds, stratum, shares, sampled_fractions(frame.weighting, n_strata))
+    calibrated_values = combine_fits(
+        centred, folds, stratum, shares, sampled_fractions(respondents.weighting, n_strata)
+    )
     means = np.einsum("kh,hk->h", shares, summary_by_curve.proxy_means)
     variances = np.einsum("kh,hkk->h", shares, summary_by_curve.proxy_covariances)
     summary = StratumSummary(

@@ -1,4 +1,4 @@
-"""Cross-fitting: what is fitted to the other folds of each labelled unit."""
+"""Cross-fitting: each labelled unit gets the λ that is fitted on the other folds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam, LabelledProxies, LambdaPrior, fit_lam
 
-# Each fit has four fifths of the labels; more folds cost more fits for little.
+# Each fit has four fifths of the labels; more folds cost more fits for little gain.
 N_FOLDS = 5
 
 
@@ -28,7 +28,7 @@ def check_folds(n_folds: object, units: int) -> int:
     if is_whole_number and 2 <= int(n_folds) <= units:  # type: ignore[call-overload]
         return int(n_folds)  # type: ignore[call-overload, no-any-return]
     raise InputError(
-        "the number of folds does not suit the labels",
+        "this number of folds is not possible with these labels",
         given=f"{n_folds!r} folds, {units} labels",
         allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
         action="Take fewer folds." if is_whole_number else None,
@@ -53,8 +53,8 @@ def assign_folds(
     if cluster is not None:
         names, first = np.unique(cluster, return_index=True)
         check_folds(n_folds, len(names))
-        of_cluster = assign_folds(keys[first], np.zeros(len(names), np.int64), n_folds)
-        return of_cluster[np.searchsorted(names, cluster)]
+        cluster_folds = assign_folds(keys[first], np.zeros(len(names), np.int64), n_folds)
+        return cluster_folds[np.searchsorted(names, cluster)]
     check_folds(n_folds, len(keys))
     folds = np.empty(len(keys), np.int64)
     folds[np.lexsort((keys, stratum))] = np.arange(len(keys)) % n_folds
@@ -70,10 +70,12 @@ def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray
     return np.asarray(np.where(counts > 0, cells / np.maximum(counts, 1), overall[:, None]))
 
 
-def blended(
+def combine_fits(
     fitted: FloatArray, folds: IntArray, stratum: IntArray, shares: FloatArray, fractions: FloatArray
 ) -> FloatArray:
-    """Return the value of each unit from the K fits.
+    """Return the value of each unit (n, …), (1 − f_h) φ_own + f_h Σ_k (n_hk / n_h) φ_k.
+
+    φ_k is the value by the fit without fold k, and φ_own that by the fit without the unit's own fold.
 
     Parameters
     ----------
@@ -96,6 +98,7 @@ def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
     fractions = weighting.sampled_fractions
     if len(fractions) == n_strata:
         return fractions
+    # The design has other strata than the proxy.
     return np.full(n_strata, float(fractions.mean()))
 
 
@@ -133,8 +136,8 @@ def cross_fitted(
     if clip:
         fits = np.clip(fits, 0.0, 1.0)
     shares = fold_shares(folds, proxy.stratum, n_strata)
-    of_units = np.moveaxis(fits, 0, 1)[proxy.stratum]
-    by_unit = blended(of_units, folds, proxy.stratum, shares, sampled_fractions(weighting, n_strata))
+    unit_fits = np.moveaxis(fits, 0, 1)[proxy.stratum]
+    by_unit = combine_fits(unit_fits, folds, proxy.stratum, shares, sampled_fractions(weighting, n_strata))
     note = f"λ was cross-fitted in {n_folds} folds"
     lam = np.einsum("kh,khq->hq", shares, fits)
     # Residuals of units that λ has not seen need no correction.

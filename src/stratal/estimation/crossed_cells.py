@@ -80,8 +80,8 @@ def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]
     """Return two cells: units whose influences are all known, and the rest; one without such units."""
     if not all(part.known_cells for part in influences):
         return Cells(names=("all",)), ()
-    needless = [part.needless for part in influences]
-    return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, needless),)), (NOTHING_OPEN,)
+    irrelevant = [part.irrelevant for part in influences]
+    return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, irrelevant),)), (NOTHING_OPEN,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -278,7 +278,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         confidence_level : float
             Between 0 and 1.
         method : str
-            `auto`, or one of `stratal.intervals.methods.METHODS`.
+            `auto`, or one of `stratal.intervals.methods.INTERVAL_METHOD_NAMES`.
         alternative : {"two-sided", "less", "greater"}
             `less` bounds the value from above, `greater` from below.
 

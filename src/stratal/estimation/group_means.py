@@ -31,7 +31,7 @@ class GroupMeans(ComputedRows, Record):
         Their groups, 0 … G − 1; −1 for units of no group.
     names : tuple of str (G,)
     sample : Sample
-    frame : Respondents
+    respondents : Respondents
     limits : (float, float), optional
         Bounds of the outcome.
     target : {"population", "superpopulation"}
@@ -43,7 +43,7 @@ class GroupMeans(ComputedRows, Record):
     codes: IntArray
     names: tuple[str, ...]
     sample: Sample
-    frame: Respondents
+    respondents: Respondents
     limits: tuple[float, float] | None
     target: str
     assisted: tuple[FloatArray, float] | None
@@ -65,13 +65,13 @@ class GroupMeans(ComputedRows, Record):
         estimate = domain_mean(
             self.z,
             self.codes == k,
-            self.frame.weighting,
+            self.respondents.weighting,
             bounds=self.limits,
             target=self.target,
             assisted=self.assisted,
         )
         estimator = "linearised" if self.assisted is None else "ppi++"
-        return self.frame.complete(
+        return self.respondents.complete(
             estimate, self.sample, label={"domain": self.names[k]}, estimator=estimator
         )
 
@@ -97,7 +97,7 @@ class GroupMeans(ComputedRows, Record):
 
     def with_own_notes(self) -> Iterator[Estimate]:
         """Yield the estimates with notes that are not of all: without labels, or in few clusters."""
-        if self.frame.weighting.groups is not None:
+        if self.respondents.weighting.groups is not None:
             yield from self
             return
         for k in np.flatnonzero(self.counts == 0).tolist():
@@ -110,7 +110,7 @@ class GroupMeans(ComputedRows, Record):
     def _weighted_means(self, variable: FloatArray) -> FloatArray:
         """Return Σ w v / Σ w over the labelled units of each group (G,)."""
         codes = self.codes[self._has_group]
-        weights = self.frame.weighting.weights[self._has_group]
+        weights = self.respondents.weighting.weights[self._has_group]
         totals = np.bincount(codes, weights, minlength=len(self))
         sums = np.bincount(codes, weights * variable[self._has_group], minlength=len(self))
         with np.errstate(divide="ignore", invalid="ignore"):  # groups without labels

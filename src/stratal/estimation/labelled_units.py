@@ -71,7 +71,7 @@ def resolve(
     labels: object,
     *,
     combine: str = "mean",
-    needless: Expression | None = None,
+    irrelevant: Expression | None = None,
 ) -> LabelledUnits:
     """Return the labelled units of a sample as arrays.
 
@@ -83,7 +83,7 @@ def resolve(
     labels : see `stratal.estimate`
     combine : {"mean", "majority"}
         What several answers of one unit become.
-    needless : Expression, optional
+    irrelevant : Expression, optional
         1 for the units that are known without a label; strata of such units that got none are left out.
 
     Raises
@@ -99,7 +99,7 @@ def resolve(
     labelled = observed.labelled
     return LabelledUnits(
         outcomes=observed,
-        respondents=Respondents.of(sample, labelled, needless),
+        respondents=Respondents.of(sample, labelled, irrelevant),
         proxies=sample.proxies[labelled],
         groups={name: values[labelled] for name, values in sample.groups.items()},
     )

@@ -214,19 +214,19 @@ def _group_means(
     """Return the mean of each named group; `groups` (n,) are the groups of the drawn units."""
     check_choice("estimator of groups", request.estimator, _OF_GROUPS)
     z = units.z
-    frame = units.respondents
+    respondents = units.respondents
     groups = groups[units.labelled]
     outcome = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)[:2]
     _, limits = infer_outcome(z, *outcome)
     assisted = None
     if request.estimator != "horvitz-thompson":
-        assisted = slice_residuals(sample, group, units.labelled, z, groups, frame.weighting)
+        assisted = slice_residuals(sample, group, units.labelled, z, groups, respondents.weighting)
     rows: Sequence[Estimate] = GroupMeans(
         z=z,
         codes=group_codes(groups.tolist(), names),
         names=tuple(names),
         sample=sample,
-        frame=frame,
+        respondents=respondents,
         limits=limits,
         target=request.target,
         assisted=assisted,
@@ -235,7 +235,7 @@ def _group_means(
         rows = tuple(rows)
     description = f" by {group}" if isinstance(group, str) else ""
     unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
-    table = Estimates.from_rows(sample, rows, "domains", (*frame.notes, *unused), description)
+    table = Estimates.from_rows(sample, rows, "domains", (*respondents.notes, *unused), description)
     if request.estimator == "composite":
         return composite(table)
     return table
@@ -431,16 +431,16 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         scales = 1.0 / np.sqrt(np.maximum(squares, 1e-300))
         names = tuple(f"{self.group} {level}" for level in levels)
         tests: tuple[Expression, ...] = tuple(self._by_level((level,), np.ones(1)) for level in levels)
-        needless_cells: tuple[str, ...] = ()
+        irrelevant_cells: tuple[str, ...] = ()
         if self.levels:
-            needless_cells = (f"other {self.group}",)
-            names = needless_cells + names
+            irrelevant_cells = (f"other {self.group}",)
+            names = irrelevant_cells + names
         return Influence(
             value=np.nan,
             mean=self._by_level(levels, scales) * within.mean,
             square=self._by_level(levels, len(levels) * scales**2) * within.square,
-            cells=Cells(names=names, tests=((self.outside,) * len(needless_cells) + tests)[:-1]),
-            known_cells=needless_cells,
+            cells=Cells(names=names, tests=((self.outside,) * len(irrelevant_cells) + tests)[:-1]),
+            known_cells=irrelevant_cells,
         )
 
     def influences(self, population: Population) -> Iterator[Influence]:
@@ -489,9 +489,9 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return the mean of each level."""
-        needless = self.outside if self.levels else None
+        irrelevant = self.outside if self.levels else None
         question = sample.question.refine(predicted=self.predicted)
-        units = resolve(question, sample, labels, needless=needless)
+        units = resolve(question, sample, labels, irrelevant=irrelevant)
         names = [part.level for part in self.parts_of(sample)]
         groups = group_column(sample, self.group)
         return _group_means(sample, units, self.group, groups, names, request)
@@ -540,15 +540,17 @@ class Means(Several, kind="means", listed="names"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return each mean by weights alone, from a mapping of each outcome's name to its labels."""
         z, labelled = named_columns(sample, labels, self.names)
-        frame = Respondents.of(sample, labelled)
+        respondents = Respondents.of(sample, labelled)
         everyone = np.ones(len(z), dtype=bool)
         rows = []
         for name, column in zip(self.names, z.T, strict=True):
             kind, bounds, _ = known_outcome(sample, column, labelled=labelled)
             _, limits = infer_outcome(column, kind, bounds)
-            estimate = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
-            rows.append(frame.complete(estimate, sample, label={"outcome": name}))
-        return Estimates.from_rows(sample, rows, "outcomes", frame.notes)
+            estimate = domain_mean(
+                column, everyone, respondents.weighting, bounds=limits, target=request.target
+            )
+            rows.append(respondents.complete(estimate, sample, label={"outcome": name}))
+        return Estimates.from_rows(sample, rows, "outcomes", respondents.notes)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return how far the outcomes lie from their means, each divided by its deviation."""

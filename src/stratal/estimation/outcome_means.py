@@ -20,7 +20,6 @@ from stratal.designs.stratum_moments import (
 )
 from stratal.errors import InputError, check_choice
 from stratal.estimation import lam as tuning
-from stratal.estimation import respondents
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.cross_fitting import N_FOLDS, cross_fitted
 from stratal.estimation.estimand import Request, as_estimand
@@ -28,6 +27,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.labelled_units import LabelledUnits
 from stratal.estimation.linearised import Linearised, drawn_variance, target_df
 from stratal.estimation.plan_check_notes import NoteInputs, PlannedOutcome
+from stratal.estimation.respondents import known_outcome, proxy_columns, refuse_outside, worst_bounds
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
 from stratal.population.summary import StratumSummary
@@ -483,32 +483,32 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     declared = None
     if bounds is None and scale not in ("binary", "bounded"):
         declared = scale
-    respondents.refuse_outside(z, sample, labelled, outcome or declared, bounds)
-    frame = units.respondents
-    outcome, bounds, remarks = respondents.known_outcome(sample, z, outcome, bounds, units.outcomes)
+    refuse_outside(z, sample, labelled, outcome or declared, bounds)
+    respondents = units.respondents
+    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, units.outcomes)
     strata = sample.design.strata
     separate = sample.design.unlabelled
     folds = None
     columns = list[int]()
     if separate is None:
-        columns = respondents.proxy_columns(sample, request.proxy)
+        columns = proxy_columns(sample, request.proxy)
         if request.cross_fit is not None:
-            folds = sample_folds(sample, labelled, frame, request.cross_fit)
+            folds = sample_folds(sample, labelled, respondents, request.cross_fit)
     options = EstimateOptions.of(
         request,
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
         # λ is fitted within strata that are not cut on the proxy, unless earlier labels determined the sizes.
-        proxy_strata=strata is None or strata.from_proxy or frame.weighting.has_adaptive_allocation,
+        proxy_strata=strata is None or strata.from_proxy or respondents.weighting.has_adaptive_allocation,
         scaled=all(sample.proxy_info[column].scaled for column in columns),
         folds=folds,
         notes=(*units.outcomes.notes, *remarks),
     )
     if separate is not None:
-        return frame.complete(_of_separate_samples(sample, separate, labelled, z, options), sample)
+        return respondents.complete(_of_separate_samples(sample, separate, labelled, z, options), sample)
     proxies = units.proxies
-    summary = frame.summary
+    summary = respondents.summary
     if columns != list(range(proxies.shape[1])):
         proxies = proxies[:, columns]
         summary = summary.of_proxies(columns)
@@ -526,23 +526,27 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
             bounds=bounds,
         )
         estimator = calibrated_estimator(options.estimator, has_lam=options.lam is not None, method=method)
-        calibrated = calibrated_proxy(sample, labelled, frame, z, calibration)
+        calibrated = calibrated_proxy(sample, labelled, respondents, z, calibration)
         proxies = calibrated.values
         summary = calibrated.summary
         notes = (*options.notes, calibrated.note)
         options = replace(options, estimator=estimator, scaled=True, notes=notes)
-    estimate = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
+    estimate = estimate_mean(
+        z, proxies, respondents.weighting, summary, stratum=respondents.stratum, options=options
+    )
     if _leaves_proxies_out(sample, estimate, len(columns), options):
         estimate = replace(estimate, remarks=(*estimate.remarks, _PROXIES_LEFT_OUT.format(len(columns))))
     assert estimate.note_inputs is not None
     planned = None
     if as_estimand(sample.question.estimand).of_one_outcome:
         planned = PlannedOutcome.of(sample, labelled)
-    estimate = frame.complete(estimate, sample, note_inputs=replace(estimate.note_inputs, planned=planned))
+    estimate = respondents.complete(
+        estimate, sample, note_inputs=replace(estimate.note_inputs, planned=planned)
+    )
     if len(z) == sample.size:
         return estimate
-    worst_bounds = respondents.worst_bounds(sample, labelled, z, estimate.bounds)
-    return replace(estimate, nonresponse=replace(estimate.nonresponse, worst_bounds=worst_bounds))
+    values_at_bounds = worst_bounds(sample, labelled, z, estimate.bounds)
+    return replace(estimate, nonresponse=replace(estimate.nonresponse, worst_bounds=values_at_bounds))
 
 
 _PROXIES_LEFT_OUT = (

@@ -393,7 +393,7 @@ class CountedAnswersInterval(Interval):
 
 
 def possible_answers(
-    sample: Sample, frame: Respondents, column: str | None, levels: list[str], predicted: IntArray
+    sample: Sample, respondents: Respondents, column: str | None, levels: list[str], predicted: IntArray
 ) -> BoolArray | None:
     """Return which answers are possible in each stratum of the labelled units by its rule (H, K + 1).
 
@@ -401,26 +401,28 @@ def possible_answers(
     is for all answers that are not among the K levels.
     """
     strata = sample.design.strata
-    if strata is None or column is None or not frame.weighting.random_within_strata:
+    if strata is None or column is None or not respondents.weighting.random_within_strata:
         return None
     possible = possible_levels(strata.rule, column, tuple(levels))
-    return possible_in(frame, possible, predicted)
+    return possible_in(respondents, possible, predicted)
 
 
-def possible_in(frame: Respondents, possible: BoolArray, predicted: IntArray) -> BoolArray | None:
+def possible_in(respondents: Respondents, possible: BoolArray, predicted: IntArray) -> BoolArray | None:
     """Return which answers (H, K + 1) are possible in the strata that respondents have.
 
     None if every answer is possible, or if the answers `predicted` (m,) contradict it.
     """
     if np.all(possible):
         return None
-    if frame.kept_strata is not None:
-        possible = possible[frame.kept_strata]
-    if frame.codes is not None:
-        merged = np.zeros((int(frame.codes.max()) + 1, possible.shape[1]), dtype=bool)
-        np.logical_or.at(merged, frame.codes, possible)
+    if respondents.kept_strata is not None:
+        possible = possible[respondents.kept_strata]
+    if respondents.codes is not None:
+        merged = np.zeros((int(respondents.codes.max()) + 1, possible.shape[1]), dtype=bool)
+        np.logical_or.at(merged, respondents.codes, possible)
         possible = merged
-    if len(possible) != len(frame.weighting.sizes) or not np.all(possible[frame.stratum, predicted]):
+    if len(possible) != len(respondents.weighting.sizes) or not np.all(
+        possible[respondents.stratum, predicted]
+    ):
         return None
     return possible
 

@@ -34,7 +34,7 @@ def known_without_labels(sample: Sample) -> list[Expression]:
     return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
 
 
-def unlabelled_strata(sample: Sample, strata: Strata, needless: Expression | None) -> BoolArray:
+def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | None) -> BoolArray:
     """Return which strata (H,) were left without labels, all of which the caller must know.
 
     Parameters
@@ -42,7 +42,7 @@ def unlabelled_strata(sample: Sample, strata: Strata, needless: Expression | Non
     sample : Sample
     strata : Strata
         Of its design.
-    needless : Expression, optional
+    irrelevant : Expression, optional
         1 for the units that the caller knows without a label.
 
     Raises
@@ -53,7 +53,7 @@ def unlabelled_strata(sample: Sample, strata: Strata, needless: Expression | Non
     without: BoolArray = strata.is_known & (sample.n_h == 0)
     for h in np.flatnonzero(without).tolist():
         test = strata.known_influences[h]
-        if test is None or not implies(test, needless):
+        if test is None or not implies(test, irrelevant):
             share = float(strata.weights[without].sum())
             requested = sample.question.estimand or {}
             raise InputError(
@@ -216,14 +216,14 @@ class Respondents(Record):
     share: float = 1.0
 
     @classmethod
-    def of(cls, sample: Sample, labelled: BoolArray, needless: Expression | None = None) -> Respondents:
+    def of(cls, sample: Sample, labelled: BoolArray, irrelevant: Expression | None = None) -> Respondents:
         """Return the labelled units, strata without labels merged into a neighbour.
 
         Parameters
         ----------
         sample : Sample
         labelled : bool (n,)
-        needless : Expression, optional
+        irrelevant : Expression, optional
             1 for the units that the caller knows without a label. Strata of such units that got none are
             left out.
 
@@ -238,7 +238,7 @@ class Respondents(Record):
         strata = sample.design.strata
         share = 1.0
         if strata is not None and strata.known_influences:
-            retained = ~unlabelled_strata(sample, strata, needless)
+            retained = ~unlabelled_strata(sample, strata, irrelevant)
         else:
             retained = None
         weighting = sample.weighting(labelled)

@@ -20,12 +20,12 @@ from stratal.evaluation.request import EvaluationRequest
 def estimate_from(
     labels: object,
     proxy_labelled: object = None,
-    proxy_population: object = None,
+    proxy_unlabelled: object = None,
     *,
     stratum_labelled: object = None,
-    stratum_population: object = None,
+    stratum_unlabelled: object = None,
     groups_labelled: Mapping[str, Any] | None = None,
-    groups_population: Mapping[str, Any] | None = None,
+    groups_unlabelled: Mapping[str, Any] | None = None,
     by: object = None,
     judge: str | Sequence[str] | None = None,
     estimand: EstimandLike = None,
@@ -34,9 +34,9 @@ def estimate_from(
 ) -> Any:
     """Estimate from a table with labels in some rows, or from labels and predictions in arrays.
 
-    Of a table alone, the roles of the columns are recognised: it is what `stratal.evaluate(table)` returns.
-    Labels in arrays must be of a simple random sample, of each stratum where strata are given. A sample that
-    `stratal.plan` drew needs none of this: use `stratal.estimate`.
+    If only a table is given, the result is that of `stratal.evaluate(table)`, which recognises the roles of
+    its columns. Labels in arrays must be of a simple random sample, within each stratum if strata are given.
+    For a sample that `stratal.plan` drew, use `stratal.estimate`.
 
     Parameters
     ----------
@@ -44,16 +44,16 @@ def estimate_from(
         A table or its file alone; or numbers, words such as pass and fail, or classes with `predicted=`.
     proxy_labelled : array-like (n,)
         Predictions of the labelled units' outcomes.
-    proxy_population : array-like (m,)
-        Predictions of the other units' outcomes.
-    stratum_labelled, stratum_population : array-like (n,), (m,), optional
+    proxy_unlabelled : array-like (m,)
+        Predictions of the outcomes of the other units only, without the labelled ones.
+    stratum_labelled, stratum_unlabelled : array-like (n,), (m,), optional
         Strata of both.
-    groups_labelled, groups_population : mapping of name to array-like (n,), (m,), optional
+    groups_labelled, groups_unlabelled : mapping of name to array-like (n,), (m,), optional
         Further columns of both: groups for `by=`, a judge's verdicts for `judge=`, the model's answers for
         `predicted=`.
     by, judge, estimand, predicts, and all other options
         See `stratal.estimate`. What PPI calls θ is the mean of the `superpopulation`; the mean over the units
-        at hand, `population`, is known better.
+        at hand, `population`, has a narrower interval.
 
     Returns
     -------
@@ -62,8 +62,8 @@ def estimate_from(
     Raises
     ------
     InputError
-        For arrays of different lengths, values that are not numbers, columns on one side alone, and strata
-        without a labelled unit.
+        For arrays of different lengths, values that are not numbers, columns for only one of the two sets of
+        units, and strata without a labelled unit.
 
     Notes
     -----
@@ -75,32 +75,37 @@ def estimate_from(
     >>> result.n, result.population_size
     (4, 10)
     """
-    is_table = proxy_labelled is None and proxy_population is None
-    of_arrays = {
+    is_table = proxy_labelled is None and proxy_unlabelled is None
+    array_options = {
         "stratum_labelled": stratum_labelled,
-        "stratum_population": stratum_population,
+        "stratum_unlabelled": stratum_unlabelled,
         "groups_labelled": groups_labelled,
-        "groups_population": groups_population,
+        "groups_unlabelled": groups_unlabelled,
     }
-    stated = options | {name: value for name, value in of_arrays.items() if value is not None}
-    of_form = EvaluationRequest.__dataclass_fields__ if is_table else {**of_arrays, **Request.__annotations__}
-    for name in stated.keys() - set(of_form):
+    given_options = options | {name: value for name, value in array_options.items() if value is not None}
+    allowed_options = (
+        EvaluationRequest.__dataclass_fields__ if is_table else {**array_options, **Request.__annotations__}
+    )
+    for name in given_options.keys() - set(allowed_options):
         form = "a table" if is_table else "arrays"
         raise InputError(f"{name}= has no effect with {form}", action="Leave it out.")
     if is_table:
         columns_and_estimand: dict[str, Any] = {"by": by, "estimand": estimand, "predicts": predicts}
         options |= {name: value for name, value in columns_and_estimand.items() if value is not None}
         return evaluate(labels, judge=judge or (), **options)
-    if (stratum_labelled is None) != (stratum_population is None):
+    if (stratum_labelled is None) != (stratum_unlabelled is None):
         raise InputError(
-            "strata are given for only one side", action="Give stratum_labelled= and stratum_population=."
+            "strata are given for only one of the two sets of units",
+            action="Give stratum_labelled= and stratum_unlabelled=.",
         )
     groups = dict(groups_labelled or {})
-    other_groups = dict(groups_population or {})
+    other_groups = dict(groups_unlabelled or {})
     if set(groups) != set(other_groups):
         stated_columns = f"{', '.join(groups) or 'none'}; {', '.join(other_groups) or 'none'}"
-        action = "Give each column in groups_labelled= and in groups_population=."
-        raise InputError("groups are given for only one side", given=stated_columns, action=action)
+        action = "Give each column in groups_labelled= and in groups_unlabelled=."
+        raise InputError(
+            "groups are given for only one of the two sets of units", given=stated_columns, action=action
+        )
     stratum = None if stratum_labelled is None else "stratum"
     columns = {
         "label": np.asarray(labels, dtype=object),
@@ -108,15 +113,15 @@ def estimate_from(
         **{name: np.asarray(values) for name, values in groups.items()},
     }
     others = {
-        "proxy": finite_vector("proxy_population", proxy_population),
+        "proxy": finite_vector("proxy_unlabelled", proxy_unlabelled),
         **{name: np.asarray(values) for name, values in other_groups.items()},
     }
     if stratum is not None:
         columns[stratum] = np.asarray(stratum_labelled)
-        others[stratum] = np.asarray(stratum_population)
+        others[stratum] = np.asarray(stratum_unlabelled)
     same_length(**columns)
     same_length(**others)
-    # One table, the other units without a label: a unit whose label is missing stays one of the population.
+    # One table, the other units without a label: a unit whose label is missing stays in the population.
     others["label"] = np.full(len(others["proxy"]), None, dtype=object)
     table = {name: np.concatenate([values, others[name]]) for name, values in columns.items()}
     predicted = options.get("predicted")

@@ -100,13 +100,14 @@ def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
 
 def _brier_score(evidence: LabelledSample) -> Estimates:
     """Return the Brier score of the proxies that are probabilities; of classes, that of the named class."""
-    options = evidence.request.target_option
+    request = evidence.request
+    options = request.target_option
     sample = _with_score_of_class(evidence)
     table: Estimates = estimate(sample, evidence.labels, estimand="calibration", **options)
     rows = [
         replace(row, label={"metric": BRIER, "class": row.label["class"]})
         for row in table
-        if row.label["metric"] == BRIER
+        if row.label["metric"] == BRIER and row.label["class"] in (request.classes or (row.label["class"],))
     ]
     return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=())
 

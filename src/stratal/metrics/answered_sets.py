@@ -23,9 +23,9 @@ class AnsweredSets(Record):
     Parameters
     ----------
     tags : tuple of str (T,)
-        Those of all answers, and those of the labels, in their order.
+        The tags of all answers and labels, sorted.
     counts : TagCounts
-    frame : Respondents
+    respondents : Respondents
     labelled : bool (n,)
         Which of the drawn units these are.
     remarks : tuple of str
@@ -33,12 +33,12 @@ class AnsweredSets(Record):
 
     tags: tuple[str, ...]
     counts: TagCounts
-    frame: Respondents
+    respondents: Respondents
     labelled: BoolArray
     remarks: tuple[str, ...] = ()
 
-    def number(self, tag: str) -> int:
-        """Return the number of a tag.
+    def index(self, tag: str) -> int:
+        """Return the position of a tag in `tags`.
 
         Raises
         ------
@@ -51,11 +51,11 @@ class AnsweredSets(Record):
 
 
 def unknown_tag(tag: str, tags: tuple[str, ...]) -> InputError:
-    """Return the error of a tag that no answer has."""
+    """Return the error of a tag that no answer or label has."""
     return InputError(
-        f"no answer has the tag {tag!r}",
+        f"no answer or label has the tag {tag!r}",
         allowed=suggest_names(tag, tags),
-        action="Write the tag as it is in the answers.",
+        action="Write the tag as in the answers.",
     )
 
 
@@ -80,7 +80,7 @@ def compares_sets(sample: Sample, labels: object, answers: str | None) -> bool:
 def answered_sets(sample: Sample, labels: object, answers: str | None = None) -> AnsweredSets:
     """Return the sets of the labelled units; see `compares_sets`.
 
-    Several labels of one unit give the set that most of them are; a tie gives none.
+    The majority of several labels of one unit counts; a tie is no label.
 
     Raises
     ------
@@ -92,31 +92,32 @@ def answered_sets(sample: Sample, labels: object, answers: str | None = None) ->
     labels = join_labels(sample, labels)
     if not np.any(labels.labelled):
         raise none_labelled()
-    _refuse_others(sample, class_column(sample, labels, "y_true"), labels.labelled, "label")
+    # Labels that are not sets are refused first: they cannot be matched with the answers.
+    _refuse_non_sets(sample, class_column(sample, labels, "y_true"), labels.labelled, "label")
     true = class_column(sample, labels, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
-    _refuse_others(sample, predicted, labelled, "answer")
+    _refuse_non_sets(sample, predicted, labelled, "answer")
     answered_tags = sample.question.outcome.tags
     labelled_tags = {tag for text in {*true[labelled], *predicted[labelled]} for tag in tags_of(text)}
     tags = tuple(sorted({*answered_tags, *labelled_tags}))
-    frame = Respondents.of(sample, labelled)
+    respondents = Respondents.of(sample, labelled)
     counts = TagCounts(
         true=_indicators(true[labelled], tags),
         predicted=_indicators(predicted[labelled], tags),
-        weighting=frame.weighting,
+        weighting=respondents.weighting,
     )
     return AnsweredSets(
         tags=tags,
         counts=counts,
-        frame=frame,
+        respondents=respondents,
         labelled=labelled,
         remarks=_unanswered_note(true[labelled], answered_tags),
     )
 
 
-def _refuse_others(sample: Sample, texts: AnyArray, labelled: BoolArray, role: str) -> None:
+def _refuse_non_sets(sample: Sample, texts: AnyArray, labelled: BoolArray, role: str) -> None:
     """Refuse labelled units (n,) whose label or answer is not a set."""
-    is_set_or_missing = [text is None or is_set(text) for text in texts.tolist()]  # a tie of labels is none
+    is_set_or_missing = [text is None or is_set(text) for text in texts.tolist()]  # a tie counts as no label
     other = labelled & ~np.array(is_set_or_missing, dtype=bool)
     if not np.any(other):
         return
@@ -152,5 +153,5 @@ def _unanswered_note(texts: AnyArray, answered_tags: tuple[str, ...]) -> tuple[s
         remainder = f" and {len(others) - _SHOWN} more"
     else:
         remainder = ""
-    such = "tags" if len(others) > 1 else "a tag"
-    return (f"labels have {such} that no answer has: {', '.join(map(repr, others[:_SHOWN]))}{remainder}",)
+    noun = "tags" if len(others) > 1 else "a tag"
+    return (f"labels have {noun} that no answer has: {', '.join(map(repr, others[:_SHOWN]))}{remainder}",)

@@ -39,18 +39,17 @@ class _AtThreshold(Estimand):
     ----------
     threshold : float
     positive : str, optional
-        The class; that of the score unless given, or 1.
+        The class. Default: the class of the score, or else 1.
     score : str, optional
-        The proxy; the only one unless given.
+        The proxy. Default: the only one.
     """
 
     of_classes = True
     compared = False
     metric: ClassVar[type[ClassMetric]]
-    # Slopes of the influence in hits, answers, truths and all, given the value: of the numerator less the
-    # value times the denominator.
-    above: ClassVar[tuple[int, int, int, int]]
-    below: ClassVar[tuple[int, int, int, int]]
+    # Coefficients of (hits, answers, units of the class, all units) in the numerator and the denominator.
+    numerator: ClassVar[tuple[int, int, int, int]]
+    denominator: ClassVar[tuple[int, int, int, int]]
     threshold: float
     positive: str | None = None
     score: str | None = None
@@ -76,7 +75,7 @@ class _AtThreshold(Estimand):
 
     @property
     def has_two_rounds(self) -> bool:
-        """Yes: how many units above a threshold are of the class is what the score may be wrong about."""
+        """Yes: the first round measures the share of the class above the threshold, which scores misstate."""
         return True
 
     @classmethod
@@ -87,15 +86,17 @@ class _AtThreshold(Estimand):
     @classmethod
     def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
         """Return the metric at a threshold, or at each of several."""
+        # The text after @ arrives as the group.
         name, equals, first = options.pop("group", "").partition("=")
+        are_numbers = bool(equals)
         thresholds = []
         for entry in (first, *listed):
             try:
                 thresholds.append(float(entry))
             except ValueError:
-                equals = ""
-        strange = set(options) - {"positive", "score"}
-        if name != "threshold" or not equals or strange:
+                are_numbers = False
+        unknown_options = set(options) - {"positive", "score"}
+        if name != "threshold" or not are_numbers or unknown_options:
             allowed = f"{cls.kind}threshold=.5,.8 with positive=CLASS and score=COL"
             raise InputError("unsupported metric at a threshold", given=repr(text), allowed=allowed)
         parts = tuple(cls(threshold, **options) for threshold in thresholds)
@@ -122,10 +123,10 @@ class _AtThreshold(Estimand):
         answered = replace(sample, groups={**sample.groups, column: answers})
         # Nothing below the threshold counts for a precision.
         if self.metric is Precision:
-            needless = Below(name=name, limit=self.threshold)
+            irrelevant_units = Below(name=name, limit=self.threshold)
         else:
-            needless = None
-        classes = answered_classes(answered, labels, column, (positive,), needless)
+            irrelevant_units = None
+        classes = answered_classes(answered, labels, column, (positive,), irrelevant_units)
         confusion = classes.confusion
         strata = sample.design.strata
         if strata is not None and confusion.weighting.random_within_strata:
@@ -134,7 +135,7 @@ class _AtThreshold(Estimand):
             table[:, classes.levels.index(positive)] = ranges[:, 1] > self.threshold
             if negative in classes.levels:
                 table[:, classes.levels.index(negative)] = ranges[:, 0] < self.threshold
-            possible = possible_in(classes.frame, table, confusion.predicted)
+            possible = possible_in(classes.respondents, table, confusion.predicted)
             classes = replace(classes, confusion=replace(confusion, possible=possible))
         return answered, classes, classes.levels.index(positive)
 
@@ -146,11 +147,12 @@ class _AtThreshold(Estimand):
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group."""
-        named_groups(sample, group)  # refused without the column of answers that the threshold gives
+        # Check the group first: `_answered` adds a column that is not a group to offer.
+        named_groups(sample, group)
         answered, classes, which = self._answered(sample, labels)
         results = classes.within(answered, group, self.metric.kind, which, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in results.items()]
-        return Estimates.from_rows(sample, rows, "domains", classes.frame.notes)
+        return Estimates.from_rows(sample, rows, "domains", classes.respondents.notes)
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
@@ -160,7 +162,7 @@ class _AtThreshold(Estimand):
         """Return the conditional moments of the influence; the score is the probability of the class."""
         info = population.proxy_info(self.score)
         role = {entry.name: entry for entry in population.scores}.get(info.name)
-        # A declared probability of a class is on no scale of right and wrong, but it is the class's own.
+        # A declared probability of a class has no scale of right and wrong, but can be used as it is.
         is_of_class = role is not None and role.declared and role.of_class is not None
         if not is_of_class and (info.bounds != (0.0, 1.0) or not info.scaled):
             raise InputError(
@@ -178,15 +180,15 @@ class _AtThreshold(Estimand):
         inside = 1.0 - Below(name=info.name, limit=self.threshold)
         hits, answers, truths = averages(population, [probability * inside, inside, probability]).tolist()
         shares = np.array([hits, answers, truths, 1.0])
-        total = float(np.dot(self.below, shares))
+        total = float(np.dot(self.denominator, shares))
         if total <= 0:
             raise InputError(
                 f"no forecast is possible for {self.text!r}",
                 given=f"{answers:.2%} of the units reach the threshold",
                 action="Name a threshold that some units reach.",
             )
-        value = float(np.dot(self.above, shares)) / total
-        slopes = (np.array(self.above) - value * np.array(self.below)) / total
+        value = float(np.dot(self.numerator, shares)) / total
+        slopes = (np.array(self.numerator) - value * np.array(self.denominator)) / total
         return _influence(value, slopes, probability, Below(name=info.name, limit=self.threshold))
 
 
@@ -208,7 +210,9 @@ def _influence(value: float, slopes: FloatArray, probability: Expression, outsid
     )
 
 
-class PrecisionAt(_AtThreshold, kind="precision@", metric=Precision, above=(1, 0, 0, 0), below=(0, 1, 0, 0)):
+class PrecisionAt(
+    _AtThreshold, kind="precision@", metric=Precision, numerator=(1, 0, 0, 0), denominator=(0, 1, 0, 0)
+):
     """The share of the units with a score of at least `threshold` that are of the class.
 
     Examples
@@ -220,7 +224,7 @@ class PrecisionAt(_AtThreshold, kind="precision@", metric=Precision, above=(1, 0
     __slots__ = ()
 
 
-class RecallAt(_AtThreshold, kind="recall@", metric=Recall, above=(1, 0, 0, 0), below=(0, 0, 1, 0)):
+class RecallAt(_AtThreshold, kind="recall@", metric=Recall, numerator=(1, 0, 0, 0), denominator=(0, 0, 1, 0)):
     """The share of the units of the class whose score is at least `threshold`.
 
     Examples
@@ -232,7 +236,7 @@ class RecallAt(_AtThreshold, kind="recall@", metric=Recall, above=(1, 0, 0, 0), 
     __slots__ = ()
 
 
-class F1At(_AtThreshold, kind="f1@", metric=F1, above=(2, 0, 0, 0), below=(0, 1, 1, 0)):
+class F1At(_AtThreshold, kind="f1@", metric=F1, numerator=(2, 0, 0, 0), denominator=(0, 1, 1, 0)):
     """The harmonic mean of precision and recall at a threshold.
 
     Examples
@@ -245,9 +249,9 @@ class F1At(_AtThreshold, kind="f1@", metric=F1, above=(2, 0, 0, 0), below=(0, 1,
 
 
 class SpecificityAt(
-    _AtThreshold, kind="specificity@", metric=Specificity, above=(1, -1, -1, 1), below=(0, 0, -1, 1)
+    _AtThreshold, kind="specificity@", metric=Specificity, numerator=(1, -1, -1, 1), denominator=(0, 0, -1, 1)
 ):
-    """The share of the other units whose score is below `threshold`: 1 less the false positive rate.
+    """The share of the other units whose score is below `threshold`: 1 minus the false positive rate.
 
     Examples
     --------

@@ -377,7 +377,7 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
         rows = []
         remarks = [_NOTE_ON_PARTS]
         for name in self._scores_of(sample):
-            x, y, frame, _ = OfScores(name).units(sample, labels)
+            x, y, respondents, _ = OfScores(name).units(sample, labels)
             if not np.all((y >= 0) & (y <= 1)):
                 raise InputError(
                     "calibration requires labels from 0 to 1",
@@ -386,10 +386,10 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
                 )
             role = sample.question.score(name)
             of_class = None if role is None else role.of_class
-            for metric, interval, estimate in calibration_rows(x, y, frame.weighting, request.target):
+            for metric, interval, estimate in calibration_rows(x, y, respondents.weighting, request.target):
                 label = {"score": name, "class": of_class, "metric": metric, "bin": interval}
-                rows.append(frame.complete(estimate, sample, label=label))
-            remarks += frame.notes
+                rows.append(respondents.complete(estimate, sample, label=label))
+            remarks += respondents.notes
         return Estimates.from_rows(sample, rows, "calibration", remarks)
 
 

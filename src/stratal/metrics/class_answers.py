@@ -38,7 +38,7 @@ class AnsweredClasses(Record):
     known_levels : tuple of str
         The classes among all answers of the population.
     confusion : Confusion
-    frame : Respondents
+    respondents : Respondents
     labelled : bool (n,)
     column : str, optional
         The group column of the answers, if they are in one.
@@ -49,7 +49,7 @@ class AnsweredClasses(Record):
     levels: list[str]
     known_levels: list[str]
     confusion: Confusion
-    frame: Respondents
+    respondents: Respondents
     labelled: BoolArray
     column: str | None = None
     judged: BoolArray | None = None
@@ -58,8 +58,8 @@ class AnsweredClasses(Record):
         """Return a metric with its notes; `name` and `which` are those of `Confusion.metric`."""
         if self.judged is not None and name not in _SHARES:
             assert not isinstance(which, str), "averages over classes need answers rather than verdicts"
-            return self.frame.complete(self.confusion.within(self.judged, name, which, target), sample)
-        estimate = self.frame.complete(self.confusion.metric(name, which, target), sample)
+            return self.respondents.complete(self.confusion.within(self.judged, name, which, target), sample)
+        estimate = self.respondents.complete(self.confusion.metric(name, which, target), sample)
         count = len(self.levels)
         counts = {
             level: units
@@ -72,7 +72,9 @@ class AnsweredClasses(Record):
         if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
             share = 1.0 / count
             note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
-        elif name == "predicted_prevalence" and level is not None and counts and self.frame.share == 1.0:
+        elif (
+            name == "predicted_prevalence" and level is not None and counts and self.respondents.share == 1.0
+        ):
             share = counts.get(level, 0) / size
             if target == "superpopulation":
                 n_draws = float(size)
@@ -106,7 +108,7 @@ class AnsweredClasses(Record):
         for level in names:
             member = judged & (inside == level)
             estimate = self.confusion.within(member, name, which, target)
-            estimates[level] = self.frame.complete(estimate, sample)
+            estimates[level] = self.respondents.complete(estimate, sample)
         return estimates
 
 
@@ -115,7 +117,7 @@ def answered_classes(
     y_true: object,
     y_pred: object,
     classes: Sequence[object] | None = None,
-    needless: Expression | None = None,
+    irrelevant: Expression | None = None,
 ) -> AnsweredClasses:
     """Return the classes of the labelled units.
 
@@ -128,16 +130,16 @@ def answered_classes(
         The model's answers, required for all units with a true class. Default: the answers in the sample.
     classes : sequence, optional
         Classes that must occur. Default: all that occur.
-    needless : Expression, optional
+    irrelevant : Expression, optional
         The units that do not affect the metric; see `Respondents.of`.
     """
     # Several metrics of one call share the joined labels, and so their classes.
     is_column = y_pred is None or isinstance(y_pred, str)
     if not is_column or not isinstance(y_true, JoinedLabels):
-        return _answered(sample, y_true, y_pred, classes, needless)
-    key = (y_pred, classes and tuple(classes), needless)
+        return _answered(sample, y_true, y_pred, classes, irrelevant)
+    key = (y_pred, classes and tuple(classes), irrelevant)
     if key not in y_true.cache or y_true.cache[key][0] is not sample:
-        y_true.cache[key] = sample, _answered(sample, y_true, y_pred, classes, needless)
+        y_true.cache[key] = sample, _answered(sample, y_true, y_pred, classes, irrelevant)
     answered: AnsweredClasses = y_true.cache[key][1]
     return answered
 
@@ -147,7 +149,7 @@ def _answered(
     y_true: object,
     y_pred: object,
     classes: Sequence[object] | None,
-    needless: Expression | None,
+    irrelevant: Expression | None,
 ) -> AnsweredClasses:
     """Return the classes of the labelled units; see `answered_classes`."""
     if y_pred is None or (isinstance(y_pred, str) and y_pred == sample.question.answer):
@@ -184,35 +186,35 @@ def _answered(
     number = {level: k for k, level in enumerate(levels)}
     true_codes = np.array([number[entry] for entry in true], np.int64)
     predicted_codes = np.array([number[entry] for entry in predicted], np.int64)
-    frame = Respondents.of(sample, labelled, needless)
-    possible = possible_answers(sample, frame, column, levels, predicted_codes)
+    respondents = Respondents.of(sample, labelled, irrelevant)
+    possible = possible_answers(sample, respondents, column, levels, predicted_codes)
     if possible is not None and answered_levels:
-        # A class that is no answer of the population is possible in no stratum.
+        # A class that the model never answers is not a possible answer in any stratum.
         possible &= np.array([level in answered_levels for level in levels] + [False])
     confusion = Confusion(
         true=true_codes,
         predicted=predicted_codes,
         n_classes=len(levels),
-        weighting=frame.weighting,
+        weighting=respondents.weighting,
         possible=possible,
-        answered_share=_share_of_second(sample, column, levels, frame),
+        answered_share=_share_of_second(sample, column, levels, respondents),
     )
     return AnsweredClasses(
         levels=levels,
         known_levels=answered_levels,
         confusion=confusion,
-        frame=frame,
+        respondents=respondents,
         labelled=labelled,
         column=column,
     )
 
 
 def _share_of_second(
-    sample: Sample, column: str | None, levels: list[str], frame: Respondents
+    sample: Sample, column: str | None, levels: list[str], respondents: Respondents
 ) -> float | None:
     """Return the share of all units that are answered with the second of two classes; None if not counted."""
     counts = sample.totals.get(column or "", {})
-    if len(levels) != 2 or not counts or not set(counts) <= set(levels) or frame.share < 1.0:
+    if len(levels) != 2 or not counts or not set(counts) <= set(levels) or respondents.share < 1.0:
         return None
     return counts.get(levels[1], 0) / sum(counts.values())
 
@@ -284,7 +286,7 @@ def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: boo
     return replace(answered, judged=~missing[answered.labelled])
 
 
-def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
+def irrelevant_units(metric: str, level: str | None, column: str | None) -> Expression | None:
     """Return the formula that is 1 for units that a class metric ignores; None if it ignores none."""
     of_answers = ("precision", "false_discovery_rate")
     if column is None or level is None or metric not in (*of_answers, "negative_predictive_value"):

@@ -16,7 +16,7 @@ from stratal.estimation.respondents import known_without_labels
 from stratal.labels.label_values import class_text
 from stratal.metrics import confusion as measures
 from stratal.metrics.answered_sets import answered_sets, compares_sets
-from stratal.metrics.class_answers import answered_classes, needless_units
+from stratal.metrics.class_answers import answered_classes, irrelevant_units
 from stratal.metrics.classification import Accuracy, Classification
 from stratal.population.expressions import implies
 from stratal.question.vocabulary import AVERAGES
@@ -88,12 +88,12 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         # A sample that was drawn for one metric has no label where this needs none, and tells no other.
         planned_estimand = as_estimand(sample.question.estimand)
         unlabelled_parts = known_without_labels(sample)
-        needless = None
+        irrelevant = None
         if unlabelled_parts and isinstance(planned_estimand, Classification):
-            needless = needless_units(planned_estimand.name, planned_estimand.of, column)
-        answered = answered_classes(sample, class_labels, compared, self.classes or None, needless)
+            irrelevant = irrelevant_units(planned_estimand.name, planned_estimand.of, column)
+        answered = answered_classes(sample, class_labels, compared, self.classes or None, irrelevant)
         levels = answered.levels
-        remarks = list(answered.frame.notes)
+        remarks = list(answered.respondents.notes)
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
         each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
         # Averages are over the reported classes alone.
@@ -105,8 +105,8 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         for name in self.metrics:
             for which in (None,) if name in measures.OVERALL_METRICS else each:
                 level = levels[which] if isinstance(which, int) else which
-                needless_part = needless_units(name, level if isinstance(which, int) else None, column)
-                if not all(implies(part, needless_part) for part in unlabelled_parts):
+                irrelevant_part = irrelevant_units(name, level if isinstance(which, int) else None, column)
+                if not all(implies(part, irrelevant_part) for part in unlabelled_parts):
                     lacking.append(
                         f"{name} of {level!r}" if isinstance(which, int) else f"{which or ''} {name}"
                     )
@@ -137,7 +137,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         """Return the metrics of sets of tags, a row for each metric and tag."""
         sets = answered_sets(sample, labels, self.predicted)
         target = Request(target=request.target)
-        reported = [sets.number(str(tag)) for tag in self.classes] or list(range(len(sets.tags)))
+        reported = [sets.index(str(tag)) for tag in self.classes] or list(range(len(sets.tags)))
         averages = self.average if len(reported) > 1 else ()
         averaged = sets.counts.restricted(reported)
         rows: list[Estimate] = []
@@ -151,5 +151,5 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
             of_each |= {average: averaged.metric(name, average, target.target) for average in averages}
             for tag_name, metric in of_each.items():
                 label = {"metric": name, "class": tag_name}
-                rows.append(sets.frame.complete(metric, sample, label=label))
-        return Estimates.from_rows(sample, rows, "metrics", (*sets.frame.notes, *sets.remarks))
+                rows.append(sets.respondents.complete(metric, sample, label=label))
+        return Estimates.from_rows(sample, rows, "metrics", (*sets.respondents.notes, *sets.remarks))

@@ -34,9 +34,9 @@ from stratal.metrics.class_answers import (
     AnsweredClasses,
     ClassProbabilities,
     answered_classes,
+    irrelevant_units,
     judged_classes,
     labels_as_verdicts,
-    needless_units,
     right_answers,
 )
 from stratal.population.answer_sets import population_tags, sets_by_text
@@ -134,8 +134,8 @@ class Classification(Estimand):
             )
         answered = slopes.predicted + slopes.everything
         mean, square = _class_moments(probabilities, slopes.hits, answered, slopes.true)
-        cells, needless_cells = self._cells(probabilities)
-        return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=needless_cells)
+        cells, irrelevant_cells = self._cells(probabilities)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=irrelevant_cells)
 
     def _influence_of_sets(self, population: Population, sets: Mapping[str, tuple[str, ...]]) -> Influence:
         """Return the conditional moments of the influence of a tag's metric, or of its average over the tags.
@@ -215,13 +215,13 @@ class Classification(Estimand):
             return Cells(names=names, tests=tuple(tests[:-1])), ()
         with_answer = names[0]
         others = "other answers"
-        needless = needless_units(self.name, self.of, probabilities.answers)
-        if needless is None:
+        irrelevant = irrelevant_units(self.name, self.of, probabilities.answers)
+        if irrelevant is None:
             return Cells(names=(with_answer, others), tests=(tests[0],)), ()
         # The precision needs no label of units with other answers.
-        if needless == needless_units("precision", self.of, probabilities.answers):
-            return Cells(names=(others, with_answer), tests=(needless,)), (others,)
-        return Cells(names=(with_answer, others), tests=(needless,)), (with_answer,)
+        if irrelevant == irrelevant_units("precision", self.of, probabilities.answers):
+            return Cells(names=(others, with_answer), tests=(irrelevant,)), (others,)
+        return Cells(names=(with_answer, others), tests=(irrelevant,)), (with_answer,)
 
     def _sets(self, sample: Sample, labels: object) -> AnsweredSets | None:
         """Return the sets of tags, if they are compared and the metric is of a tag or an average."""
@@ -232,7 +232,7 @@ class Classification(Estimand):
     def _tag_or_average(self, sets: AnsweredSets) -> int | str:
         """Return the number of the metric's tag, or the average over tags."""
         if self.classes:
-            return sets.number(str(self.of))
+            return sets.index(str(self.of))
         return str(self.of)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
@@ -240,7 +240,7 @@ class Classification(Estimand):
         sets = self._sets(sample, labels)
         if sets is not None:
             estimate = sets.counts.metric(self.name, self._tag_or_average(sets), request.target)
-            estimate = sets.frame.complete(estimate, sample)
+            estimate = sets.respondents.complete(estimate, sample)
             return replace(estimate, label=self.label, remarks=(*estimate.remarks, *sets.remarks))
         answered = self._answered(sample, labels)
         estimate = answered.metric(sample, self.name, self._class_number(answered.levels), request.target)
@@ -257,7 +257,7 @@ class Classification(Estimand):
             return Estimand.by(self, sample, labels, group, request)
         estimates = answered.within(sample, group, self.name, class_number, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
-        return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
+        return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
 
     def _sets_by(self, sets: AnsweredSets, sample: Sample, group: object, request: Request) -> Estimates:
         """Return the metric of a tag, or its average over the tags, of each group."""
@@ -268,8 +268,8 @@ class Classification(Estimand):
             metric = sets.counts.metric(
                 self.name, self._tag_or_average(sets), request.target, inside == level
             )
-            rows.append(sets.frame.complete(metric, sample, label={"domain": level}))
-        return Estimates.from_rows(sample, rows, "domains", (*sets.frame.notes, *sets.remarks))
+            rows.append(sets.respondents.complete(metric, sample, label={"domain": level}))
+        return Estimates.from_rows(sample, rows, "domains", (*sets.respondents.notes, *sets.remarks))
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
@@ -298,16 +298,16 @@ class Classification(Estimand):
             return AnsweredClasses(
                 levels=[f"not {self.of}", str(self.of)],
                 known_levels=[],
-                confusion=sets.counts.confusion(sets.number(str(self.of))),
-                frame=sets.frame,
+                confusion=sets.counts.confusion(sets.index(str(self.of))),
+                respondents=sets.respondents,
                 labelled=sets.labelled,
             )
         labels, new_answers = split_answers(labels)
         answers = self.predicted or sample.question.answer
         # Strata of the sample's answers say nothing about new answers.
-        needless = needless_units(self.name, self.of, answers if new_answers is None else None)
+        irrelevant = irrelevant_units(self.name, self.of, answers if new_answers is None else None)
         compared = self.predicted if new_answers is None else new_answers
-        return answered_classes(sample, labels, compared, self.classes or None, needless=needless)
+        return answered_classes(sample, labels, compared, self.classes or None, irrelevant=irrelevant)
 
     def _class_number(self, levels: Sequence[str]) -> int | str | None:
         """Return the number of the class; the average, or None, for metrics of several classes."""
@@ -457,7 +457,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
             return super(Agreement, self).by(sample, labels, group, request)
         estimates = answered.within(sample, group, self.name, None, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
-        return Estimates.from_rows(sample, rows, "domains", answered.frame.notes)
+        return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
 
 
 def _judge_of(estimand: _OfAllClasses, sample: Sample, labels: object) -> str | None:

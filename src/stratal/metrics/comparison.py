@@ -61,7 +61,7 @@ class ModelOutcomes(Record):
     Parameters
     ----------
     sample : Sample
-    frame : Respondents
+    respondents : Respondents
         The units whose difference is unknown: those that two models answer differently.
     labelled : bool (n,)
     z : float (m, k)
@@ -75,7 +75,7 @@ class ModelOutcomes(Record):
     """
 
     sample: Sample
-    frame: Respondents
+    respondents: Respondents
     labelled: BoolArray
     z: FloatArray
     models: tuple[str, ...]
@@ -91,7 +91,7 @@ class ModelOutcomes(Record):
         labelled: BoolArray,
         models: Sequence[str],
         proxies: Sequence[str | None] = (),
-        needless: Expression | None = None,
+        irrelevant: Expression | None = None,
         bounds: tuple[float, float] | None = None,
         target: str = "population",
     ) -> ModelOutcomes:
@@ -99,7 +99,7 @@ class ModelOutcomes(Record):
         slopes = [[float(proxy == name) for name in sample.proxy_names] for proxy in proxies]
         return cls(
             sample=sample,
-            frame=Respondents.of(sample, labelled, needless),
+            respondents=Respondents.of(sample, labelled, irrelevant),
             labelled=labelled,
             z=z,
             models=tuple(models),
@@ -118,7 +118,7 @@ class ModelOutcomes(Record):
         self, pairs: Sequence[tuple[int, int]], *, simultaneous: bool = True, seed: int = 0
     ) -> Comparisons:
         """Return the comparisons of these pairs of models."""
-        frame = self.frame
+        respondents = self.respondents
         outcome_pairs = [self.pair(*places) for places in pairs]
         differences = []
         for pair in outcome_pairs:
@@ -127,11 +127,11 @@ class ModelOutcomes(Record):
         means: list[Estimate] = []
         ratios: list[Estimate] = []
         # Labels of units that models answer differently show neither model's mean.
-        if frame.share == 1.0:
+        if respondents.share == 1.0:
             for name, column in zip(self.models, self.z.T, strict=True):
                 means.append(replace(self.mean(column), label={"model": name}))
             ratios = [pair.ratio() for pair in outcome_pairs]
-        remarks = [*frame.notes]
+        remarks = [*respondents.notes]
         if self.bounds is None and any(difference.limits() is None for difference in differences):
             remarks.append(_NO_INTERVAL_NOTE)
         comparisons = Comparisons.from_rows(
@@ -168,12 +168,12 @@ class ModelOutcomes(Record):
 
     def ratio(self) -> Estimate:
         """Return the ratio of the means."""
-        weighting, (first, second) = self.frame.weighting, self.z[:, :2].T
+        weighting, (first, second) = self.respondents.weighting, self.z[:, :2].T
         result = ratio_of_means(first, second, weighting, self.target)
         if not (np.isfinite(result.value) and result.value > 0):
             why = "the mean outcome of a model is 0"
             estimate = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
-            return self.frame.complete(estimate, self.sample)
+            return self.respondents.complete(estimate, self.sample)
         unseen_variance = self._unseen_variance_of_ratio(
             result.value, float(weighting.mean(second[:, None])[0])
         )
@@ -190,7 +190,7 @@ class ModelOutcomes(Record):
         estimate = linearised_estimate(
             result, weighting, interval=interval, target=self.target, degrees_of_freedom=df
         )
-        return self.frame.complete(estimate, self.sample)
+        return self.respondents.complete(estimate, self.sample)
 
     def _proxy(self, reach: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
         """Return tie + reach times the difference of the models' proxies, for labelled units and strata.
@@ -204,9 +204,9 @@ class ModelOutcomes(Record):
         used = np.flatnonzero(slopes)
         if len(used) == 0:
             return None
-        summary_of_strata = self.frame.summary
-        weighting = self.frame.weighting
-        stratum = self.frame.stratum
+        summary_of_strata = self.respondents.summary
+        weighting = self.respondents.weighting
+        stratum = self.respondents.stratum
         sample_proxies = self.sample.proxies[self.labelled]
         n_strata = len(summary_of_strata.sizes)
         values = tie + (sample_proxies @ slopes)[:, None]
@@ -243,7 +243,7 @@ class ModelOutcomes(Record):
             "design": self.sample.design.kind,
             **options,
         }
-        return plain_mean(z, self.frame.weighting, **mean_options)
+        return plain_mean(z, self.respondents.weighting, **mean_options)
 
     def _contrast(
         self, contrast: FloatArray, max_contrast: float | None, *, tie: float, wins: bool
@@ -253,12 +253,12 @@ class ModelOutcomes(Record):
         Units that need no label are ties. `max_contrast` is the largest absolute contrast; None without
         bounds. If the contrast is 1, 0 or −1 (`wins`), the interval combines those of wins and losses.
         """
-        frame = self.frame
+        respondents = self.respondents
         sample = self.sample
-        if self.target != "population" and frame.share < 1:
+        if self.target != "population" and respondents.share < 1:
             problem = "units that need no label have a known difference only in this population"
             raise InputError(problem, given=f"target={self.target!r}", allowed="'population'")
-        reach = (1.0 - tie) * frame.share
+        reach = (1.0 - tie) * respondents.share
         bounds = None
         if max_contrast is not None:
             bounds = (tie - reach * max_contrast, tie + reach * max_contrast)
@@ -271,24 +271,24 @@ class ModelOutcomes(Record):
         estimate = estimate_mean(
             tie + reach * contrast,
             values,
-            frame.weighting,
+            respondents.weighting,
             summary,
-            stratum=frame.stratum,
+            stratum=respondents.stratum,
             estimator="auto" if proxy is None else "ppi++",
             target=self.target,
             bounds=bounds,
             outcome="unbounded" if bounds is None else "bounded",
             design=sample.design.kind,
         )
-        estimate = frame.complete(estimate, sample)
+        estimate = respondents.complete(estimate, sample)
         interval: Interval = contrast_interval(estimate)
         if wins and proxy is None:
             interval = self._win_interval(estimate, contrast, reach)
         estimate = replace(estimate, evidence=replace(estimate.evidence, interval=interval))
-        if frame.share == 1:
+        if respondents.share == 1:
             return estimate
         # A simple random sample would be drawn from all units, most of which are ties.
-        mean_square = reach * (1.0 - tie) * float(frame.weighting.mean(contrast[:, None] ** 2)[0])
+        mean_square = reach * (1.0 - tie) * float(respondents.weighting.mean(contrast[:, None] ** 2)[0])
         population_variance = max(mean_square - (estimate.value - tie) ** 2, 0.0)
         return replace(estimate, reference_population=(population_variance, sample.population_size))
 
@@ -309,7 +309,7 @@ class ModelOutcomes(Record):
             bounds=estimate.bounds,
             terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
             coefficients=coefficients,
-            correlation=correlation_from(target_covariance(sides, self.frame.weighting, self.target)),
+            correlation=correlation_from(target_covariance(sides, self.respondents.weighting, self.target)),
         )
 
     def _unseen_variance_of_ratio(self, value: float, below: float) -> float:
@@ -320,7 +320,7 @@ class ModelOutcomes(Record):
         if self.bounds is None:
             return 0.0
         low, high = self.bounds
-        weighting = self.frame.weighting
+        weighting = self.respondents.weighting
         contrast = self.gap
         # Influence of a unit on which one model has the best outcome and the other the worst.
         ends = np.array([high - value * low, low - value * high]) / below
@@ -741,9 +741,9 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         return self.models
 
     def outcomes(
-        self, sample: Sample, labels: object, needless: Expression | None, request: Request = PLAIN
+        self, sample: Sample, labels: object, irrelevant: Expression | None, request: Request = PLAIN
     ) -> ModelOutcomes:
-        """Return each model's outcome on the labelled units; `needless` is 1 for units that need no label."""
+        """Return each model's outcome on the labelled units; `irrelevant` is 1 where no label is needed."""
         if isinstance(labels, Mapping) and set(labels) == set(self.models):
             z, labelled = number_columns(sample, {model: labels[model] for model in self.models})
         elif self.by_answers(sample.groups):
@@ -760,7 +760,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         # A plan may name proxies that the sample does not keep.
         proxies = self.proxies if set(self.proxies) <= set(sample.proxy_names) else ()
         return ModelOutcomes.of(
-            sample, z, labelled, self.models, proxies, needless, request.bounds, request.target
+            sample, z, labelled, self.models, proxies, irrelevant, request.bounds, request.target
         )
 
 
@@ -897,7 +897,7 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the ratio's linearised variable."""
-        return np.nan_to_num(ratio_of_means(pair.z[:, 0], pair.z[:, 1], pair.frame.weighting).variable)
+        return np.nan_to_num(ratio_of_means(pair.z[:, 0], pair.z[:, 1], pair.respondents.weighting).variable)
 
 
 @dataclass(frozen=True, slots=True)

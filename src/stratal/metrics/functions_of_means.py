@@ -226,8 +226,8 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the ratio."""
-        columns, frame, _ = self._columns(sample, labels)
-        weighting = frame.weighting
+        columns, respondents, _ = self._columns(sample, labels)
+        weighting = respondents.weighting
         target = request.target
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite ratio raises an error below
             result = ratio_of_means(columns[:, 0], columns[:, 1], weighting, target)
@@ -238,7 +238,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
                 "undefined", f"no labelled unit counts towards {self.names[1]!r}, so there is no ratio"
             )
             undefined = undefined_estimate(weighting, 0, bounds, note, target=target)
-            return frame.complete(undefined, sample, label=self.label)
+            return respondents.complete(undefined, sample, label=self.label)
         if not np.isfinite(result.value):
             action = "Check the denominator, or label units in which it is not 0."
             raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
@@ -251,7 +251,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
             fieller = FiellerInterval.of(columns[:, 0], columns[:, 1], weighting, target)
             interval = replace(fieller, bounds=bounds)
         estimate = linearised_estimate(result, weighting, interval=interval, target=target)
-        return frame.complete(estimate, sample, label=self.label)
+        return respondents.complete(estimate, sample, label=self.label)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,16 +295,18 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the function's value at the estimated means."""
-        columns, frame, _ = self._columns(sample, labels)
+        columns, respondents, _ = self._columns(sample, labels)
         result = smooth_mean_function(
             columns,
             lambda means: float(self.function(**dict(zip(self.names, means.tolist(), strict=True)))),
-            frame.weighting,
+            respondents.weighting,
             target=request.target,
         )
         _require_error(result, len(columns), "function")
-        estimate = linearised_estimate(result, frame.weighting, bounds=self.bounds, target=request.target)
-        return frame.complete(estimate, sample, label=self.label)
+        estimate = linearised_estimate(
+            result, respondents.weighting, bounds=self.bounds, target=request.target
+        )
+        return respondents.complete(estimate, sample, label=self.label)
 
 
 def _require_error(result: Linearised, n: int, quantity: str) -> None:

@@ -335,12 +335,12 @@ class Association(OfScores):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the correlation or agreement of scores and labels."""
-        x, y, frame, _ = self.units(sample, labels)
-        estimate = association(type(self).statistic, x, y, frame.weighting, request.target)
+        x, y, respondents, _ = self.units(sample, labels)
+        estimate = association(type(self).statistic, x, y, respondents.weighting, request.target)
         notes = self._tail_notes(y, estimate)
         if notes:
             estimate = replace(estimate, remarks=(*estimate.remarks, *notes))
-        return frame.complete(estimate, sample, label=self.label)
+        return respondents.complete(estimate, sample, label=self.label)
 
     def _tail_notes(self, labels: FloatArray, estimate: Estimate) -> tuple[Note, ...]:
         """Return a warning if few labels (n,) without bounds dominate the variance of the correlation."""
@@ -572,15 +572,15 @@ class CalibrationError(OfScores, kind="calibration_error"):
                 action="Declare what it predicts (predicts=, --predicts), or estimate a correlation: "
                 "pearson, spearman or icc.",
             )
-        x, y, frame, _ = self.units(sample, labels)
+        x, y, respondents, _ = self.units(sample, labels)
         if not np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)):
             raise InputError(
                 "a calibration error requires probabilities and labels from 0 to 1",
                 given=f"scores {x.min():g} to {x.max():g}, labels {y.min():g} to {y.max():g}",
                 action="Estimate a correlation instead: pearson, spearman or icc.",
             )
-        estimate = calibration_error(x, y, frame.weighting, request.target)
-        return frame.complete(estimate, sample, label=self.label)
+        estimate = calibration_error(x, y, respondents.weighting, request.target)
+        return respondents.complete(estimate, sample, label=self.label)
 
 
 # Maximum number of classes in the report of a judge, since each has four rows. With more, only agreement and
@@ -818,21 +818,21 @@ def _associations(
 
     The intraclass correlation requires the same scale of scores and labels.
     """
-    x, y, frame, _ = OfScores().units(sample, labels, scores)
+    x, y, respondents, _ = OfScores().units(sample, labels, scores)
     statistics = {"pearson": pearson, "spearman": spearman}
     if same_scale:
         statistics["icc"] = intraclass
     for name, statistic in statistics.items():
-        estimate = association(statistic, x, y, frame.weighting, target)
-        yield {"metric": name}, frame.complete(estimate, sample)
+        estimate = association(statistic, x, y, respondents.weighting, target)
+        yield {"metric": name}, respondents.complete(estimate, sample)
 
 
 def _area(sample: Sample, labels: object, scores: object, target: str) -> Iterator[JudgeRow]:
     """Yield the area under the ROC curve of scores on any scale, if labels are 0 and 1."""
-    x, y, frame, _ = OfScores().units(sample, labels, scores)
+    x, y, respondents, _ = OfScores().units(sample, labels, scores)
     if _are_binary(y):
-        area = ranking_metric(area_under_curve, x, y == 1, frame.weighting, target)
-        yield {"metric": "auc"}, frame.complete(area, sample)
+        area = ranking_metric(area_under_curve, x, y == 1, respondents.weighting, target)
+        yield {"metric": "auc"}, respondents.complete(area, sample)
 
 
 def _holds_ratings(sample: Sample, labels: object, judge: str) -> bool:
@@ -992,7 +992,7 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
                     unit, has_verdict, confusion.weighting, bounds=(0.0, 1.0), target=target
                 )
             label = {"metric": "share", "class": level, "judged": other}
-            yield label, answered.frame.complete(estimate, sample)
+            yield label, answered.respondents.complete(estimate, sample)
 
 
 def rogan_gladen(true: BoolArray, judged: BoolArray, share: float) -> tuple[float, float]:

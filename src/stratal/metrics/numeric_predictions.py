@@ -310,21 +310,25 @@ class MeanSquaredError(OfPrediction, kind="mse"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean square of the errors, or what is made of it."""
         units = self.units(sample, labels, request)
-        frame = Respondents.of(sample, units.labelled)
-        estimate = self._of_square(mean_square(units.errors, frame.weighting, units.width, request.target))
-        return replace(frame.complete(estimate, sample, label=self.label), remarks=_remarks(frame, units))
+        respondents = Respondents.of(sample, units.labelled)
+        estimate = self._of_square(
+            mean_square(units.errors, respondents.weighting, units.width, request.target)
+        )
+        return replace(
+            respondents.complete(estimate, sample, label=self.label), remarks=_remarks(respondents, units)
+        )
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the mean square of each group, or what is made of it."""
         units = self.units(sample, labels, request)
-        frame = Respondents.of(sample, units.labelled)
+        respondents = Respondents.of(sample, units.labelled)
         groups, names = named_groups(sample, group)
         rows = []
         for name in names:
             member = groups[units.labelled] == name
-            square = mean_square(units.errors, frame.weighting, units.width, request.target, member)
-            rows.append(frame.complete(self._of_square(square), sample, label={"domain": name}))
-        return Estimates.from_rows(sample, rows, "domains", _remarks(frame, units))
+            square = mean_square(units.errors, respondents.weighting, units.width, request.target, member)
+            rows.append(respondents.complete(self._of_square(square), sample, label={"domain": name}))
+        return Estimates.from_rows(sample, rows, "domains", _remarks(respondents, units))
 
     @staticmethod
     def _of_square(square: Estimate) -> Estimate:
@@ -362,12 +366,14 @@ class ExplainedVariance(OfPrediction, kind="r2"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return R²."""
         units = self.units(sample, labels, request)
-        frame = Respondents.of(sample, units.labelled)
-        estimate = explained_share(units.errors, units.labels, frame.weighting, units.bounds, request.target)
-        remarks = (*_remarks(frame, units), *estimate.remarks)
-        return replace(frame.complete(estimate, sample, label=self.label), remarks=remarks)
+        respondents = Respondents.of(sample, units.labelled)
+        estimate = explained_share(
+            units.errors, units.labels, respondents.weighting, units.bounds, request.target
+        )
+        remarks = (*_remarks(respondents, units), *estimate.remarks)
+        return replace(respondents.complete(estimate, sample, label=self.label), remarks=remarks)
 
 
-def _remarks(frame: Respondents, units: PredictedNumbers) -> tuple[str | Note, ...]:
+def _remarks(respondents: Respondents, units: PredictedNumbers) -> tuple[str | Note, ...]:
     """Return what is to be said of squared errors: of nonresponse, and of heavy tails without bounds."""
-    return (*frame.notes, *(heavy_tail_notes(units.errors) if units.bounds is None else ()))
+    return (*respondents.notes, *(heavy_tail_notes(units.errors) if units.bounds is None else ()))

@@ -202,9 +202,11 @@ class Ranking(Estimand, listed="positive"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
         scores, positives, labelled = self._units(sample, labels)
-        frame = Respondents.of(sample, labelled)
-        estimate = ranking_metric(type(self).statistic, scores, positives, frame.weighting, request.target)
-        complete = frame.complete(estimate, sample, label=self.label)
+        respondents = Respondents.of(sample, labelled)
+        estimate = ranking_metric(
+            type(self).statistic, scores, positives, respondents.weighting, request.target
+        )
+        complete = respondents.complete(estimate, sample, label=self.label)
         return replace(complete, remarks=(*complete.remarks, *self._reversed_score_notes(complete)))
 
     def _reversed_score_notes(self, estimate: Estimate) -> list[str]:

@@ -114,10 +114,10 @@ def residual_deviations(
     on which φ was fitted. The residual variance of a stratum is shrunk to the variance that φ's mean m_h and
     variance V_h in the stratum imply, (m_h − low)(high − m_h) − V_h, scaled to the residuals of all strata.
     """
-    frame = Respondents.of(sample, labelled)
-    calibration = calibrated_proxy(sample, labelled, frame, z, options)
+    respondents = Respondents.of(sample, labelled)
+    calibration = calibrated_proxy(sample, labelled, respondents, z, options)
     sizes = calibration.summary.sizes
-    stratum = frame.stratum
+    stratum = respondents.stratum
     means = calibration.summary.proxy_means[:, 0]
     expected = np.ones(len(sizes))
     if options.bounds is not None and np.all(np.isfinite(options.bounds)):
@@ -131,6 +131,6 @@ def residual_deviations(
     factor = sums.sum() / total if total > 0 else 0.0
     prior = POOLED_SHARE * pooled + (1 - POOLED_SHARE) * factor * expected
     deviations = np.sqrt((PREDICTED_VARIANCE_LABELS * prior + sums) / (PREDICTED_VARIANCE_LABELS + counts))
-    if frame.codes is not None:
-        deviations = deviations[frame.codes]
+    if respondents.codes is not None:
+        deviations = deviations[respondents.codes]
     return np.asarray(deviations), f"deviations of residuals; {calibration.note}"

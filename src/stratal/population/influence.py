@@ -60,7 +60,7 @@ class Influence(Record):
         return mean, square, cells
 
     @property
-    def needless(self) -> Expression:
+    def irrelevant(self) -> Expression:
         """The formula that is 1 for the units in whose cells u is known, else 0."""
         return total([test for name in self.known_cells if (test := self.cells.test_of(name)) is not None])
 
@@ -125,8 +125,8 @@ def _moments_of_levels(population: Population, rule: Rule, each: Influence, leve
     shape = (rule.n_strata, len(levels.levels) + 1)
     sizes = np.maximum(counts.reshape(shape).sum(axis=1), 1.0)
     shares_of = (sums.reshape(*shape, 3) / sizes[:, None, None])[:, :-1]
-    needless = (counts.reshape(shape)[:, :-1] == 0).astype(np.float64)
-    return np.concatenate([np.moveaxis(shares_of, (0, 1, 2), (2, 1, 0)), needless.T[None]])
+    irrelevant = (counts.reshape(shape)[:, :-1] == 0).astype(np.float64)
+    return np.concatenate([np.moveaxis(shares_of, (0, 1, 2), (2, 1, 0)), irrelevant.T[None]])
 
 
 def influence_moments(population: Population, rule: Rule, influences: Sequence[Influence]) -> FloatArray:
@@ -141,7 +141,7 @@ def influence_moments(population: Population, rule: Rule, influences: Sequence[I
     formulas = [
         formula
         for part in single
-        for formula in (part.mean, part.mean * part.mean, part.square, part.needless)
+        for formula in (part.mean, part.mean * part.mean, part.square, part.irrelevant)
     ]
     if single:
         averages = stratum_averages(population, rule, formulas)

@@ -22,7 +22,8 @@ _MIN_STATED_LABELLED_SHARE = 0.5
 # degrees of freedom. Columns with fewer groups in all are categories, such as a dozen languages.
 _MIN_LABELLED_GROUPS = 5
 _MIN_GROUPS = 15
-# Probability below which labelled groups of other sizes, or next to each other, were not drawn at random.
+# Probability below which labelled groups that differ in size from the others, or are consecutive, were not
+# drawn at random.
 # Only the groups that are taken as clusters are tested, which is one column of a table.
 _CLUSTER_SIGNIFICANCE_LEVEL = 1e-3
 

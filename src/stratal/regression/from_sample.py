@@ -120,11 +120,11 @@ class Formula:
 
     def features(self, data: Mapping[str, object]) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""
-        frame = _frame({name: data[name] for name in self.columns})
+        respondents = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
             fixed_levels = {str(value) for value in state.get("categories", ())}
             if fixed_levels:
-                unknown = sorted({str(value) for value in frame.get(str(factor), ())} - fixed_levels)
+                unknown = sorted({str(value) for value in respondents.get(str(factor), ())} - fixed_levels)
             else:
                 unknown = []
             if unknown:
@@ -133,20 +133,20 @@ class Formula:
                     given=repr(unknown[0]),
                     action="Fix the formula on the whole population.",
                 )
-        matrix = self._matrix(self._spec.get_model_matrix, None, frame)
+        matrix = self._matrix(self._spec.get_model_matrix, None, respondents)
         return losses.feature_matrix("features", np.asarray(matrix))
 
     def _matrix(self, make: Callable[..., Any], formula: str | None, data: object) -> Any:
         errors = _formulaic().errors
-        frame = _frame(data)
+        respondents = _frame(data)
         try:
             if formula is None:
-                return make(frame)
-            return make(formula, frame, na_action="raise")
+                return make(respondents)
+            return make(formula, respondents, na_action="raise")
         except (errors.FactorEvaluationError, errors.FormulaSyntaxError, ValueError) as error:
             raise InputError(
                 f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
-                allowed=", ".join(map(repr, list(frame.columns)[:20])),
+                allowed=", ".join(map(repr, list(respondents.columns)[:20])),
                 action="Name existing columns; drop or fill missing values first.",
             ) from None
 
@@ -701,32 +701,32 @@ class Quantile(Estimand):
                 action="Give estimator='ppi++', or leave target= out.",
             )
         columns, labelled = number_columns(sample, {"labels": labels})
-        frame = Respondents.of(sample, labelled)
+        respondents = Respondents.of(sample, labelled)
         bounds = _bounds_of(sample, columns[:, 0], labelled, request)
-        estimate = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=bounds)
+        estimate = quantile_estimate(columns[:, 0], self.probability, respondents.weighting, bounds=bounds)
         if len(columns) < 2 and not np.isfinite(estimate.standard_error):
             raise InputError(
                 "the standard error of a quantile cannot be estimated",
                 action="Label at least 2 units, drawn at random.",
             )
-        return frame.complete(estimate, sample, label=self.label)
+        return respondents.complete(estimate, sample, label=self.label)
 
     takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the quantile by weights of each group."""
         columns, labelled = number_columns(sample, {"labels": labels})
-        frame = Respondents.of(sample, labelled)
+        respondents = Respondents.of(sample, labelled)
         groups, names = named_groups(sample, group)
         bounds = _bounds_of(sample, columns[:, 0], labelled, request)
         rows = []
         for name in names:
             member = groups[labelled] == name
             estimate = quantile_estimate(
-                columns[:, 0], self.probability, frame.weighting, bounds=bounds, member=member
+                columns[:, 0], self.probability, respondents.weighting, bounds=bounds, member=member
             )
-            rows.append(frame.complete(estimate, sample, label={"domain": name}))
-        return Estimates.from_rows(sample, rows, "domains", frame.notes)
+            rows.append(respondents.complete(estimate, sample, label={"domain": name}))
+        return Estimates.from_rows(sample, rows, "domains", respondents.notes)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""

@@ -40,8 +40,8 @@ _QUIET_SETTINGS = {
 def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
     """Return a file or a directory that Spark reads as a table.
 
-    A path of this machine must be one of the workers' machines too. An address such as `hdfs://…` or
-    `s3a://…`, and a path that is not on this machine, goes to Spark as it is.
+    A local path must exist on the workers' machines too. An address such as `hdfs://…` or
+    `s3a://…`, and a path that is not on this machine, is passed to Spark unchanged.
     """
     text = os.fspath(path)
     if not _ADDRESS.match(text) and Path(text).exists():

@@ -182,23 +182,23 @@ def _simultaneous_level(
     It is derived from the covariance, under the design, of the linearised metric of the sets (m, J).
     """
     positive = labels.outcomes[:, None]
-    above = positive * inside
+    numerator = positive * inside
     if metric == PRECISION:
-        below = inside.astype(np.float64)
+        denominator = inside.astype(np.float64)
     elif metric == RECALL:
-        below = np.broadcast_to(positive, inside.shape)
+        denominator = np.broadcast_to(positive, inside.shape)
     elif metric == F1_NAME:
-        above = 2.0 * above
-        below = inside + positive
+        numerator = 2.0 * numerator
+        denominator = inside + positive
     else:
-        above = (1.0 - positive) * inside
-        below = np.broadcast_to(1.0 - positive, inside.shape)
+        numerator = (1.0 - positive) * inside
+        denominator = np.broadcast_to(1.0 - positive, inside.shape)
     # Linearisation of a ratio: (numerator − ratio · denominator) / mean denominator. A set without labels of
     # its denominator has no variance; 1 avoids the division by 0.
-    totals = labels.weights @ below
+    totals = labels.weights @ denominator
     divisors = np.where(totals > 0, totals, 1.0)
-    ratios = labels.weights @ above / divisors
-    variables = (above - ratios * below) / divisors
+    ratios = labels.weights @ numerator / divisors
+    variables = (numerator - ratios * denominator) / divisors
     covariance = target_covariance(variables, weighting, target)
     dfs = [np.inf] * inside.shape[1]
     return SimultaneousLevel.of(covariance, dfs).level(confidence_level, "two-sided", normal=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -127,6 +128,22 @@ def test_the_brier_score_of_classes_is_of_the_named_class(run_command, classes):
     assert "--class CLASS" in unnamed.message
     (row,) = [line for line in named.stdout.splitlines() if line.lstrip().startswith("brier")]
     assert row.split()[:3] == ["brier", "spam", f"{brier:.4f}"]
+
+
+def test_the_brier_scores_of_declared_classes_are_those_of_the_named_class(run_command, tmp_path):
+    rows = []
+    for i in range(60):
+        label, answer = "cat" if i % 3 else "dog", "cat" if i % 2 else "dog"
+        rows.append(f"{i},{i % 10 / 10},{1 - i % 10 / 10},{label},{answer}")
+    file = tmp_path / "two.csv"
+    file.write_text("\n".join(["id,p_cat,p_dog,label,answer", *rows]))
+    declared = ("--proxy", "p_cat,p_dog", "--predicts", "p_cat=class:cat,p_dog=class:dog")
+    options = ("estimate", file, "--predicted", "answer", *declared, "--metric", "brier", "--json")
+
+    for classes, expected in ((), ["cat", "dog"]), (("--class", "cat"), ["cat"]):
+        done = run_command(*options, *classes)
+        metrics = json.loads(done.stdout)["metrics"]
+        assert [row["class"] for row in metrics] == expected
 
 
 def test_the_doctor_states_how_rows_were_labelled(run_command, tmp_path):

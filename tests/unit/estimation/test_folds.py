@@ -8,8 +8,8 @@ from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.cross_fitting import (
     assign_folds,
-    blended,
     check_folds,
+    combine_fits,
     cross_fitted,
     fold_shares,
     sampled_fractions,
@@ -78,9 +78,11 @@ class TestBlended:
         shares = fold_shares(folds, stratum, 1)
 
         assert np.array_equal(
-            fitted[np.arange(4), folds], blended(fitted, folds, stratum, shares, np.array([0.0]))
+            fitted[np.arange(4), folds], combine_fits(fitted, folds, stratum, shares, np.array([0.0]))
         )
-        assert fitted.mean(axis=1) == pytest.approx(blended(fitted, folds, stratum, shares, np.array([1.0])))
+        assert fitted.mean(axis=1) == pytest.approx(
+            combine_fits(fitted, folds, stratum, shares, np.array([1.0]))
+        )
 
     def test_fractions_are_of_the_strata_or_of_all(self):
         poisson = PoissonWeighting(inclusion_probability=np.full(5, 0.5), size=20)

@@ -67,13 +67,13 @@ def test_ratings_are_prediction_powered_too():
     ("change", "message"),
     [
         ({"proxy_labelled": [0.1, 0.2]}, "one entry per unit"),
-        ({"proxy_population": [0.1, float("nan")]}, "proxy_population"),
-        ({"stratum_labelled": ["a", "a", "b"]}, "strata are given for only one side"),
+        ({"proxy_unlabelled": [0.1, float("nan")]}, "proxy_unlabelled"),
+        ({"stratum_labelled": ["a", "a", "b"]}, "strata are given for only one of the two sets"),
         ({"labels": ["cat", "dog", "cat"]}, "is not a finite number"),
     ],
 )
 def test_mistakes_are_named(change, message):
-    given = {"labels": [1, 0, 1], "proxy_labelled": [0.1, 0.2, 0.3], "proxy_population": [0.5] * 9, **change}
+    given = {"labels": [1, 0, 1], "proxy_labelled": [0.1, 0.2, 0.3], "proxy_unlabelled": [0.5] * 9, **change}
 
     with pytest.raises((InputError, LabelError), match=message):
         stratal.estimate_from(**given)
@@ -137,7 +137,7 @@ def test_arrays_take_the_options_of_a_drawn_sample(options):
         proxy[:n],
         proxy[n:],
         groups_labelled={name: values[:n] for name, values in groups.items()},
-        groups_population={name: values[n:] for name, values in groups.items()},
+        groups_unlabelled={name: values[n:] for name, values in groups.items()},
         **options,
     )
 
@@ -146,5 +146,5 @@ def test_arrays_take_the_options_of_a_drawn_sample(options):
 
 
 def test_groups_of_one_side_alone_are_refused():
-    with pytest.raises(InputError, match="only one side"):
+    with pytest.raises(InputError, match="only one of the two sets"):
         stratal.estimate_from([1, 0], [0.5, 0.6], [0.1], groups_labelled={"site": ["a", "b"]})

@@ -237,7 +237,7 @@ def test_a_stratum_of_one_label_says_nothing_of_how_strata_differ():
 def test_each_unit_takes_its_own_fold_s_fit_and_the_others_by_the_sampled_fraction():
     fitted = np.array([[[1.0, 2.0], [3.0, 6.0]], [[1.0, 2.0], [3.0, 6.0]], [[5.0, 0.0], [7.0, 8.0]]])
     shares, fractions = np.array([[0.25, 0.5], [0.75, 0.5]]), np.array([0.5, 0.1])
-    found = cross_fitting.blended(fitted, np.array([0, 1, 1]), np.array([0, 0, 1]), shares, fractions)
+    found = cross_fitting.combine_fits(fitted, np.array([0, 1, 1]), np.array([0, 0, 1]), shares, fractions)
 
     # .5 · 1 + .5 (.25 · 1 + .75 · 3), and so on; the third unit is in a stratum of which a tenth is labelled.
     assert found == pytest.approx(np.array([[1.75, 3.5], [2.75, 5.5], [6.9, 7.6]]))

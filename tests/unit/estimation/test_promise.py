@@ -148,7 +148,7 @@ def test_a_table_whose_score_is_of_the_opposite_gets_a_note_and_no_plan_is_named
     labelled = generator.random(3000) < 0.05
 
     estimate = stratal.estimate_from(
-        right[labelled].astype(float), proxy_labelled=score[labelled], proxy_population=score
+        right[labelled].astype(float), proxy_labelled=score[labelled], proxy_unlabelled=score[~labelled]
     )
 
     note = next(note for note in estimate.notes if note.code == "score-refuted")
@@ -162,6 +162,6 @@ def test_a_score_without_relation_to_the_outcome_is_not_called_refuted():
     for _ in range(200):
         score = generator.random(300)
         outcomes = (generator.random(60) < 0.5).astype(float)
-        estimate = stratal.estimate_from(outcomes, proxy_labelled=score[:60], proxy_population=score)
+        estimate = stratal.estimate_from(outcomes, score[:60], score[60:])
         noted += "score-refuted" in {note.code for note in estimate.notes}
     assert noted <= 5

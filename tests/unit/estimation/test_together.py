@@ -75,11 +75,11 @@ def test_very_many_cells_become_two_that_are_known_or_open(pool):
     cells, known = crossed(population, [*texts[:16], "difference:new,old"])
     columns = next(population.batches(("new", "old")))
     answered = [f"c{k}" for k in range(8)]
-    needless = ~np.isin(columns["new"], answered) & ~np.isin(columns["old"], answered)
+    irrelevant = ~np.isin(columns["new"], answered) & ~np.isin(columns["old"], answered)
 
     assert cells.names == (NOTHING_OPEN, SOMETHING_OPEN)
     assert known == (NOTHING_OPEN,)
-    assert np.array_equal(cells.of(columns) == NOTHING_OPEN, needless & (columns["new"] == columns["old"]))
+    assert np.array_equal(cells.of(columns) == NOTHING_OPEN, irrelevant & (columns["new"] == columns["old"]))
 
 
 def test_where_nothing_is_known_to_one_there_is_one_cell(pool):

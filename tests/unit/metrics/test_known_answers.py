@@ -144,10 +144,10 @@ def test_merged_strata_can_hold_what_either_could():
     answered = answered_classes(sample, labels, None)
     codes = np.zeros(len(sample.summary.sizes), dtype=int)
     merged = replace(
-        answered.frame,
+        answered.respondents,
         codes=codes,
         stratum=codes[sample.stratum],
-        weighting=answered.frame.weighting.merged(codes),
+        weighting=answered.respondents.weighting.merged(codes),
     )
 
     found = possible_answers(sample, merged, "answer", ["match", "other"], answered.confusion.predicted)

@@ -19,9 +19,11 @@ def drawn(n, size=20_000):
 
 def pair_of(sample, first, second, **more):
     everyone = np.ones(sample.size, dtype=bool)
-    frame = Respondents.of(sample, everyone)
+    respondents = Respondents.of(sample, everyone)
     z, models = np.column_stack([first, second]), ("first", "second")
-    return ModelOutcomes(sample=sample, frame=frame, labelled=everyone, z=z, models=models, **more)
+    return ModelOutcomes(
+        sample=sample, respondents=respondents, labelled=everyone, z=z, models=models, **more
+    )
 
 
 def pairs_of(kind, rng, n):
@@ -76,10 +78,15 @@ def test_the_win_rate_of_right_and_wrong_is_half_the_difference():
 
 def test_without_ties_the_win_rate_is_a_proportion():
     sample = drawn(30)
-    frame = Respondents.of(sample, np.ones(30, dtype=bool))
+    respondents = Respondents.of(sample, np.ones(30, dtype=bool))
     a, b = np.arange(30) % 3 * 1.0, np.ones(30) * 0.5
     wins = estimate_mean(
-        (a > b) * 1.0, np.zeros((30, 0)), frame.weighting, None, stratum=frame.stratum, design="simple-random"
+        (a > b) * 1.0,
+        np.zeros((30, 0)),
+        respondents.weighting,
+        None,
+        stratum=respondents.stratum,
+        design="simple-random",
     )
     assert isinstance(wins, Estimate)
     found = pair_of(sample, a, b).win_rate()

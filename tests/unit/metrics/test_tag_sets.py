@@ -198,7 +198,7 @@ def test_tags_that_differ_in_case_alone_are_refused(table):
 def test_an_unknown_tag_is_an_error_with_the_list(table):
     sample = sampled(table)
 
-    with pytest.raises(InputError, match=r"no answer has the tag 'spma' .allowed: .*spam"):
+    with pytest.raises(InputError, match=r"no answer or label has the tag 'spma' .allowed: .*spam"):
         stratal.estimate(sample, labelled(table, sample), estimand="f1:spma")
 
 
@@ -327,7 +327,7 @@ def test_a_plan_expects_the_metrics_of_sets(table, form):
         more = stratal.next_round(sample, labels, additional=20)
         assert more.size == 100
         assert more.question.outcome.tags == TAGS
-    with pytest.raises(InputError, match="no answer has the tag 'spma'"):
+    with pytest.raises(InputError, match="no answer or label has the tag 'spma'"):
         stratal.plan(population, budget=80, estimand="f1:spma")
 
 
