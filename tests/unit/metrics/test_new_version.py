@@ -212,7 +212,7 @@ def test_without_old_answers_and_without_bounds():
     answers = dict.fromkeys(range(50), "a")
     with pytest.raises(stratal.InputError, match="earlier answers of the model"):
         stratal.new_version(sample, np.arange(10.0), answers)
-    with pytest.raises(stratal.InputError, match="has no bounds"):
+    with pytest.raises(stratal.InputError, match="outcomes have no bounds"):
         stratal.new_version(sample, np.arange(10.0), answers, old_answers=dict.fromkeys(range(50), "b"))
 
 
