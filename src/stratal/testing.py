@@ -64,7 +64,7 @@ def assert_requirement(
     >>> assert_requirement(estimate, "value>=.9")
     Traceback (most recent call last):
     stratal.errors.RequirementError: value>=0.9: UNDECIDED; about 8 more labels would decide it if the
-    estimate stays (given: 0.95 (95% interval 0.8975 to 0.98), from 100 labels)...
+    estimate stays (given: 95.0% (95% interval 89.8% to 98.0%), from 100 labels)...
     """
     __tracebackhide__ = True  # pytest shows the test, not this function
     if not isinstance(estimate, Estimate | Estimates):

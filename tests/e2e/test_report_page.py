@@ -13,6 +13,7 @@ from tests.browser import browser_open
 from tests.tiers import cells, sized
 
 import stratal
+from stratal.report.text import POINTS, points_text, value_text
 
 pytest.importorskip("playwright")
 
@@ -189,7 +190,8 @@ def test_what_is_drawn_is_what_the_twin_says(browser, shared, tmp_path):
         assert shown == [
             f"{place + 1}. {row['name']}",
             *(f"{row[name]:,}" for name in ("size", "drawn", "n")),
-            *(f"{row[name]:.4f}" for name in ("proxy_mean", "mean", "standard_deviation")),
+            *(value_text(row[name], share=True) for name in ("proxy_mean", "mean")),
+            f"{points_text(row['standard_deviation']).removeprefix('+')}{POINTS}",
         ]
     assert page.locator("svg[role=img] title").count() == page.locator("svg").count() >= 3
 

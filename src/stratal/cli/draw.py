@@ -160,7 +160,7 @@ def _may_differ(name: str, *, is_planned: bool) -> bool:
     needs={_FIRST_ROUND: without_all("extend", reason="in a first round"), **DRAW_NEEDS},
 )
 def draw(requested: DrawOptions) -> Result:
-    """Draw the units to label, from a plan or with the options of `plan`.
+    """Draw the units to label, from a plan or its options.
 
     Writes three files. sample.parquet is needed for the estimate. to_label.csv has the ids, the columns of
     --show and an empty column `label`, in random order; it contains nothing that would influence annotators.

@@ -116,7 +116,7 @@ def test_a_learner_that_would_decide_nothing_is_refused():
     pilot, labels = pilot_of(population, z)
     simple = stratal.designs.SimpleRandom(budget=50).draw(population, seed=1)
 
-    with pytest.raises(InputError, match="between strata"):
+    with pytest.raises(InputError, match="a learner can only be used with strata"):
         stratal.next_round(simple, z[simple.ids], additional=10, learner="ridge")
-    with pytest.raises(InputError, match="between strata"):
+    with pytest.raises(InputError, match="a learner can only be used with strata"):
         stratal.next_round(pilot, labels, half_width=0.02, learner="ridge")

@@ -94,7 +94,7 @@ def test_clusters_have_no_next_round():
     table["user"] = [f"user{row // 6}" for row in range(ROWS)]
     table["label"] = [row % 2 if row < 180 else None for row in range(ROWS)]
 
-    with pytest.raises(InputError, match="have no next round"):
+    with pytest.raises(InputError, match="a next round is not possible"):
         stratal.evaluate(table).next_round(additional=100)
 
 

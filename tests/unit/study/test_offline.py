@@ -110,7 +110,7 @@ def test_an_answer_that_the_question_does_not_take_names_the_action(package):
     study, out = package
     ids = [item.id for item in out]
 
-    with pytest.raises(StratalError, match="action 2: this question does not take"):
+    with pytest.raises(StratalError, match="action 2: this question does not accept"):
         study.import_actions(labels_file(study, ("submit", ids[0], "Pass"), ("submit", ids[1], "Maybe")))
     assert study.history("ann") == ()
 

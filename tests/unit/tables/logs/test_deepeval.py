@@ -50,7 +50,7 @@ def test_the_turns_of_a_conversation_are_one_cluster(tools, changed):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d["testCases"].clear(), "holds no test case"),
+        (lambda d: d["testCases"].clear(), "contains no test case"),
         (lambda d: d["testCases"][1].pop("input"), "test case 2: has no 'input'"),
         (lambda d: d["testCases"][1]["metricsData"][0].pop("name"), "test case 2: has no 'metric'"),
         (lambda d: d.update(testCases={"a": 1}), "does not have the format that DeepEval writes"),
