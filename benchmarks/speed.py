@@ -467,8 +467,7 @@ REASONS = {
     "of 1,000 labels, where the calls take longer than the arithmetic",
     "start": "`plan` and `draw` compare numbers of strata",
     "select": "a round compares 10⁸ answers for the sizes of the units and for the bets on each difference",
-    "simulate-f1": "of 5.7 s of the processor, 3.1 are the draws and 1.8 the plan; other processes used "
-    "both cores, so that the clock shows three times as much",
+    "simulate-f1": "of 5.7 s of the processor, 3.1 are the draws and 1.8 the plan",
     "commands": "a twentieth of the peer's time is 0.8 s for three commands",
 }
 """Why a row may not be met."""
@@ -492,8 +491,7 @@ def page(measured: dict[str, dict[str, Row]]) -> str:
             "",
             f"{met} of {len(rows)} rows are met by the median. Seconds are those of the clock, and speeds",
             "are against the peer in the same run. Other processes used both cores during the three runs of",
-            "`plan`, `draw` and `estimate` on small files and on a CSV file, and of `simulate` of F1: their",
-            "seconds are two to four times those of the processor. Tables of 10⁹ rows and of Spark have",
+            "`plan`, `draw` and `estimate` on a CSV file. Tables of 10⁹ rows and of Spark have",
             "[a page of their own](tables.md).",
             "",
             "| what | unit | minimum | median | maximum | required | |",
