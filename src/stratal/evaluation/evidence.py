@@ -353,13 +353,14 @@ def _refuse_missing_code(evidence: LabelledSample, labels: Labels) -> None:
     """Refuse labels of which one is a usual code of missing labels, unless something says what it means."""
     request = evidence.request
     question = evidence.sample.question
-    if request.states_label_values or evidence.models or evidence.questions or question.compares:
+    if request.has_words_as_labels or evidence.models or evidence.questions or question.compares:
         return
-    if labels.mapping is not None or labels.positive is not None:
+    if labels.positive is not None:
         return
     bounds = evidence.bounds or question.outcome.bounds
     texts = {text_of_value(value) for value in labels.values if value is not None}
-    refuse_missing_code(texts, labels.source, evidence.column, bounds)
+    mapped = {**(labels.mapping or {}), **(request.mapping or {})}
+    refuse_missing_code(texts, labels.source, evidence.column, bounds=bounds, mapped=mapped)
 
 
 def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:

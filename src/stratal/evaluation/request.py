@@ -175,10 +175,10 @@ class EvaluationRequest(DeclaredRoles):
         return any(value is not None for value in stated)
 
     @property
-    def states_label_values(self) -> bool:
-        """Whether it is stated what labels count as, or which range they have."""
-        stated = (self.mapping, self.positive, self.bounds, self.predicted)
-        return any(value is not None for value in stated)
+    def has_words_as_labels(self) -> bool:
+        """Whether it is stated that labels are words: classes, or one that counts as 1 and others as 0."""
+        compares_classes = self.predicted not in (None, False, NO_COLUMN)
+        return self.positive is not None or compares_classes
 
     @property
     def counts_as_number(self) -> bool:

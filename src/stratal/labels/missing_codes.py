@@ -8,14 +8,14 @@ from stratal.arrays import number_of_text
 from stratal.errors import LabelError
 from stratal.labels.label_values import are_numeric_labels
 
-# Usual codes of survey software for rows without an answer.
+# Usual codes for rows without an answer.
 _MISSING_CODES = frozenset((-1, -8, -9, -98, -99, -998, -999, -9999, 88, 98, 99, 888, 998, 999, 9999))
 
-# Largest label beside which these codes are refused: a scale of percentages ends there.
+# Beside labels above this, such as counts, no code is refused: percentages are the largest usual scale.
 _MAX_RATING = 100.0
 
-# How many times as large as all other labels a positive code is: 88 and 99 are far from ratings up to 20, and
-# no code among percentages.
+# A positive code is refused if it is more than this many times the largest other label: 88 and 99 beside
+# ratings up to 20, but not beside percentages.
 _MIN_RATIO = 4.0
 
 
@@ -31,7 +31,12 @@ def is_missing_code(text: str) -> bool:
 
 
 def refuse_missing_code(
-    texts: Iterable[str], source: str, column: str, bounds: tuple[float, float] | None = None
+    texts: Iterable[str],
+    source: str,
+    column: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    mapped: Iterable[object] = (),
 ) -> None:
     """Refuse labels of which one is a usual code of missing labels and far from all others.
 
@@ -44,6 +49,8 @@ def refuse_missing_code(
     column : str
     bounds : (float, float), optional
         Of the labels, as far as they are declared: a code within them is a label.
+    mapped : iterable, optional
+        Labels whose meaning is declared.
 
     Raises
     ------
@@ -53,7 +60,8 @@ def refuse_missing_code(
     distinct_texts = set(texts)
     if not are_numeric_labels(distinct_texts):
         return
-    numbers = {number_of_text(text) for text in distinct_texts}
+    declared = {number_of_text(str(label)) for label in mapped}
+    numbers = {number_of_text(text) for text in distinct_texts} - declared
     codes = _codes_far_from_others(numbers)
     if bounds is not None:
         low, high = bounds
@@ -66,8 +74,8 @@ def refuse_missing_code(
     raise LabelError(
         f"{source}: {code} in {column!r} may mean that a row has no label",
         given=f"labels from {min(others):g} to {max(others):g}, and {code}",
-        action=f"If it does: mapping={{{code!r}: None}} (--map {code}=). If it is a number, state the range "
-        f"of the labels: bounds=({low:g}, {high:g}) (--bounds={low:g},{high:g}).",
+        action=f"If so, pass mapping={{{code!r}: None}} (--map {code}=). If it is a real label, state the "
+        f"range of the labels: bounds=({low:g}, {high:g}) (--bounds={low:g},{high:g}).",
     )
 
 
