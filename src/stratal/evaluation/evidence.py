@@ -353,9 +353,9 @@ def _refuse_missing_code(evidence: LabelledSample, labels: Labels) -> None:
     """Refuse labels of which one is a usual code of missing labels, unless something says what it means."""
     request = evidence.request
     question = evidence.sample.question
-    if request.has_words_as_labels or evidence.models or evidence.questions or question.compares:
+    if request.has_words_as_labels or request.outcome is not None or labels.positive is not None:
         return
-    if labels.positive is not None:
+    if evidence.models or evidence.questions or question.compares:
         return
     bounds = evidence.bounds or question.outcome.bounds
     texts = {text_of_value(value) for value in labels.values if value is not None}

@@ -478,7 +478,7 @@ def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> Smal
 
 def _refuse_missing_code(rows: SmallTable, request: EvaluationRequest) -> None:
     """Refuse numbers that are usual codes of rows without a label, unless the request says what they mean."""
-    if request.has_words_as_labels or request.compare:
+    if request.has_words_as_labels or request.outcome is not None or request.compare:
         return
     entries = rows.values(request.label_column, "Name the column of labels: value= (--value COL).")
     texts = {plain_text(entry) for entry in entries} - {None}

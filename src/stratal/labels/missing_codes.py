@@ -58,10 +58,21 @@ def refuse_missing_code(
         With the two ways to state what the code means.
     """
     distinct_texts = set(texts)
-    if not are_numeric_labels(distinct_texts):
-        return
-    declared = {number_of_text(str(label)) for label in mapped}
-    numbers = {number_of_text(text) for text in distinct_texts} - declared
+    if are_numeric_labels(distinct_texts):
+        numbers = {number_of_text(text) for text in distinct_texts}
+        refuse_missing_number(numbers, source, column, bounds=bounds, mapped=mapped)
+
+
+def refuse_missing_number(
+    labels: Iterable[float],
+    source: str,
+    column: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    mapped: Iterable[object] = (),
+) -> None:
+    """Refuse numbers as `refuse_missing_code` refuses texts."""
+    numbers = set(labels) - {number_of_text(str(label)) for label in mapped}
     codes = _codes_far_from_others(numbers)
     if bounds is not None:
         low, high = bounds

@@ -57,7 +57,19 @@ def test_labels_of_a_sample_are_checked_too(drawn, tmp_path):
     for source in (labels, path):
         with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
             stratal.evaluate(sample, source)
+    with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
+        stratal.estimate(sample, labels)
+    assert stratal.estimate(sample, labels, outcome="unbounded").value > 10
     with pytest.warns(stratal.StratalWarning, match="6 of 40 drawn units have no label"):
         without_code = stratal.evaluate(sample, path, mapping={"99": None}).estimate
     assert (without_code.value, without_code.n) == (3.0, 34)
     assert stratal.evaluate(sample, path, bounds=(1, 99)).estimate.value > 10
+
+
+def test_a_mapping_of_other_labels_leaves_the_question_open():
+    """`mapping={"NA": None}` gave a mean of ratings with the code 99."""
+    table = {"id": [str(number) for number in range(100)], "rating": ["1", "5", "99", "NA"] * 25}
+
+    with pytest.raises(LabelError, match="99 in 'rating'"):
+        stratal.evaluate(table, value="rating", mapping={"NA": None})
+    assert stratal.evaluate(table, value="rating", mapping={"NA": None, "99": None}).estimate.value == 3.0
