@@ -13,7 +13,6 @@ from tests.browser import browser_open
 from tests.tiers import cells, sized
 
 import stratal
-from stratal.report.text import POINTS, points_text, value_text
 
 pytest.importorskip("playwright")
 
@@ -190,8 +189,8 @@ def test_what_is_drawn_is_what_the_twin_says(browser, shared, tmp_path):
         assert shown == [
             f"{place + 1}. {row['name']}",
             *(f"{row[name]:,}" for name in ("size", "drawn", "n")),
-            *(value_text(row[name], share=True) for name in ("proxy_mean", "mean")),
-            f"{points_text(row['standard_deviation']).removeprefix('+')}{POINTS}",
+            *(f"{100 * row[name]:.1f}%" for name in ("proxy_mean", "mean")),
+            f"{100 * row['standard_deviation']:.1f} points",
         ]
     assert page.locator("svg[role=img] title").count() == page.locator("svg").count() >= 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Struct
 
 import stratal
+from stratal.arrays import text_of_value
 from stratal.cli.command import Option, argument, command
 from stratal.cli.options import Text
 from stratal.cli.output import Result, show_progress
@@ -212,6 +214,12 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
     confidence_level: float = 0.95
 
 
+def _is_no_answer(label: object, number_of: Mapping[str, object] | None) -> bool:
+    """Return whether `--map` declares that a label is no answer."""
+    text = text_of_value(label)
+    return number_of is not None and text in number_of and number_of[text] is None
+
+
 @command(WriteOptions, name="platform write")
 def write(requested: WriteOptions) -> Result:
     """Write labels and the estimate to the platform.
@@ -236,7 +244,7 @@ def write(requested: WriteOptions) -> Result:
     by_unit = {
         str(unit): str(label)
         for unit, label in zip(read_labels.ids, read_labels.values, strict=True)
-        if label is not None
+        if label is not None and not _is_no_answer(label, number_of)
     }
     name = queue_name(sample)
     with show_progress("writing"), open_platform(requested.source) as project:

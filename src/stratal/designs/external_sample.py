@@ -947,7 +947,7 @@ def _stated_moments(options: ExternalSample) -> OtherUnits:
 # ---- weights
 
 
-# Weights whose sum exceeds the number of units by less than this share sum to it, up to rounding.
+# Weights with a sum of at most the number of units, up to this share of rounding, are relative.
 _WEIGHT_TOLERANCE = 1e-9
 
 

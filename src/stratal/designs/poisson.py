@@ -163,8 +163,8 @@ def sequential_poisson(
 
     Units with ids in `taken` are left out.
     """
-    # The number of candidates has a standard deviation of at most √budget: six of them are nearly always
-    # enough.
+    # The candidates exceed the budget by about six standard deviations (√budget, as for a Poisson number),
+    # and by 10 for small budgets. If too few are free, the margin is doubled.
     margin = (6.0 * np.sqrt(budget) + 10.0) / budget
     while True:
         candidates = population.below(measured, scale * (1.0 + margin), seed)

@@ -381,7 +381,8 @@ class CountedAnswersInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         low, high = self.inner.ends(confidence_level, alternative)
-        # Half of the error that is allowed on a side: some of it is the inner interval's.
+        # Each limit of the misses has half of the error of a side. The inner interval keeps all of its own:
+        # coverage is .976 to .996 in the hardest populations (decision 11).
         limits = self.misses.confidence_interval(1.0 - max(tail_shares(confidence_level, alternative)))
         misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _STEPS)
         hits = np.linspace(0.0, self.answered, _STEPS)

@@ -299,14 +299,14 @@ def log_to_mlflow(
     Returns
     -------
     dict
-        The metrics. What is not finite is left out.
+        The metrics. Unknown ones are left out.
 
     Raises
     ------
     MissingExtraError
         If MLflow is not installed.
     InputError
-        For a name that MLflow does not take.
+        For a name with characters other than letters, digits, _, -, . and spaces: it is also a file name.
 
     Examples
     --------
@@ -325,23 +325,20 @@ def log_to_mlflow(
     with optional_import("mlflow-skinny", extra="mlflow"):
         import mlflow
     described = estimate.to_dict(confidence_level)
-    low, high = described["confidence_interval"]
-    figures = {name: described.pop("estimate"), f"{name}_low": low, f"{name}_high": high}
-    figures |= {f"{name}_{key}": figure for key, figure in described.items()}
-    metrics = {key: float(figure) for key, figure in figures.items() if type(figure) in (int, float)}
+    metrics = estimate_figures(described, name)
     mlflow.log_metrics(metrics)
-    mlflow.log_dict(estimate.to_dict(confidence_level), f"{name}.json")
+    mlflow.log_dict(described, f"{name}.json")
     return metrics
 
 
-def estimate_figures(estimate: JsonMapping) -> dict[str, float]:
-    """Return the figures of a described estimate by the names of metrics, without those that are unknown."""
+def estimate_figures(estimate: JsonMapping, name: str = "estimate") -> dict[str, float]:
+    """Return the figures of a described estimate as metrics that begin with a name, without unknown ones."""
     low, high = estimate["confidence_interval"] or (None, None)
     figures = {
-        "estimate": estimate["estimate"],
-        "estimate_low": low,
-        "estimate_high": high,
-        "estimate_standard_error": estimate["standard_error"],
-        "estimate_labels": estimate.get("labels", estimate["n"]),
+        name: estimate["estimate"],
+        f"{name}_low": low,
+        f"{name}_high": high,
+        f"{name}_standard_error": estimate["standard_error"],
+        f"{name}_labels": estimate.get("labels", estimate["n"]),
     }
-    return {name: float(value) for name, value in figures.items() if value is not None}
+    return {metric: float(value) for metric, value in figures.items() if value is not None}

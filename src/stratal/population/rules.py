@@ -545,8 +545,8 @@ def _ranges_of_cells(cells: Cells, column: str) -> FloatArray:
         limits = [part.limit for part in factors_of(test) if isinstance(part, Below) and part.name == column]
         high = min(limits, default=np.inf)
         ranges.append((low, high))
-        # If the test depends on nothing else, all units below the limit are in this cell, and none in later
-        # ones.
+        # If the test depends on nothing else, all units below the limit are in this or an earlier cell, and
+        # none are in later ones.
         if len(limits) == len(factors_of(test)):
             low = max(low, high)
     return np.array([*ranges, (low, np.inf)])
@@ -598,7 +598,8 @@ def _possible_levels_of_cells(cells: Cells, column: str, levels: tuple[str, ...]
         for part in tried:
             passes &= np.broadcast_to(part.of(grid), (size,)) > 0.5
         possible.append(undecided & passes)
-        # If the test depends on nothing else, all units that pass are in this cell, and none in later ones.
+        # If the test depends on nothing else, all units that pass are in this or an earlier cell, and none
+        # are in later ones.
         if len(tried) == len(factors_of(test)):
             undecided = undecided & ~passes
     possible.append(undecided)

@@ -118,6 +118,9 @@ def test_units_are_queued_once_in_random_order_and_their_labels_come_back(projec
     assert project.figures["estimate"] == estimate["estimate"]
     again = run("write", "fake:project", "audit/sample.parquet", "labels.csv", "--map", "Pass=1,Fail=0")
     assert again["new"] == 0
+    # Labels that are mapped to no answer are not written as feedback.
+    passes = run("write", "fake:project", "audit/sample.parquet", "labels.csv", "--map", "Pass=1,Fail=")
+    assert 0 < passes["labels"] == content.count(",Pass,") < 39
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_figures_are_metrics_and_all_of_it_is_a_file(estimate, monkeypatch):
         low,
         high,
     )
-    assert (metrics["accuracy_n"], metrics["accuracy_standard_error"]) == (20, estimate.standard_error)
+    assert (metrics["accuracy_labels"], metrics["accuracy_standard_error"]) == (20, estimate.standard_error)
     assert stub.said == [metrics, (estimate.to_dict(0.9), "accuracy.json")]
 
 
