@@ -251,15 +251,16 @@ def kurtosis_df(variable: FloatArray, weights: FloatArray) -> float:
     return float(2.0 * len(variable) / max(fourth / squares**2 - 1.0, 2.0))
 
 
-def exceptions_df(exceptions: FloatArray, weights: FloatArray) -> float:
+# Standard errors below this are of labels that agree, up to rounding.
+ROUNDING_ERROR = 1e-9
+
+
+def _exceptions_df(exceptions: FloatArray, weights: FloatArray) -> float:
     """Return the degrees of freedom of the variance of exceptions (n,), 0 where there are none."""
     if float(np.max(np.abs(exceptions))) <= ROUNDING_ERROR:
         return 0.0
     return kurtosis_df(exceptions, weights)
 
-
-# Standard errors below this are of labels that agree, up to rounding.
-ROUNDING_ERROR = 1e-9
 
 # Degrees of freedom of a variance at which pseudo-labels count half, and the power by which they count less
 # beyond. At full count the interval of a correlation of .96 was 2.9 times as wide with 100 pairs as its error
@@ -298,7 +299,7 @@ def pseudo_label_share(
     if exceptions is None:
         shown_df = min(shown_df, degrees_of_freedom / equal_weights)
     else:
-        shown_df = min(shown_df, exceptions_df(exceptions, weighting.weights))
+        shown_df = min(shown_df, _exceptions_df(exceptions, weighting.weights))
     share /= 1.0 + (equal_weights * shown_df / _WELL_KNOWN_DF) ** _DF_POWER
     deviations = centred(result.variable[:, None], weighting.stratum, len(weighting.counts))[:, 0]
     return share, min(degrees_of_freedom, equal_weights * kurtosis_df(deviations, weighting.weights))

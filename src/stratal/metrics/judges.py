@@ -70,7 +70,7 @@ from stratal.report.notes import Note
 Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
 
 # A variance of this size is a rounding error: all values are equal.
-_ROUNDING_VARIANCE = 1e-12
+_MIN_SPREAD = 1e-12
 # Largest correlation on Fisher's scale, which is infinite at 1.
 _MAX_CORRELATION = 1.0 - 1e-9
 
@@ -107,7 +107,7 @@ def _of_moments(function: Callable[[FloatArray], float]) -> Pairs:
 def _correlation(m: FloatArray) -> float:
     """Return Pearson's correlation from the means of x, y, x², y² and xy."""
     spread = (m[2] - m[0] ** 2) * (m[3] - m[1] ** 2)
-    if spread > _ROUNDING_VARIANCE**2:
+    if spread > _MIN_SPREAD**2:
         return float((m[4] - m[0] * m[1]) / np.sqrt(spread))
     return np.nan
 
@@ -115,7 +115,7 @@ def _correlation(m: FloatArray) -> float:
 def _agreement(m: FloatArray) -> float:
     """Return Lin's concordance correlation from the means of x, y, x², y² and xy."""
     spread = float(m[2] + m[3] - 2.0 * m[0] * m[1])
-    if spread > _ROUNDING_VARIANCE:
+    if spread > _MIN_SPREAD:
         return 2.0 * float(m[4] - m[0] * m[1]) / spread
     return np.nan
 
@@ -364,7 +364,7 @@ class Association(OfScores):
         """
         x, (low, high) = self._scaled(population)
         first, second = averages(population, [x, x * x])
-        if second - first**2 <= _ROUNDING_VARIANCE:
+        if second - first**2 <= _MIN_SPREAD:
             problem = f"no forecast is possible for '{self.text}': all scores are equal"
             action = "Choose a score that differs between units, or plan for the mean."
             raise InputError(problem, given=f"{first:g}", action=action)

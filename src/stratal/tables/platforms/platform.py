@@ -19,10 +19,6 @@ PLATFORMS = {
     "phoenix": "stratal.tables.platforms.phoenix",
 }
 
-# The status of an answer in a file of labels.
-SUBMITTED = "submitted"
-SKIPPED = "skipped"
-
 # Names of queues begin with it: a score with such a name is a label, not a prediction.
 QUEUE_PREFIX = "stratal-"
 
@@ -93,11 +89,6 @@ class Answer:
     annotator: str
     time: int
     note: str = ""
-
-    @property
-    def status(self) -> str:
-        """Return the status of the answer in a file of labels."""
-        return SKIPPED if self.label is None else SUBMITTED
 
 
 class Platform(Protocol):
