@@ -175,7 +175,6 @@ def labels(requested: LabelsOptions) -> Result:
     """
     from stratal.designs.files import replacing
     from stratal.tables.files import csv_line
-    from stratal.labels.labels import SKIPPED, SUBMITTED
     from stratal.tables.platforms.platform import open_platform
 
     sample = stratal.Sample.read(requested.sample)
@@ -187,8 +186,7 @@ def labels(requested: LabelsOptions) -> Result:
     rows: list[list[Any]] = [[sample.question.id, "label", "annotator", "status", "timestamp", "note"]]
     for answer in answers:
         moment = datetime.fromtimestamp(answer.time / 1000, UTC).isoformat()
-        status = SKIPPED if answer.label is None else SUBMITTED
-        rows.append([answer.id, answer.label, answer.annotator, status, moment, answer.note])
+        rows.append([answer.id, answer.label, answer.annotator, answer.status, moment, answer.note])
     with replacing(requested.output) as partial:
         partial.write_text("".join(map(csv_line, rows)), encoding="utf-8", newline="")
     skipped = sum(answer.label is None for answer in answers)

@@ -45,12 +45,13 @@ from stratal.labels.annotation_tools import (
     write_json_records,
 )
 from stratal.labels.label_values import class_text
-from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, SKIPPED, SUBMITTED, Labels, UnitRows
+from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, Labels, UnitRows
 from stratal.labels.workbooks import write_workbook
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, WithColumnNames, WithColumns
 from stratal.question.column_words import ID_NAMES
 from stratal.question.tags import JSON_LISTS, how_to_write
+from stratal.question.vocabulary import SKIPPED, SUBMITTED
 from stratal.randomness import id_text
 from stratal.tables import files
 from stratal.tables.files import (

@@ -159,9 +159,6 @@ class UnitRows(Protocol):
 
 # Column that identifies the rows that a sample's ids number.
 SAMPLE_TOKEN = "sample_token"
-# Values of the column `status`.
-SKIPPED = "skipped"
-SUBMITTED = "submitted"
 # Label of an answer that failed, if it counts as wrong and labels are words.
 FAILED_ANSWER = "failed answer"
 # Annotator of a label that was decided after annotators disagreed.

@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 
 from stratal.errors import LabelError
 
+# Values of the column `status` of a file of labels.
+SUBMITTED = "submitted"
+SKIPPED = "skipped"
+
 # Pairs of opposites: words before the slash count as 1, words after it as 0.
 _BINARY_WORDS = (
     "pass passed p / fail failed f",

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 
 from stratal.errors import InputError, check_choice
+from stratal.question.vocabulary import SKIPPED, SUBMITTED
 
 # Module of each platform.
 PLATFORMS = {
@@ -89,6 +90,11 @@ class Answer:
     annotator: str
     time: int
     note: str = ""
+
+    @property
+    def status(self) -> str:
+        """Return the status of the answer in a file of labels."""
+        return SKIPPED if self.label is None else SUBMITTED
 
 
 class Platform(Protocol):
