@@ -23,7 +23,8 @@ from stratal import estimands
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.proportion_functions import between_units, directions, ends_over
-from stratal.metrics.confusion import Confusion, metric_function, of_two_shares
+from stratal.metrics.class_functions import metric_function, of_two_shares
+from stratal.metrics.confusion import Confusion
 
 PAGE = Path(__file__).parent / "results" / "known_answers.md"
 METRICS = ("precision", "recall", "f1")

@@ -32,7 +32,7 @@ from stratal.estimation.proportion_functions import between_units, directions, e
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.metrics.confusion import metric_function, of_two_shares
+from stratal.metrics.class_functions import metric_function, of_two_shares
 from stratal.planning.interim_analysis import PLANNED_SHARE
 from stratal.planning.next_allocation import next_allocation
 from stratal.planning.stratum_minimums import cell_share_minimums

@@ -17,8 +17,9 @@ from stratal.estimation.estimate import difference_of
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.proportion_functions import domain_mean
+from stratal.metrics.class_functions import CLASS_METRICS, OVERALL_METRICS, SIGNED
 from stratal.metrics.comparison import contrast_interval
-from stratal.metrics.confusion import CLASS_METRICS, OVERALL_METRICS, SIGNED, Confusion
+from stratal.metrics.confusion import Confusion
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.question.vocabulary import AVERAGES
 from stratal.regression.quantiles import quantile_estimate

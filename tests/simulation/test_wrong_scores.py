@@ -14,7 +14,8 @@ from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimate import correlation_from
 from stratal.estimation.proportion_functions import directions, ends_over
-from stratal.metrics.confusion import Confusion, metric_function, of_two_shares
+from stratal.metrics.class_functions import metric_function, of_two_shares
+from stratal.metrics.confusion import Confusion
 
 DRAWS = sized(60, 400)
 LEAST = 0.94 - 3.5 * np.sqrt(0.94 * 0.06 / DRAWS)

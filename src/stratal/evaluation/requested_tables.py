@@ -66,7 +66,7 @@ def _metric_table(evidence: LabelledSample) -> Estimates:
 
 def _require_metric(name: str) -> None:
     """Refuse what is not a metric of classes, naming similar ones, or the option for other quantities."""
-    from stratal.metrics.confusion import METRICS, is_f_measure
+    from stratal.metrics.class_functions import METRICS, is_f_measure
 
     metrics = (*METRICS, CONFUSION, BRIER)
     if name in metrics or is_f_measure(name):

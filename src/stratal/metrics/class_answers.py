@@ -17,7 +17,8 @@ from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval_types import BinomialInterval
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import JoinedLabels, join_labels
-from stratal.metrics.confusion import Confusion, is_f_measure
+from stratal.metrics.class_functions import is_f_measure
+from stratal.metrics.confusion import Confusion
 from stratal.population.answer_sets import sets_by_text
 from stratal.population.expressions import ByLevel, Constant, Expression, NumberColumn
 from stratal.population.influence import averages

@@ -14,7 +14,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import split_answers
 from stratal.estimation.respondents import known_without_labels
 from stratal.labels.label_values import class_text
-from stratal.metrics import confusion as measures
+from stratal.metrics import class_functions
 from stratal.metrics.answered_sets import answered_sets, compares_sets
 from stratal.metrics.class_answers import answered_classes, irrelevant_units
 from stratal.metrics.classification import Accuracy, Classification
@@ -70,8 +70,8 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
                 "classes must be a list", given=repr(self.classes), action="Write a list of one."
             )
         self._set(
-            metrics=measures.require_names(self.metrics, measures.METRICS, "metric"),
-            average=measures.require_names(self.average, AVERAGES, "average"),
+            metrics=class_functions.require_names(self.metrics, class_functions.METRICS, "metric"),
+            average=class_functions.require_names(self.average, AVERAGES, "average"),
             classes=tuple(class_text(entry) for entry in self.classes),
         )
 
@@ -103,7 +103,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         rows = []
         lacking = []
         for name in self.metrics:
-            for which in (None,) if name in measures.OVERALL_METRICS else each:
+            for which in (None,) if name in class_functions.OVERALL_METRICS else each:
                 level = levels[which] if isinstance(which, int) else which
                 irrelevant_part = irrelevant_units(name, level if isinstance(which, int) else None, column)
                 if not all(implies(part, irrelevant_part) for part in unlabelled_parts):
@@ -142,7 +142,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         averaged = sets.counts.restricted(reported)
         rows: list[Estimate] = []
         for name in self.metrics:
-            if name in measures.OVERALL_METRICS:
+            if name in class_functions.OVERALL_METRICS:
                 estimand: Estimand = Estimand.of_kind(name)(predicted=self.predicted)
                 overall: Any = estimand.estimate(sample, labels, target)
                 rows.append(replace(overall, label={"metric": name, "class": None}))

@@ -23,7 +23,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
 from stratal.estimation.proportion_functions import RatesInStrata
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
-from stratal.metrics import confusion as measures
+from stratal.metrics import class_functions
 from stratal.metrics.answered_sets import (
     AnsweredSets,
     answered_sets,
@@ -123,8 +123,8 @@ class Classification(Estimand):
             *(probabilities.of_class(row) for row in indicators),
         ]
         sums = averages(population, expressions).reshape(3, k)
-        shares = measures.Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
-        metric = measures.metric_function(self.name, self._class_number(levels), k)
+        shares = class_functions.Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
+        metric = class_functions.metric_function(self.name, self._class_number(levels), k)
         value, slopes, problem = metric(shares, unit="unit")
         if not np.isfinite(value):
             raise InputError(
@@ -165,9 +165,11 @@ class Classification(Estimand):
             expressions.append(probabilities.by_answer(indicator))
             expressions.append(probabilities.of_class(indicator))
         sums = averages(population, expressions).reshape(len(tags), 3)
-        shares = measures.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], everything=1.0)
+        shares = class_functions.Shares(
+            hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], everything=1.0
+        )
         tag_or_average = 0 if self.classes else self.of
-        value, slopes, problem = measures.metric_function(self.name, tag_or_average, len(tags))(shares)
+        value, slopes, problem = class_functions.metric_function(self.name, tag_or_average, len(tags))(shares)
         if not np.isfinite(value):
             action = "Ask for a micro average, or plan for the accuracy."
             raise InputError(f"no forecast is possible for {self.text!r}: {problem}", action=action)
@@ -282,8 +284,10 @@ class Classification(Estimand):
         weights = confusion.weighting.weights
         if answered.judged is not None:  # units without a verdict do not count
             weights = weights * answered.judged
-        shares = measures.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
-        metric = measures.metric_function(self.name, self._class_number(answered.levels), confusion.n_classes)
+        shares = class_functions.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
+        metric = class_functions.metric_function(
+            self.name, self._class_number(answered.levels), confusion.n_classes
+        )
         value, slopes, _ = metric(shares)
         u = np.zeros(0)
         if np.isfinite(value):
@@ -324,13 +328,13 @@ class Classification(Estimand):
         other = confusion.n_classes
         weights = confusion.weighting.weights
         # One label of average weight, half of it right, keeps the shares of few labels away from 0 and 1.
-        shares = measures.Shares.of(
+        shares = class_functions.Shares.of(
             np.append(confusion.true, [k, k, other]),
             np.append(confusion.predicted, [k, other, k]),
             np.append(weights, float(weights.mean()) * np.array([0.5, 0.25, 0.25])),
             confusion.n_classes + 1,
         )
-        _, slopes, _ = measures.metric_function(self.name, k, confusion.n_classes + 1)(shares)
+        _, slopes, _ = class_functions.metric_function(self.name, k, confusion.n_classes + 1)(shares)
         u_if_class = slopes.along(np.full(len(weights), k), confusion.predicted)
         u_otherwise = slopes.along(np.full(len(weights), other), confusion.predicted)
         return (confusion.true == k).astype(np.float64), np.abs(u_if_class - u_otherwise)
@@ -576,8 +580,8 @@ class Average(Classification, kind="average", listed="metric"):
     predicted: str | None = None
 
     def __post_init__(self) -> None:
-        measures.require_names(self.metric, measures.CLASS_METRICS, "metric of a class")
-        measures.require_names(self.average, AVERAGES, "average")
+        class_functions.require_names(self.metric, class_functions.CLASS_METRICS, "metric of a class")
+        class_functions.require_names(self.average, AVERAGES, "average")
 
     @property
     def name(self) -> str:

@@ -1,26 +1,23 @@
-"""Precision, recall and their relatives, from true and predicted classes under any design.
+"""Precision, recall and related metrics, from true and predicted classes under any design.
 
-Every metric of a class k is a ratio of two linear forms in four weighted shares: hits (true and predicted
-k), predicted k, true k, and everything. Its linearised variable is the ratio's (Stehman 2014, eq. 23–28,
-where the strata need not be the predicted classes); averages over classes and Matthews' correlation follow
-by the chain rule. Intervals are Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998),
-or, where every stratum is answered alike, made of the hits' and the misses' (`hits_and_misses`), as those of
-Matthews' correlation of two classes always are.
+The metrics are functions of weighted shares (`class_functions`). Their linearised variables are those of
+ratios (Stehman 2014, eq. 23–28, where the strata need not be the predicted classes). Intervals are
+Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998). If all units of every stratum have
+the same answer, and always for Matthews' correlation of two classes, they are computed from the intervals of
+the hits and of the misses (`hits_and_misses`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Number
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.errors import InputError, check_choice
+from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.proportion_functions import (
@@ -48,321 +45,21 @@ from stratal.intervals.interval_types import (
     Term,
     UnseenClustersInterval,
 )
-from stratal.question.vocabulary import AVERAGES
-
-# Numerator and denominator in (hits, predicted, true, all).
-_FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
-    "false_discovery_rate": ((-1, 1, 0, 0), (0, 1, 0, 0)),
-    "recall": ((1, 0, 0, 0), (0, 0, 1, 0)),
-    "f1": ((2, 0, 0, 0), (0, 1, 1, 0)),
-    "specificity": ((1, -1, -1, 1), (0, 0, -1, 1)),
-    "negative_predictive_value": ((1, -1, -1, 1), (0, -1, 0, 1)),
-    "false_positive_rate": ((-1, 1, 0, 0), (0, 0, -1, 1)),
-    "false_negative_rate": ((-1, 0, 1, 0), (0, 0, 1, 0)),
-    "jaccard": ((1, 0, 0, 0), (-1, 1, 1, 0)),
-    "prevalence": ((0, 0, 1, 0), (0, 0, 0, 1)),
-    "predicted_prevalence": ((0, 1, 0, 0), (0, 0, 0, 1)),
-}
-
-CLASS_METRICS = tuple(_FORMS)
-# Metrics of a class that are a share of the units in their denominator.
-RATES = tuple(name for name in _FORMS if name != "f1")
-OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
-# Metrics of a class whose denominator excludes the hits.
-_OF_OTHER_CLASSES = ("specificity", "negative_predictive_value", "false_positive_rate")
-# Each of these metrics is another metric of the other of two classes. Their averages over both classes are
-# the same number, with the interval of the second, whose pseudo-labels are of its class.
-_OF_OTHER_OF_TWO = {
-    "specificity": "recall",
-    "negative_predictive_value": "precision",
-    "false_positive_rate": "false_negative_rate",
-}
-# Metrics from −1 to 1; all others are from 0 to 1.
-SIGNED = ("mcc", "kappa")
-METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
-
-
-# A share below this is a rounding error of an empty cell.
-_DUST = 1e-12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shares:
-    """Weighted shares per class, or slopes with respect to them; axes of replicates may go before.
-
-    Parameters
-    ----------
-    hits, predicted, true : float (…, K)
-    everything : float or float (…,)
-    """
-
-    hits: FloatArray
-    predicted: FloatArray
-    true: FloatArray
-    everything: Any
-
-    @staticmethod
-    def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
-        """Return the shares of units (n,) with these weights."""
-        hit = true == predicted
-        # A class that averages exclude may occur only among the answers, or only among the true classes.
-        size = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
-        hits, of_answers, of_truth = (
-            np.bincount(codes, weight, minlength=size).astype(np.float64)
-            for codes, weight in ((true[hit], weights[hit]), (predicted, weights), (true, weights))
-        )
-        return Shares(hits=hits, predicted=of_answers, true=of_truth, everything=float(weights.sum()))
-
-    @staticmethod
-    def of_forms(rows: FloatArray) -> Shares:
-        """Return a linear form (…, K, 4) in (hits, predicted, true, all), one row per class."""
-        return Shares(
-            hits=rows[..., 0],
-            predicted=rows[..., 1],
-            true=rows[..., 2],
-            everything=rows[..., 3].sum(axis=-1)[()],
-        )
-
-    def along(self, true: IntArray, predicted: IntArray) -> FloatArray:
-        """Return the slopes applied to each unit (n,): its linearised variable."""
-        hits = np.where(true == predicted, self.hits[true], 0.0)
-        return np.asarray(hits + self.true[true] + self.predicted[predicted] + self.everything)
-
-    def forms(self, form: FloatArray) -> FloatArray:
-        """Return a linear form of the shares for each class (…, K)."""
-        parts = form[0] * self.hits + form[1] * self.predicted + form[2] * self.true
-        return np.asarray(parts + form[3] * self.everything)
-
-
-@dataclass(frozen=True, slots=True)
-class ClassRatio:
-    """Ratio of two linear forms in the shares of one class, or its average over K classes."""
-
-    above: FloatArray
-    below: FloatArray
-    which: int | str
-    n_classes: int
-
-    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return each class's ratio (…, K), 0 where it has none, what it counts by, and its denominator."""
-        above, below = (shares.forms(form) for form in (self.above, self.below))
-        places = np.arange(below.shape[-1])
-        if isinstance(self.which, str):
-            counted = places < self.n_classes
-        else:
-            counted = places == self.which
-        is_defined = (below > _DUST * shares.everything) & counted
-        below = np.where(is_defined, below, 1.0)
-        by = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)
-        return np.where(is_defined, above / below, 0.0), np.asarray(by * is_defined, np.float64), below
-
-    def value(self, shares: Shares) -> FloatArray:
-        """Return the ratio or the average (…,), NaN where there is none."""
-        each, part, _ = self._parts(shares)
-        # A mean over the classes needs all of them.
-        is_defined = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
-        total = part.sum(axis=-1)
-        is_defined &= total > _DUST
-        ratio = (part * each).sum(axis=-1) / np.where(is_defined, total, 1.0)
-        return np.where(is_defined, np.clip(ratio, 0.0, 1.0), np.nan)
-
-    def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
-        """Return the value, its slopes, and why it is undefined; `unit` is the name of the counted units."""
-        value = float(self.value(shares))
-        each, part, below = self._parts(shares)
-        if np.isnan(value) and isinstance(self.which, int):
-            return np.nan, shares, f"no {unit} counts towards its denominator"
-        if np.isnan(value):
-            missing = self.n_classes - int(np.sum(part > 0))
-            return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
-        # A micro average is one ratio, whose slopes are taken at its own value.
-        around = np.full_like(each, value) if self.which == "micro" else each
-        share = part / part.sum()
-        slopes = self._slopes(share, below, around)
-        if self.which == "weighted":
-            slopes[:, 2] += np.where(part > 0, each - value, 0.0) / part.sum()
-        return value, Shares.of_forms(slopes), ""
-
-    def slopes(self, shares: Shares) -> Shares:
-        """Return the slopes of the ratio of one class; axes of replicates (…, K) may go before."""
-        each, part, below = self._parts(shares)
-        return Shares.of_forms(self._slopes(part, below, each))
-
-    def _slopes(self, share: FloatArray, below: FloatArray, around: FloatArray) -> FloatArray:
-        """Return the slopes (…, K, 4) of Σ share · ratio with respect to hits, predicted, true and all."""
-        return np.asarray((share / below)[..., None] * (self.above - around[..., None] * self.below))
-
-
-@dataclass(frozen=True, slots=True)
-class _Signed:
-    """Matthews' correlation of K classes (Gorodkin 2004), or Cohen's kappa: agreement beyond chance.
-
-    Both are (Σ hits − the hits expected by chance) / the largest possible difference.
-    """
-
-    name: str
-
-    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the numerator (…,), and the denominator as the root of a product of two, and these."""
-        p = shares.predicted
-        t = shares.true
-        total = shares.everything
-        above = shares.hits.sum(axis=-1) * total - (p * t).sum(axis=-1)
-        if self.name == "mcc":
-            pairs = ((p, p), (t, t))
-        else:
-            pairs = ((p, t), (t, p))
-        first, second = (np.asarray(total**2 - (a * b).sum(axis=-1)) for a, b in pairs)
-        return above, np.sqrt(np.maximum(first * second, 0.0)), first, second
-
-    def value(self, shares: Shares) -> FloatArray:
-        """Return it (…,)."""
-        above, below, first, second = self._parts(shares)
-        is_defined = np.minimum(first, second) > _DUST * shares.everything**2
-        return np.where(is_defined, np.clip(above / np.where(is_defined, below, 1.0), -1.0, 1.0), np.nan)
-
-    def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
-        """Return it, its slopes, and what is wrong where there is none."""
-        value = float(self.value(shares))
-        if np.isnan(value):
-            return np.nan, shares, "only one class was seen"
-        p = shares.predicted
-        t = shares.true
-        total = shares.everything
-        _, below, first, second = self._parts(shares)
-        of_answers, of_truth = (p, t) if self.name == "mcc" else (t, p)
-        slopes = Shares(
-            hits=np.full(len(p), total / below),
-            predicted=value * of_answers / first - t / below,
-            true=value * of_truth / second - p / below,
-            everything=float(shares.hits.sum() / below - value * total * (1 / first + 1 / second)),
-        )
-        return value, slopes, ""
-
-
-# A metric as a function of shares.
-Metric = ClassRatio | _Signed
-
-
-def metric_function(name: str, which: int | str | None, n_classes: int) -> Metric:
-    """Return a metric as a function of the shares of K classes: its value, its slopes, and what is wrong.
-
-    Parameters
-    ----------
-    name : str
-        One of `METRICS`, or F_β as `f2` or `f0.5`.
-    which : int or str, optional
-        A class number, or one of `AVERAGES`.
-    n_classes : int
-        K.
-
-    Raises
-    ------
-    InputError
-        For an unknown metric or average.
-    """
-    if name in SIGNED:
-        return _Signed(name)
-    if name in ("accuracy", "balanced_accuracy"):
-        name, which = "recall", "micro" if name == "accuracy" else "macro"
-    above, below = (np.array(form, dtype=np.float64) for form in linear_forms(name))
-    if isinstance(which, str):
-        check_choice("average", which, AVERAGES)
-    assert which is not None, "a metric of a class needs a class, or an average"
-    return ClassRatio(above, below, which, n_classes)
-
-
-@dataclass(frozen=True, slots=True)
-class TwoShareMetric:
-    """A metric of one of two classes as a function of three shares of the units.
-
-    Parameters
-    ----------
-    metric : Metric
-    """
-
-    metric: Metric
-
-    def __call__(self, hits: Number, misses: Number, answered: Number) -> FloatArray:
-        """Return the metric at shares (…,) of hits, of misses, and answered with the class."""
-        return self.metric.value(_shares_of_two(hits, misses, answered))
-
-    def slopes(self, hits: Number, misses: Number, answered: Number) -> tuple[FloatArray, FloatArray]:
-        """Return the slopes (…,) of a ratio of one class with respect to its hits and to its misses."""
-        assert isinstance(self.metric, ClassRatio)
-        slopes = self.metric.slopes(_shares_of_two(hits, misses, answered))
-        of_true = slopes.true[..., 0]
-        return slopes.hits[..., 0] + of_true, of_true
-
-
-def _shares_of_two(hits: Number, misses: Number, answered: Number) -> Shares:
-    """Return the shares of a class and of all others, from those of its hits, its misses and its answers."""
-    hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
-    true = hits + misses
-    either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
-    first, second, third = (np.stack(pair, axis=-1) for pair in either)
-    return Shares(hits=first, predicted=second, true=third, everything=1.0)
-
-
-def of_two_shares(function: Metric, n_classes: int) -> TwoShareMetric | None:
-    """Return a metric as a function of the shares (…,) of hits, of misses, and answered with a class.
-
-    That is what every metric of one class is, and of two classes any metric, of either one's shares alike.
-    None of others.
-
-    Parameters
-    ----------
-    function : Metric
-        As `metric_function` returns it.
-    n_classes : int
-    """
-    metric = function
-    if isinstance(function, ClassRatio) and isinstance(function.which, int):
-        metric = replace(function, which=0)
-    elif n_classes != 2:
-        return None
-    return TwoShareMetric(metric)
-
-
-def linear_forms(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return a metric's numerator and denominator in (hits, predicted, true, all).
-
-    F_β is (1 + β²) hits over predicted + β² true (van Rijsbergen 1979).
-    """
-    if name in _FORMS:
-        return _FORMS[name]
-    if not is_f_measure(name):
-        check_choice("metric", name, METRICS)
-    square = float(name[1:]) ** 2
-    return (1 + square, 0, 0, 0), (0, 1, square, 0)
-
-
-def is_f_measure(name: str) -> bool:
-    """Return whether a name is that of an F_β."""
-    return bool(re.fullmatch(r"f\d+(\.\d+)?", name)) and float(name[1:]) > 0
-
-
-def require_names(requested: Sequence[str] | str, allowed: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    """Return the names of metrics or averages, once each; refuses others, of the `kind` in the message."""
-    if isinstance(requested, str):
-        names = [part.strip() for part in requested.split(",")]
-    else:
-        names = list(requested)
-    for name in names:
-        if kind == "average" or not is_f_measure(str(name)):
-            check_choice(kind, name, allowed)
-    return tuple(dict.fromkeys(names))
-
-
-def _is_mean_of_classes(name: str, which: int | str | None) -> bool:
-    """Return whether a metric is the unweighted mean of a rate of each class."""
-    return which == "macro" or name == "balanced_accuracy"
-
-
-def _is_averaged(name: str, which: int | str | None) -> bool:
-    """Return whether a metric averages classes, of which some may have few labels."""
-    return name in (*SIGNED, "balanced_accuracy") or which in ("macro", "weighted")
+from stratal.metrics.class_functions import (
+    _OF_OTHER_CLASSES,
+    _OF_OTHER_OF_TWO,
+    MIN_SHARE,
+    RATES,
+    SIGNED,
+    Metric,
+    Shares,
+    is_averaged,
+    is_mean_of_classes,
+    linear_forms,
+    metric_function,
+    of_two_shares,
+)
+from stratal.metrics.smoothed_variances import satterthwaite_of_groups, smoothed_variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -437,7 +134,7 @@ class Confusion:
         bounds = (lowest, 1.0)
         if not np.isfinite(value):
             estimate = None
-            if _is_mean_of_classes(name, which):
+            if is_mean_of_classes(name, which):
                 estimate = self._some_classes_unseen("recall" if which is None else name, target)
             return estimate or undefined_estimate(self.weighting, n, bounds, note, target=target)
         member = counted > 0
@@ -461,7 +158,7 @@ class Confusion:
             # Labels that all agree have no variance of their own; what they may have missed has.
             if not varies:
                 variance = min(smoothed_trials.standard_error**2, largest_variance)
-        elif _is_averaged(name, which) and any(_agrees(rate) for rate in of_shares.rates):
+        elif is_averaged(name, which) and any(_agrees(rate) for rate in of_shares.rates):
             length_below, length_above = of_shares.lengths(ONE_STANDARD_ERROR, "two-sided")
             variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
         interval: Interval
@@ -473,7 +170,7 @@ class Confusion:
             interval, second = self._interval_of_trials(
                 name, which, target, result, slopes, member, smoothed_trials, bounds
             )
-            if _is_mean_of_classes(name, which) and isinstance(second, SumInterval):
+            if is_mean_of_classes(name, which) and isinstance(second, SumInterval):
                 variance = max(variance, min(_variance_of_terms(second), largest_variance))
             if second is not None:
                 interval = OuterInterval(value=value, bounds=bounds, first=interval, second=second)
@@ -532,7 +229,7 @@ class Confusion:
             if isinstance(index, BinomialInterval):
                 trials = index.trials
                 df = index.degrees_of_freedom
-        has_freedom = _is_averaged(name, which) or (dice and clusters is not None)
+        has_freedom = is_averaged(name, which) or (dice and clusters is not None)
         of_trials = BinomialInterval(
             value=value,
             bounds=bounds,
@@ -552,7 +249,7 @@ class Confusion:
             unit = self._along(which, linear_forms(name)[0])
             of_sums = of_two_sums(unit, member.astype(np.float64), self.weighting, target)
             return interval, replace(of_sums, bounds=bounds)
-        if _is_mean_of_classes(name, which):
+        if is_mean_of_classes(name, which):
             return interval, self._terms(name, value, target)
         second, single = self._of_cells(slopes, value, target)
         if second is not None and single and name != "jaccard":
@@ -622,7 +319,7 @@ class Confusion:
             target=target,
             n=n,
             # Labels that all agree have no error of their own, but for rounding.
-            standard_error=result.standard_error if result.standard_error > _DUST else error,
+            standard_error=result.standard_error if result.standard_error > MIN_SHARE else error,
         )
 
     def shares(self, member: BoolArray) -> Shares:
@@ -1048,55 +745,3 @@ def _variance_of_terms(interval: SumInterval) -> float:
             errors[k] = max(errors[k], np.sqrt(share * (1.0 - share) / trials))
     errors *= interval.coefficients
     return max(float(errors @ interval.correlation @ errors), 0.0)
-
-
-def smoothed_variance(
-    hidden: float,
-    variable: FloatArray,
-    weights: FloatArray,
-    result: Linearised,
-    weighting: Weighting,
-    target: str,
-    larger: float = 1.0,
-) -> tuple[float, float]:
-    """Return the larger of a smoothed variance and the labels' own, and the smoothed standard error.
-
-    `hidden` is what the design adds to a smoothed variable (n + J,); both parts count `larger` times.
-    """
-    drawn = 0.0
-    if target == "superpopulation":
-        # Labels that agree, be they of all units, leave open what other units would have been.
-        drawn = float(weights @ variable**2 / weights.sum()) / weighting.population_size
-    hidden = hidden * larger
-    drawn = drawn * larger
-    if np.isfinite(result.design_variance):
-        shown = result.design_variance
-    else:
-        shown = 0.0
-    return max(hidden, shown) + max(drawn, result.population_variance), float(np.sqrt(hidden + drawn))
-
-
-def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArray) -> float:
-    """Return the variance of a mean of labels that each stratum mixes with others.
-
-    Both arrays hold the units (n,) one or more times; `shares` is what each copy counts of its unit.
-    """
-    counts = weighting.counts
-    groups = np.tile(weighting.stratum, len(shares) // len(weighting.stratum))
-    mean, square = (
-        np.bincount(groups, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
-        for power in (1, 2)
-    )
-    return float(weighting.variance_factors @ np.maximum(square - mean**2, 0.0))
-
-
-def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
-    """Return Satterthwaite's degrees of freedom over the true classes, each with its effective size."""
-    parts = np.bincount(true, (weights * variable) ** 2)
-    sums = np.bincount(true, weights)
-    squares = np.bincount(true, weights**2)
-    used = parts > 0
-    if not np.any(used):
-        return np.inf
-    sizes = sums[used] ** 2 / squares[used]
-    return float(parts.sum() ** 2 / np.sum(parts[used] ** 2 / sizes))

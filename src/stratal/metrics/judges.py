@@ -56,9 +56,9 @@ from stratal.metrics.class_answers import (
     labels_as_verdicts,
     no_verdicts,
 )
-from stratal.metrics.confusion import mixed_variance, smoothed_variance
 from stratal.metrics.numeric_errors import LARGEST_PART, MIN_ERRORS_FOR_TAILS, largest_share
 from stratal.metrics.ranking import area_under_curve, only_proxy, ranking_metric
+from stratal.metrics.smoothed_variances import mixed_variance, smoothed_variance
 from stratal.population.expressions import Cells, Expression, NumberColumn
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population

@@ -26,14 +26,8 @@ from stratal.estimation.proportion_functions import (
 )
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import BinomialInterval, OuterInterval, SumInterval
-from stratal.metrics.confusion import (
-    ONE_STANDARD_ERROR,
-    UNEQUAL,
-    Confusion,
-    linear_forms,
-    metric_function,
-    some_unseen,
-)
+from stratal.metrics.class_functions import linear_forms, metric_function
+from stratal.metrics.confusion import ONE_STANDARD_ERROR, UNEQUAL, Confusion, some_unseen
 
 # Averages over the tags.
 SET_AVERAGES = ("macro", "micro")

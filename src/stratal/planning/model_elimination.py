@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs.disagreements import Disagreements, PoissonDraw, sizes_of
 from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DrawSteps, difference_capital
-from stratal.metrics.confusion import SIGNED, Shares, metric_function
+from stratal.metrics.class_functions import SIGNED, Shares, metric_function
 
 # Criterion of labels that name the preferred model.
 PREFERENCE = "preference"

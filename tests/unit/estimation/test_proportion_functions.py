@@ -14,7 +14,8 @@ from stratal.estimands import ClassReport
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.proportion_functions import directions, ends_over, max_unseen_units
 from stratal.intervals.proportion import clopper_pearson
-from stratal.metrics.confusion import Confusion, Shares, metric_function, of_two_shares
+from stratal.metrics.class_functions import Shares, metric_function, of_two_shares
+from stratal.metrics.confusion import Confusion
 from stratal.question import Question
 
 

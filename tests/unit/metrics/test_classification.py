@@ -9,7 +9,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.estimands import ClassReport, Estimand
 from stratal.metrics.class_answers import PROBABILITY_WEIGHT, ClassProbabilities
-from stratal.metrics.confusion import Shares, metric_function
+from stratal.metrics.class_functions import Shares, metric_function
 
 LEVELS = ("a", "b", "c")
 METRICS = (

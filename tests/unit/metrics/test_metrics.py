@@ -9,7 +9,8 @@ import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimands import ClassReport
-from stratal.metrics.confusion import CLASS_METRICS, METRICS, Confusion
+from stratal.metrics.class_functions import CLASS_METRICS, METRICS
+from stratal.metrics.confusion import Confusion
 
 
 def simple(n, population_size=100_000):
