@@ -22,7 +22,8 @@ import numpy as np
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.clusters import ClusterWeighting
 from stratal.estimation.estimate import Estimate
-from stratal.metrics import judges
+from stratal.metrics import associations
+from stratal.metrics.calibration_error import calibration_error
 from stratal.metrics.confusion import Confusion
 
 SIZE = 20_000
@@ -134,14 +135,14 @@ def of_classes(name: str, which: int | None, classes: int) -> Estimator:
     return estimate
 
 
-def of_scores(statistic: judges.Pairs) -> Estimator:
+def of_scores(statistic: associations.Pairs) -> Estimator:
     """Return the estimator of an association."""
-    return lambda truth, judge, weighting: judges.association(statistic, judge, truth, weighting)
+    return lambda truth, judge, weighting: associations.association(statistic, judge, truth, weighting)
 
 
 def error_of(truth: np.ndarray, judge: np.ndarray, weighting: Weighting) -> Estimate:
     """Return the calibration error."""
-    return judges.calibration_error(judge, truth, weighting)
+    return calibration_error(judge, truth, weighting)
 
 
 def cells() -> Iterator[tuple[str, str, Estimator, np.ndarray, np.ndarray]]:
@@ -152,7 +153,11 @@ def cells() -> Iterator[tuple[str, str, Estimator, np.ndarray, np.ndarray]]:
         yield "kappa", name, of_classes("kappa", None, classes), truth, judge
         if classes == 2 and "0.9" in name:  # recall and specificity are in metrics_coverage.py
             yield "false_discovery_rate", name, of_classes("false_discovery_rate", 1, 2), truth, judge
-    kinds = {"pearson": judges.pearson, "spearman": judges.spearman, "icc": judges.intraclass}
+    kinds = {
+        "pearson": associations.pearson,
+        "spearman": associations.spearman,
+        "icc": associations.intraclass,
+    }
     for name, truth, judge in levels(rng):
         for kind, statistic in kinds.items():
             yield kind, name, of_scores(statistic), truth, judge
@@ -217,7 +222,11 @@ def true_value(
     kind: str, estimator: Estimator, truth: np.ndarray, judge: np.ndarray, census: StratifiedWeighting
 ) -> float:
     """Return the population's value."""
-    statistics = {"pearson": judges.pearson, "spearman": judges.spearman, "icc": judges.intraclass}
+    statistics = {
+        "pearson": associations.pearson,
+        "spearman": associations.spearman,
+        "icc": associations.intraclass,
+    }
     if kind in statistics:
         return statistics[kind](judge, truth, np.full(SIZE, 1.0 / SIZE))[0]
     return estimator(truth, judge, census).value

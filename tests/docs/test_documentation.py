@@ -111,7 +111,7 @@ def kinds():
     from stratal.estimands import AUC, AveragePrecision
     from stratal.estimation import outcome_means
     from stratal.intervals import methods
-    from stratal.metrics import confusion
+    from stratal.metrics import class_functions
     from stratal.strata import STRATIFICATION_METHODS as STRATIFIERS
     from stratal.strata import allocation
 
@@ -121,7 +121,7 @@ def kinds():
         STRATIFIERS,
         outcome_means.ESTIMATORS,
     )
-    names = (*confusion.METRICS, *AVERAGES, AUC.kind, AveragePrecision.kind)
+    names = (*class_functions.METRICS, *AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 
 

@@ -9,7 +9,7 @@ from tests.tiers import sized
 import stratal
 from stratal.arrays import FloatArray
 from stratal.designs import Design
-from stratal.metrics import judges
+from stratal.metrics import associations
 
 UNITS = 2000
 LABELS = 100
@@ -32,7 +32,7 @@ def close_judge(exceptions: int) -> tuple[FloatArray, FloatArray]:
 def test_exceptions_that_no_label_shows(design, estimand, exceptions):
     """Of planned samples, .71 and .92 of the intervals of Pearson's correlation held."""
     score, right = close_judge(exceptions)
-    truth, _ = getattr(judges, estimand)(score, right, np.full(UNITS, 1.0 / UNITS))
+    truth, _ = getattr(associations, estimand)(score, right, np.full(UNITS, 1.0 / UNITS))
     population = stratal.Population.from_arrays(proxy=score)
     first = LABELS // 2 if design == "two rounds" else LABELS
     planned: Design

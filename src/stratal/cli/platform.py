@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Struct
 
 import stratal
-from stratal.arrays import text_of_value
 from stratal.cli.command import Option, argument, command
 from stratal.cli.options import Text
 from stratal.cli.output import Result, show_progress
@@ -216,6 +215,8 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
 
 def _is_no_answer(label: object, number_of: Mapping[str, object] | None) -> bool:
     """Return whether `--map` declares that a label is no answer."""
+    from stratal.arrays import text_of_value
+
     text = text_of_value(label)
     return number_of is not None and text in number_of and number_of[text] is None
 

@@ -18,7 +18,8 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable, target_covariance
 from stratal.estimation.proportion_functions import domain_mean
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
-from stratal.metrics.judges import N_BINS, OfScores, calibration_error, is_probability
+from stratal.metrics.associations import OfScores, is_probability
+from stratal.metrics.calibration_error import N_BINS, calibration_error
 
 __all__ = ["Calibration"]
 

@@ -82,7 +82,7 @@ class TagCounts(Record):
         Parameters
         ----------
         name : str
-            One of `confusion.CLASS_METRICS`, or F_β.
+            One of `class_functions.CLASS_METRICS`, or F_β.
         which : int or {"macro", "micro"}
         target : {"population", "superpopulation"}
         member : bool (m,), optional

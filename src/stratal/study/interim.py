@@ -22,7 +22,7 @@ from stratal.planning.selection import Selection, default_round_size
 from stratal.population.population import Population
 from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
-from stratal.study.creating import add_items
+from stratal.study.creating import add_items, require_next_round
 from stratal.study.current_labels import completion_order, present_labels
 from stratal.study.journal import append_setting
 from stratal.study.study import Study, anytime_interval, estimate_options, sample_for_column, update_stopping
@@ -231,9 +231,12 @@ def add_round(study: Study, larger: Sample) -> int:
     InputError
         If it is another draw: another seed, or units that are no longer there.
     """
-    sample = study.sample()
-    require_same_draw(sample, larger)
+    number = last_round(larger)
     with study.saving() as connection:
-        added = add_items(connection, study.folder, larger, last_round(larger))
+        # Two commands may draw at once: the second one then needs to know that it was late.
+        if number > 1:
+            require_next_round(connection, number)
+        require_same_draw(study.sample(), larger)
+        added = add_items(connection, study.folder, larger, number)
         connection.save_settings(enough="no", next_look="0")
     return added

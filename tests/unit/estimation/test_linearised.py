@@ -8,7 +8,7 @@ import numpy as np
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.linearised import adaptive_label_share
-from stratal.metrics.judges import association, pearson
+from stratal.metrics.associations import association, pearson
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
 
 

@@ -13,7 +13,7 @@ import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.metrics.calibration import ScoreBins, calibration_rows, distance_range, spread_range
-from stratal.metrics.judges import calibration_error
+from stratal.metrics.calibration_error import calibration_error
 
 N = 4000
 

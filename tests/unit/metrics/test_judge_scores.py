@@ -19,7 +19,8 @@ from stratal.estimands import (
     SpearmanCorrelation,
     WeightedKappa,
 )
-from stratal.metrics import judges
+from stratal.metrics import associations
+from stratal.metrics.calibration_error import calibration_error
 from stratal.metrics.confusion import Confusion
 
 
@@ -51,13 +52,13 @@ def simple(n, size=100_000):
 @pytest.mark.parametrize(
     ("statistic", "peer"),
     [
-        (judges.pearson, lambda x, y: pearsonr(x, y)[0]),
-        (judges.spearman, lambda x, y: spearmanr(x, y)[0]),
+        (associations.pearson, lambda x, y: pearsonr(x, y)[0]),
+        (associations.spearman, lambda x, y: spearmanr(x, y)[0]),
     ],
 )
 def test_values_are_the_peers_and_errors_the_jackknifes(pairs, statistic, peer):
     x, y = pairs
-    n, found = len(x), judges.association(statistic, x, y, simple(len(x)))
+    n, found = len(x), associations.association(statistic, x, y, simple(len(x)))
     without = [peer(np.delete(x, i), np.delete(y, i)) for i in range(n)]
 
     assert found.value == pytest.approx(peer(x, y), abs=1e-9)
@@ -68,7 +69,7 @@ def test_agreement_of_scores_is_psychs_icc2_but_for_terms_of_order_one_over_n(pa
     """ICC2's mean squares divide by n − 1, and it takes the chance of n rows from the judges' difference."""
     x, y = pairs
     n, (two, _, error) = len(x), psych_icc(x, y)
-    value = judges.intraclass(x, y, np.full(n, 1 / n))[0]
+    value = associations.intraclass(x, y, np.full(n, 1 / n))[0]
     above = 2 * np.cov(x, y)[0, 1]
     below = np.var(x, ddof=1) + np.var(y, ddof=1) + (x.mean() - y.mean()) ** 2
 
@@ -82,7 +83,7 @@ def test_weighted_kappa_is_scikit_learns():
     rng = np.random.default_rng(5)
     x = rng.integers(1, 6, 120)
     y = np.clip(x + rng.integers(-1, 2, 120), 1, 5)
-    found = judges.association(judges.intraclass, x.astype(float), y.astype(float), simple(120))
+    found = associations.association(associations.intraclass, x.astype(float), y.astype(float), simple(120))
     without = [cohen_kappa_score(np.delete(x, i), np.delete(y, i), weights="quadratic") for i in range(120)]
 
     assert found.value == pytest.approx(cohen_kappa_score(x, y, weights="quadratic"), abs=1e-9)
@@ -106,7 +107,7 @@ def test_kappas_of_two_classes_are_one():
     true, judge = rng.integers(0, 2, 90), rng.integers(0, 2, 90)
     plain = Confusion(true=true, predicted=judge, n_classes=2, weighting=simple(90)).metric("kappa").value
 
-    weighted = judges.intraclass(judge * 1.0, true * 1.0, np.full(90, 1 / 90))[0]
+    weighted = associations.intraclass(judge * 1.0, true * 1.0, np.full(90, 1 / 90))[0]
     assert weighted == pytest.approx(plain, abs=1e-12)
 
 
@@ -122,11 +123,11 @@ def test_a_published_kappa():
     assert found.standard_error * np.sqrt(0.99) == pytest.approx(0.0877, abs=0.0005)
 
 
-@pytest.mark.parametrize("statistic", [judges.pearson, judges.spearman, judges.intraclass])
+@pytest.mark.parametrize("statistic", [associations.pearson, associations.spearman, associations.intraclass])
 def test_pairs_that_all_agree_leave_something_open_and_a_census_nothing(statistic):
     x = np.resize(np.arange(5.0), 40)
-    drawn = judges.association(statistic, x, x, simple(40)).confidence_interval()
-    every = judges.association(statistic, x, x, simple(40, 40)).confidence_interval()
+    drawn = associations.association(statistic, x, x, simple(40)).confidence_interval()
+    every = associations.association(statistic, x, x, simple(40, 40)).confidence_interval()
 
     assert drawn.low < 0.98
     assert drawn.high == pytest.approx(1.0, abs=0.02)
@@ -134,7 +135,7 @@ def test_pairs_that_all_agree_leave_something_open_and_a_census_nothing(statisti
 
 
 def test_what_does_not_differ_has_no_correlation():
-    found = judges.association(judges.pearson, np.ones(9), np.arange(9.0), simple(9))
+    found = associations.association(associations.pearson, np.ones(9), np.arange(9.0), simple(9))
 
     assert np.isnan(found.value)
     assert [*found.confidence_interval()] == [-1.0, 1.0]
@@ -212,7 +213,8 @@ def test_a_score_on_no_scale_cannot_be_planned_for():
 
 
 @pytest.mark.parametrize(
-    ("statistic", "rho"), [(judges.pearson, 0.0), (judges.spearman, 0.6), (judges.intraclass, 0.95)]
+    ("statistic", "rho"),
+    [(associations.pearson, 0.0), (associations.spearman, 0.6), (associations.intraclass, 0.95)],
 )
 def test_intervals_of_scores_cover(statistic, rho):
     rng, draws = np.random.default_rng(4), sized(80, 2_000)
@@ -223,7 +225,9 @@ def test_intervals_of_scores_cover(statistic, rho):
     held = 0
     for _ in range(draws):
         units = rng.choice(20_000, 80, replace=False)
-        interval = judges.association(statistic, x[units], y[units], simple(80, 20_000)).confidence_interval()
+        interval = associations.association(
+            statistic, x[units], y[units], simple(80, 20_000)
+        ).confidence_interval()
         held += interval.low <= true <= interval.high
 
     assert held / draws > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / draws)
@@ -254,10 +258,10 @@ def test_a_calibrated_judge_may_have_no_calibration_error():
     rng, draws, held = np.random.default_rng(9), sized(40, 1_000), 0
     chance = rng.random(20_000)
     truth = (rng.random(20_000) < chance).astype(float)
-    true = judges.calibration_error(chance, truth, simple(20_000, 20_000)).value
+    true = calibration_error(chance, truth, simple(20_000, 20_000)).value
     for _ in range(draws):
         units = rng.choice(20_000, 100, replace=False)
-        found = judges.calibration_error(chance[units], truth[units], simple(100, 20_000))
+        found = calibration_error(chance[units], truth[units], simple(100, 20_000))
         interval = found.confidence_interval()
         held += interval.low <= true <= interval.high
 

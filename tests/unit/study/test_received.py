@@ -10,8 +10,9 @@ import threading
 import pytest
 from tests.unit.study.conftest import answer_all, population_of
 
-from stratal import InputError, LabelError
+from stratal import InputError, LabelError, next_round
 from stratal.study import StudyError, backup_study, check_study, extend_study, open_study
+from stratal.study.interim import add_round
 from stratal.study.web.content import display_of, is_picture_link, save_display
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="rights of POSIX, symbolic links")
@@ -57,6 +58,15 @@ def test_of_two_rounds_that_are_drawn_at_once_one_is_there_and_the_other_is_told
     assert check_study(study).problems == ()
     assert study.sample().size == (max(sizes) if not told else sizes[0])
     assert all("another round was drawn meanwhile" in text for text in told)
+
+
+def test_a_round_that_was_drawn_before_another_one_was_saved_is_refused(study):
+    population = population_of(300)
+    earlier = next_round(study.sample(), additional=9, population=population)
+    extend_study(study, 5, population=population, by_labels=False)
+
+    with pytest.raises(StudyError, match="another round was drawn meanwhile"):
+        add_round(study, earlier)
 
 
 def test_the_file_of_a_round_is_never_overwritten(study):

@@ -1,0 +1,131 @@
+"""The expected calibration error of a score that is a probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.estimation.estimand import PLAIN, Request
+from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.linearised import (
+    of_variable,
+)
+from stratal.estimation.proportion_functions import domain_mean
+from stratal.intervals.interval_types import OffsetInterval
+from stratal.metrics.associations import (
+    Bias,
+    OfScores,
+    is_probability,
+)
+from stratal.metrics.ranking import only_proxy
+from stratal.population.influence import Influence
+from stratal.population.population import Population
+
+# Confidence level instead of 0, for which there is no interval.
+_MIN_LEVEL = 1e-12
+
+
+# Number of bins of equal width, as is usual for calibration errors (Guo et al. 2017).
+N_BINS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _BinsInterval(OffsetInterval):
+    """Interval of a weighted sum of absolute differences between the means of labels and known means.
+
+    The limits are the sums of the limits of the bins, because the sum of absolute values is not normal near 0
+    and its estimate is biased upwards. The lower limit needs the correct limit in every bin, so that each bin
+    gets its part of the error (Bonferroni). Above, errors of bins compensate each other.
+    """
+
+    terms: tuple[Estimate, ...]
+    means: FloatArray
+    shares: FloatArray
+
+    method = "sum of bins"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return the distances of the limits below and above the value."""
+        low, high = self._limits_of_gaps(1.0 - error / len(self.terms))
+        min_gaps = np.maximum(np.maximum(low, -high), 0.0)
+        low, high = self._limits_of_gaps(1.0 - 2.0 * error)
+        max_gaps = np.maximum(np.abs(low), np.abs(high))
+        smallest = float(self.shares @ min_gaps)
+        largest = float(self.shares @ max_gaps)
+        return max(self.value - smallest, 0.0), largest - self.value
+
+    def _limits_of_gaps(self, confidence_level: float) -> tuple[FloatArray, FloatArray]:
+        """Return the limits (bins,) of the differences between labels' means and known means."""
+        level = max(confidence_level, _MIN_LEVEL)
+        ends = [term.confidence_interval(level) for term in self.terms]
+        low = np.array([end.low for end in ends]) - self.means
+        high = np.array([end.high for end in ends]) - self.means
+        return low, high
+
+
+def calibration_error(
+    x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+) -> Estimate:
+    """Return the expected calibration error of probabilities and labels (n,), with its interval."""
+    bins = np.minimum((x * N_BINS).astype(int), N_BINS - 1)
+    weights = weighting.weights / weighting.total
+    shares = np.bincount(bins, weights, minlength=N_BINS).astype(np.float64)
+    used = np.flatnonzero(shares > 0)
+    gaps = np.bincount(bins, weights * (y - x), minlength=N_BINS)[used]
+    value = float(np.abs(gaps).sum())
+    signs = np.zeros(N_BINS)
+    signs[used] = np.sign(gaps)
+    influence = signs[bins] * (y - x) - value
+    result = of_variable(value, influence / weighting.total, weighting, target)
+    # Scores hardly differ within a bin. The interval of a mean of labels has a width even if all are equal.
+    terms = tuple(
+        domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in used.tolist()
+    )
+    means = np.bincount(bins, weights * x, minlength=N_BINS)[used] / shares[used]
+    interval = _BinsInterval(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
+    return linearised_estimate(result, weighting, interval=interval, target=target)
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationError(OfScores, kind="calibration_error"):
+    """The expected calibration error: the mean absolute difference of mean label and mean score over bins.
+
+    The estimate is never below 0 and is biased upwards with few labels. The interval accounts for this, and
+    contains 0 if the judge may be calibrated.
+
+    Examples
+    --------
+    >>> CalibrationError("judge").text
+    'calibration_error:judge'
+    """
+
+    def influence(self, population: Population) -> Influence:
+        """Return the influence of the bias, since the calibration error sums the biases of bins."""
+        return Bias(self.score).influence(population)
+
+    def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
+        """Return the error."""
+        score = self.score or only_proxy(sample)
+        role = sample.question.score(score)
+        if role is not None and not is_probability(sample, score):
+            raise InputError(
+                f"a calibration error requires probabilities, but {score!r} is not one",
+                given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
+                allowed="right, class:NAME",
+                action="Declare what it predicts (predicts=, --predicts), or estimate a correlation: "
+                "pearson, spearman or icc.",
+            )
+        x, y, respondents, _ = self.units(sample, labels)
+        if not np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)):
+            raise InputError(
+                "a calibration error requires probabilities and labels from 0 to 1",
+                given=f"scores {x.min():g} to {x.max():g}, labels {y.min():g} to {y.max():g}",
+                action="Estimate a correlation instead: pearson, spearman or icc.",
+            )
+        estimate = calibration_error(x, y, respondents.weighting, request.target)
+        return respondents.complete(estimate, sample, label=self.label)
