@@ -75,9 +75,9 @@ def _figure_1(page: Page, *, trials: int, seed: int) -> None:
         f"Figure 1: three simulated scenarios, α = 0.1, {trials:,} trials",
         [panel for row in panels.values() for panel in row],
         "figure_1.png",
-        words="Two strata of equal mass, Y ~ N(0, 1), f = Y + μ + σε. The paper prints no values of μ and σ; "
-        "here: "
-        + "; ".join(f"{title}: μ = {s.biases}, σ = {s.noises}" for title, s in SCENARIOS.items())
+        words="Two strata of equal mass, Y ~ N(0, 1), f = Y + μ + σε. The paper does not print the values "
+        "of μ and σ. The values used here are "
+        + "; ".join(f"μ = {s.biases}, σ = {s.noises} ({title})" for title, s in SCENARIOS.items())
         + ". Bands: two Monte Carlo standard errors; for the width, its 16% and 84% quantiles, as in "
         "the paper.",
     )
