@@ -43,8 +43,8 @@ def reproduce_open_questions(
     page.opening += [
         "Five questions that the papers leave open or do not discuss. Ratios are the MSE of the method "
         "divided by the MSE of the mean of a simple random sample, n = 100; below 1 is better. The digits "
-        "data set is the one in scikit-learn. The skewed strata and the regressions are **simulated**. Bands: two "
-        "Monte Carlo standard errors."
+        "data set is the one in scikit-learn. The skewed strata and the regressions are **simulated**. "
+        "Bands: two Monte Carlo standard errors."
     ]
     replicates = 200 if quick else 2000
     _weak_classifiers(page, replicates, seed)
