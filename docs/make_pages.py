@@ -17,11 +17,11 @@ def command_page() -> str:
 
     parts = [
         "# The command",
-        "`--help` shows the options of a command that most people need, `--help-all` every one.",
-        "Every command has `--json`: one object on standard output and nothing else. Exit status 0; 2 for a "
-        "mistake, with one message on standard error and nothing written; 3 from `study check` and `study backup` for a study or a "
-        "copy that is not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
-        "[machines](guide/machines.md).",
+        "`--help` shows the options that most people need, and `--help-all` shows all of them.",
+        "With `--json`, every command prints one object on standard output and nothing else. The exit status is 0 for "
+        "success; 2 for an error, with one message on standard error and nothing written; 3 if `study check` or "
+        "`study backup` finds that a study or its copy is damaged; 4 if a requirement of `estimate` is not met, and 5 "
+        "if it is undecided; 130 for Ctrl-C. For more details, see [automation](guide/machines.md).",
     ]
     for name, command in commands().items():  # in the order of work, as in the help
         parts += [f"## stratal {name}", clean(command.help or ""), *table(command)]

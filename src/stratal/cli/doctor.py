@@ -194,9 +194,9 @@ def _run(name: str, options: Sequence[object]) -> tuple[str, str]:
 def doctor(requested: Reading) -> Result:
     """Inspect a file and suggest the next command.
 
-    Shows the columns of predictions and of logs of evaluation tools. With --proxy the file is checked as a
-    population, and the quantiles of the proxy are shown. For answers of annotation tools, it counts them and
-    looks for their study or sample in this directory and in the file's.
+    Shows the columns of predictions and of logs of evaluation tools. With --proxy, the file is checked as a
+    population, and the quantiles of the proxy are shown. Answers from annotation tools are counted, and their
+    study or sample is searched for in the current directory and in the directory of the file.
     """
     from stratal.labels.label_files import read_tool_answers, require_answers
 

@@ -165,16 +165,16 @@ def draw(requested: DrawOptions) -> Result:
     Writes three files. sample.parquet is needed for the estimate. to_label.csv has the ids, the columns of
     --show and an empty column `label`, in random order; it contains nothing that would influence annotators.
     plan.json records how the sample was drawn, for `study new` and for further rounds. With --output
-    NAME.xlsx the table to label is NAME/to_label.xlsx, in which a list restricts the labels to --choices.
+    NAME.xlsx, the table to label is NAME/to_label.xlsx, in which a list restricts the labels to --choices.
 
-    With --extend, --labels and --additional it draws a further round of the same sample, allocated on the
+    With --extend, --labels and --additional, it draws a further round of the same sample, allocated on the
     basis of the existing labels; to_label.csv then contains only the new units.
 
-    If --extend is a table with labels in some rows, it draws from its other rows. Labels of rows that were
-    chosen at random are the first round, and are written to labels.csv.
+    If --extend is a table with labels in some rows, the units are drawn from the other rows. Labels of rows
+    that were chosen at random are the first round, and are written to labels.csv.
 
-    With --half-width it draws a pilot. With --half-width, --extend and --labels it draws as many units as are
-    still needed; nothing is written once the interval is narrow enough.
+    With --half-width, it draws a pilot. With --half-width, --extend and --labels, it draws as many units as
+    are still needed; nothing is written once the interval is narrow enough.
     """
     from stratal.designs.labelling_files import empty_folder, write_labelling_folder
     from stratal.estimation import as_estimand

@@ -116,8 +116,8 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     winsorise : LOW,HIGH
         Replace values beyond these limits with the limits, and estimate the mean of the result.
     look : int
-        Number of this interim analysis, from 1, if several were planned (--looks): the intervals of all
-        looks hold simultaneously.
+        Number of this interim analysis, starting at 1, if several were planned (--looks): the intervals of
+        all looks hold simultaneously.
     interval : str
         Interval method: auto, or a name from the table in the documentation.
     metric : NAME,…
@@ -328,7 +328,7 @@ def estimate(requested: EstimateCommand) -> Result:
     are recognised and printed; options name other columns. --chosen states how the labelled rows were chosen.
     Labels of a sample are joined by id; units without a label are handled within their strata.
 
-    With --require the exit status is 0 if the whole interval satisfies the requirement (PASS), 4 if no part
+    With --require, the exit status is 0 if the whole interval satisfies the requirement (PASS), 4 if no part
     of it does (FAIL), and 5 if the labels do not decide (UNDECIDED).
     """
     check_choice("format", requested.format, (TEXT_FORMAT, MARKDOWN))
@@ -381,8 +381,8 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
 def report(requested: ReportOptions) -> Result:
     """Write a one-page report of the estimate.
 
-    The files and options are those of `estimate`, and so are the results. The page loads nothing from the
-    network and contains no items unless --items is given. With --against it reports what the labels show
+    Files, options and results are the same as for `estimate`. The page loads nothing from the
+    network and contains no items unless --items is given. With --against, it reports what the labels show
     about a new version of the model, and which answers need labels. For a sample that was planned for a
     threshold, and with --estimand 'threshold:REQUIREMENT', the report contains the accepted set of
     `threshold`.

@@ -119,7 +119,7 @@ def plan(requested: PlanOptions) -> Result:
     """Compute the expected precision for a labelling budget.
 
     Compares designs and estimators by their expected standard error, recommends one, and shows how many units
-    of each stratum would be labelled. With --half-width it computes the budget instead, by default one that
+    of each stratum would be labelled. With --half-width, it computes the budget instead, by default one that
     suffices even for a poor proxy (--assume). A pilot needs fewer labels: see `stratal draw --half-width`.
 
     With --labels of an earlier sample or a pilot, the forecast uses the measured quality of the proxy.

@@ -51,8 +51,8 @@ def read(requested: ReadOptions) -> Result:
     """Read units with their scores into a JSON Lines file.
 
     Each page of results is saved as soon as it is read. If the command is repeated, even after an
-    interruption, it appends the units
-    that are not in the file. Answers of people on the platform are not read.
+    interruption, it appends the units that are not in the file. Answers from people on the platform are not
+    read.
     """
     from stratal.tables.platforms.platform import open_platform
 
@@ -170,7 +170,7 @@ class LabelsOptions(Struct, frozen=True, kw_only=True):
 def labels(requested: LabelsOptions) -> Result:
     """Read the answers of the queue into a CSV file.
 
-    It states who answered, when, and what was skipped. The file is overwritten each time.
+    The file states who answered, when, and what was skipped. It is overwritten each time.
     """
     from stratal.designs.files import replacing
     from stratal.tables.files import csv_line

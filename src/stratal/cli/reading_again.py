@@ -116,7 +116,7 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
     try:
         return reading_again.with_columns_of(earlier.question.estimand).population()
     except InputError as error:
-        action = "Give the file that it was drawn from, unchanged."
+        action = "Give the unchanged file from which it was drawn."
         raise InputError(
             f"the sample's file cannot be read as it was when the sample was drawn: {error}", action=action
         ) from error

@@ -146,9 +146,8 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 def simulate(requested: SimulateOptions) -> Result:
     """Compare designs and estimators on samples from labelled data.
 
-    With --estimand it measures the gain of a plan for F1, a difference between models or a quantile;
-    --outcome is
-    then the column of the labels as annotators would give them.
+    With --estimand, it measures the gain of a plan for F1, a difference between models or a quantile;
+    --outcome is then the column of the labels as annotators would give them.
     """
     from stratal.estimation import as_estimand
     from stratal.report.pages import simulation_page

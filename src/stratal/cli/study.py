@@ -391,7 +391,7 @@ def status(requested: StatusOptions) -> Result:
     Also shows agreement, times and nonresponse.
 
     The anytime-valid interval remains valid however often it is looked at, so labelling may stop as soon as
-    it is narrow enough or decides a requirement. With --require the exit status is 0 (PASS), 4 (FAIL) or 5
+    it is narrow enough or decides a requirement. With --require, the exit status is 0 (PASS), 4 (FAIL) or 5
     (UNDECIDED).
     """
     from stratal.evaluation import UNDECIDED, status_of
@@ -455,10 +455,10 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
 def extend(requested: ExtendOptions) -> Result:
     """Draw more items for a study.
 
-    They are assigned to its annotators, even while a server is running. Drawn items remain in the sample,
-    and the new ones are allocated on the basis of the existing labels. With --until, no items are assigned
-    once the interval
-    is narrow enough; otherwise the study is extended by as many items as the labels show to be needed.
+    The new items are assigned to the annotators of the study, even while a server is running. They are
+    allocated on the basis of the existing labels; items that were drawn earlier remain in the sample. With
+    --until, no items are assigned once the interval is narrow enough; otherwise the study is extended by as
+    many items as the labels show to be needed.
     """
     from stratal.study.interim import selection_so_far, units_needed
 
@@ -742,8 +742,8 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
     from_ : str, default recognised
         Format: page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
     annotator : str, default stated in the file
-        Annotator of the answers: NAME, or several NAME_IN_FILE=NAME separated by commas. Needed for a file
-        of the page that has no key.
+        Annotator of the answers: NAME, or several NAME_IN_FILE=NAME separated by commas. Required for a
+        file from the labelling page that contains no key.
     id : str, default the sample's
         Column of ids in a table.
     map : LABEL=ANSWER,…
@@ -784,7 +784,8 @@ def import_command(requested: ImportOptions) -> Result:
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:
             raise InputError(
-                "a file of the page already contains answers to the question", action="Leave out --map."
+                "a file from the labelling page already contains answers to the question",
+                action="Leave out --map.",
             )
         text = text_of(file, MAX_LABELS_FILE_BYTES)
         who = requested.annotator

@@ -54,9 +54,8 @@ def threshold(requested: ThresholdOptions) -> Result:
     """Find the items that can be accepted without review.
 
     Prints the largest set of items with the highest scores that satisfies the requirement with 95%
-    confidence, however good the score is. For recall, it prints the smallest such set. If there is none, it
-    prints how many
-    labels would be needed. The files are those of `estimate`.
+    confidence, however good or bad the score is. For recall, it prints the smallest such set. If there is
+    none, it prints how many labels would be needed. The files are the same as for `estimate`.
 
     The exit status is 0 if a set is accepted (PASS), 4 if every set violates the requirement (FAIL),
     and 5 if the labels do not decide (UNDECIDED).

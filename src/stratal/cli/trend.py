@@ -41,7 +41,7 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
         a group of --by) or a change since the reference ('fell<=.03', 'rose<=.03'); separate several with
         semicolons.
     reference : int
-        Number of first waves from which 'fell' and 'rose' are measured.
+        Number of initial waves from which 'fell' and 'rose' are measured.
     max_change : float
         Largest assumed change in the level between two waves. If given, the pooled level has an interval.
     output : FILE
@@ -71,12 +71,12 @@ def trend(requested: TrendOptions) -> Result:
     """Compare weeks: level, change, and an alarm.
 
     Prints the level of each wave, and the change since the previous and since the first one.
-    The intervals of the latest level, its changes and the groups of --by hold together; earlier waves keep
-    their own. A wave without labels counts only towards the drift of the score.
+    The intervals of the latest level, its changes and the groups of --by hold simultaneously; earlier waves
+    keep their own. A wave without labels counts only towards the drift of the score.
 
-    With --require the exit status is 4 if any wave violates it (ALARM), 5 while no wave is tested because all
-    are part of the reference (UNDECIDED), and 0 otherwise (NO ALARM). The probability of a false alarm, ever,
-    is at most 5% (1 − --confidence-level).
+    With --require, the exit status is 4 if any wave violates it (ALARM), 5 while no wave is tested because
+    all are part of the reference (UNDECIDED), and 0 otherwise (NO ALARM). The probability that a false alarm
+    ever occurs is at most 5% (1 − --confidence-level).
     """
     if not requested.files:
         raise InputError(

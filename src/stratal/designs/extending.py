@@ -208,7 +208,7 @@ def not_drawn_from(difference: str, actual: str, allowed: str | None = None) -> 
         problem,
         given=actual,
         allowed=allowed,
-        action="Give the one that it was drawn from, unchanged.",
+        action="Give the unchanged population from which the sample was drawn.",
     )
 
 

@@ -445,7 +445,7 @@ def _require_matching_units(
                     f"column {name!r} of unit {text!r} is not the same in both files",
                     given=f"{labelled_value!r} among the labelled units, "
                     f"{population_value!r} in the population",
-                    action="Give the population that the labelled units are from, unchanged.",
+                    action="Give the unchanged population from which the labelled units come.",
                 )
 
 

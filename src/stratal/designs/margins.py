@@ -350,7 +350,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
     else:
         totals = stated_sizes
     if totals is None or name not in sample.groups:
-        action = "Draw with groups=, or give sizes= or totals=: a mapping of level to number of units."
+        action = "Draw with groups=, or give sizes= or totals=: a mapping from level to number of units."
         raise InputError(f"the number of units in each level of {name!r} is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = Counter(str(value) for value in sample.groups[name].tolist())

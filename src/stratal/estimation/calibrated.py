@@ -456,7 +456,7 @@ def _of_population(
     if not np.array_equal(counts, sizes):
         counted = counts.tolist()[:5]
         expected = sizes.tolist()[:5]
-        raise not_drawn_from("", f"strata of {counted} units, where the sample's have {expected}")
+        raise not_drawn_from("", f"strata of {counted} units, whereas those of the sample have {expected}")
     return StratumSummary.of_sums(counts, sums, products, centres)
 
 

@@ -555,9 +555,7 @@ def outcomes(
         counts = np.bincount(units)
         counts = counts[counts > 0]
         several = int((counts > 1).sum())
-    note = (
-        f"{several} {'unit counts' if several == 1 else 'units count'} with the {combine} of several answers"
-    )
+    note = f"for {several} {'unit' if several == 1 else 'units'}, the {combine} of several answers is used"
     right_or_wrong = answers is not None or bool(((values == 0) | (values == 1)).all())
     if several and combine == "majority":
         most = joined.majority(values)
@@ -571,7 +569,7 @@ def outcomes(
         if answers is None:  # their variance within a unit, pooled over units
             means = np.repeat(joined.by_unit(z), counts)
             pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
-            note += f"; answers of one unit have variance {pooled:.4g}"
+            note += f"; the variance of the answers within a unit is {pooled:.4g}"
         z = joined.by_unit(z)
     return LabelOutcomes(
         z=z,

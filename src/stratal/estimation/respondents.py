@@ -57,10 +57,10 @@ def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | N
             share = float(strata.weights[without].sum())
             requested = sample.question.estimand or {}
             raise InputError(
-                f"this sample cannot be used for that: stratum '{strata.names[h]}' got no label, "
+                f"this sample cannot be used for this estimate: stratum '{strata.names[h]}' got no label, "
                 f"because none is needed there for {requested.get('kind', 'what it was drawn for')!r}",
                 given=f"{share:.1%} of the units in such strata",
-                action="Estimate what the sample was drawn for, or draw a sample for this.",
+                action="Estimate what the sample was drawn for, or draw another sample for this estimate.",
             )
     return without
 

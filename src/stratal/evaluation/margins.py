@@ -19,7 +19,7 @@ _VARIABLE_NAMES = ("variable", "column", "margin", "group")
 _LEVEL_NAMES = ("level", "value", "category", "class")
 _TOTAL_NAMES = ("total", "count", "size", "units", "n", "population")
 
-_FORMS = "names of columns, a file of totals, or a mapping of column to a mapping of level to units"
+_FORMS = "names of columns, a file of totals, or a mapping from column to a mapping from level to units"
 
 # Units by which sums of totals may differ that were rounded to whole units.
 _ROUNDING = 0.5

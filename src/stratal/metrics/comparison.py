@@ -660,7 +660,7 @@ def compare(
 # Fields of the ratio and the win rate in the row of a pair.
 _ROW_FIELDS = ("estimate", "standard_error", "confidence_interval")
 
-_NO_INTERVAL_NOTE = "outcomes without bounds whose differences are all equal give no interval: give bounds="
+_NO_INTERVAL_NOTE = "without bounds, outcomes whose differences are all equal have no interval: state bounds="
 
 
 # Expected share of units on which each of two different answers is right, without a proxy. It is below one

@@ -90,7 +90,7 @@ def _stratified(sample: Sample, strata: Strata, codes: IntArray, drawn: IntArray
         budget=sample.size,
         minimum=np.zeros_like(drawn),
         maximum=strata.sizes,
-        notes=("The first round is the labelled rows of a table.",),
+        notes=("The first round consists of the labelled rows of a table.",),
     )
     return replace(
         sample,

@@ -193,12 +193,12 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
             raise InputError(
                 "predicts= can be a single text only if there is one proxy",
                 given=f"{predicts!r} and {len(columns)} proxies",
-                allowed="a mapping of column to what it predicts",
+                allowed="a mapping from column to what it predicts",
                 action="Name the columns: predicts={'COLUMN': 'right'} (--predicts COLUMN=right).",
             )
         predicts = {columns[0]: predicts}
     if not isinstance(predicts, Mapping):
-        allowed = "a text, or a mapping of column to what it predicts"
+        allowed = "a string, or a mapping from column to what it predicts"
         raise InputError("predicts= cannot be read", given=type_text(predicts), allowed=allowed)
     scores = {}
     for name, text in predicts.items():

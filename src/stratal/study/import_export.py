@@ -460,8 +460,9 @@ def import_actions(
     try:
         file = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
     except (msgspec.DecodeError, RecursionError) as error:
-        action = "Give the file as the page of this version saved it."
-        raise LabelError(f"{source}: is not a labels file of the page ({error})", action=action) from None
+        action = "Use the file as it was saved by the labelling page of this version."
+        problem = f"{source}: is not a labels file from the labelling page ({error})"
+        raise LabelError(problem, action=action) from None
     study = str(connection.setting("id"))
     if file.study != study:
         problem = f"{source}: belongs to another study"

@@ -528,7 +528,7 @@ def anytime_interval(
     sample = sample_for_column(study, column)
     if not sample.design.rounds_by_labels:
         problem = "the anytime-valid interval needs a simple random or stratified sample"
-        action = "Compute the estimate once, when all labels are there: stratal.estimate."
+        action = "Compute the estimate once, when all labels have arrived: stratal.estimate."
         raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)
     options = estimate_options(study, column)
     form = study.form
@@ -551,8 +551,8 @@ def anytime_interval(
     order = random_order(sample.stratum[rows], answered, sample.summary.sizes, drawn, sample.round[rows] - 1)
     below, above = sequence_interval(unit, order, *tail_shares(confidence_level, "two-sided"))
     if below > above:
-        problem = "labels changed over time by more than chance: no single value fits all of them"
-        action = "See whose labels changed (drift), or compute the estimate once, when all labels are there."
+        problem = "labels changed over time by more than chance can explain: no single value fits all of them"
+        action = "See whose labels changed (drift), or compute the estimate once all labels have arrived."
         raise InputError(problem, action=action)
     return ConfidenceInterval(
         low=low + (high - low) * below,

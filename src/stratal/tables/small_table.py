@@ -90,7 +90,7 @@ class SmallTable:
         lengths = {len(column) if isinstance(column, list) else 0 for column in lists.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InputError(
-                f"{label}: columns must have the same length, at least 1",
+                f"{label}: columns must be non-empty and have the same length",
                 action="Check the lengths of the lists.",
             )
         places = tuple(f"row {row + 1}" for row in range(lengths.pop()))

@@ -184,7 +184,7 @@ def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
 
     assert "1 action would be saved" in label_driven.output
     assert f"Next: stratal study import {study}" in label_driven.output.replace("\n", "")
-    assert "a file of the page already contains answers to the question" in str(mapped.exception)
+    assert "a file from the labelling page already contains answers to the question" in str(mapped.exception)
     assert "new answers: ann 1" in label_driven.output
     with open_study(study) as opened:
         assert opened.progress("ann").submitted == 0

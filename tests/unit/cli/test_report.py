@@ -344,7 +344,7 @@ def test_all_figures_of_a_report_come_from_one_estimate(team_study, run_command,
     assert numbers_of(r"\), (?:[\d,]+ of )?([\d,]+) labels", page) == {counts["labelled"]}
     assert numbers_of(r"([\d,]+) of 800 units were labelled", page) == {counts["labelled"]}
     assert numbers_of(r"([\d,]+) answers", page) == {agreed["answers"]}
-    averaged = numbers_of(r"([\d,]+) units count with the mean of several answers", page)
+    averaged = numbers_of(r"[Ff]or ([\d,]+) units, the mean of several answers is used", page)
     assert averaged in (set(), {agreed["shared"] - agreed["decided"]})
     alphas = {float(found) for found in re.findall(r"(?:alpha|α) \(nominal\):? (-?[\d.]+\d)", page)}
     assert alphas == {round(agreed["alpha"], 3)}

@@ -61,7 +61,7 @@ def test_levels_that_are_not_asked_about_are_not_drawn(population):
     assert set(sample.groups["language"]) == {"en", "fr"}
     rows = stratal.estimate(sample, np.ones(50), estimand=estimand)
     assert [row.label["domain"] for row in rows] == ["fr", "en"]
-    with pytest.raises(InputError, match="this sample cannot be used for that"):
+    with pytest.raises(InputError, match="this sample cannot be used for this estimate"):
         stratal.estimate(sample, np.ones(50), estimand="mean@language")
 
 

@@ -141,11 +141,11 @@ def test_a_sample_for_a_precision_refuses_what_it_cannot_tell(population):
     _, sample, labels = labelled(population, "precision:a")
 
     assert np.isfinite(stratal.estimate(sample, labels, estimand="precision:a").value)
-    with pytest.raises(InputError, match="this sample cannot be used for that"):
+    with pytest.raises(InputError, match="this sample cannot be used for this estimate"):
         stratal.estimate(sample, labels, estimand="recall:a")
-    with pytest.raises(InputError, match="this sample cannot be used for that"):
+    with pytest.raises(InputError, match="this sample cannot be used for this estimate"):
         stratal.estimate(sample, labels, estimand=ClassReport(["accuracy", "recall"]))
-    with pytest.raises(InputError, match="this sample cannot be used for that"):
+    with pytest.raises(InputError, match="this sample cannot be used for this estimate"):
         stratal.estimate(sample, dict.fromkeys(labels, 1.0), predicted=False)
 
 

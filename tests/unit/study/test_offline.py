@@ -76,7 +76,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
     [
         ({"study": "another"}, "belongs to another study"),
         ({"annotator": "mallory"}, "no such annotator"),
-        ({"format": "csv"}, "not a labels file of the page"),
+        ({"format": "csv"}, "not a labels file from the labelling page"),
         ({"version": 2}, r"not a labels file .*`\$.version`"),
         ({"actions": {"a": 1}}, r"not a labels file .*`\$.actions`"),
         ({"actions": [1]}, r"not a labels file .*`\$.actions\[0\]`"),
