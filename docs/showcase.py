@@ -156,7 +156,7 @@ def judge() -> None:
     )
     share = float(np.mean(answers == digits))
     page.says(
-        "For comparison, 240 random labels of the same answers, all without errors of annotators.\n\n"
+        "For comparison, 240 random labels of the same answers, all without annotator errors.\n\n"
         f"- Averaged: {averaged}\n- With the judge's score in the estimate: {with_judge}\n"
         f"- All 1,497 labels: {100 * share:.1f}%\n\n"
         "The judge's score makes random labels more precise too; the strata decide which answers get the labels."

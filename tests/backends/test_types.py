@@ -233,11 +233,11 @@ def test_a_text_that_no_file_can_hold_is_refused_where_it_is_written(tmp_path, g
     population = stratal.Population.from_arrays(proxy=NUMBERS, **given)
     drawn = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
 
-    with pytest.raises(InputError, match=r"the sample holds a lone surrogate, .*\\ud83d"):
+    with pytest.raises(InputError, match=r"the sample contains a lone surrogate, .*\\ud83d"):
         drawn.write(tmp_path / f"sample{suffix}")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_dataframe_with_a_text_that_no_file_can_hold_is_refused():
-    with pytest.raises(InputError, match=r"column 'g' holds a lone surrogate"):
+    with pytest.raises(InputError, match=r"column 'g' contains a lone surrogate"):
         read(in_pandas(g=pd.Series([HALF, *"bcd"], dtype=object)))

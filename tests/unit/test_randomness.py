@@ -128,5 +128,5 @@ def test_masked_ids_are_missing():
 
 
 def test_ids_that_no_file_can_hold_are_refused():
-    with pytest.raises(InputError, match=r"an id holds a lone surrogate, .*given: 'a\\ud83d'"):
+    with pytest.raises(InputError, match=r"an id contains a lone surrogate, .*given: 'a\\ud83d'"):
         keys_of_ids(["a\ud83d"], seed=7)

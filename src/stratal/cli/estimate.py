@@ -109,8 +109,8 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     features : COL,…, default the sample's proxies
         Columns of --population for a model of --calibration; or a pattern such as 'judge_*'.
     population : FILE
-        For a table of labels: file of all units, or of the others, with the proxy. For --calibration or a
-        coefficient: file that the sample was drawn from.
+        For a table of labels: file with the proxy for all units, or for the unlabelled ones. For
+        --calibration or a coefficient: file that the sample was drawn from.
     outcome : str
         Kind of outcome: binary, bounded or unbounded. It is inferred if that is safe.
     winsorise : LOW,HIGH

@@ -35,7 +35,7 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
 
 @command(ServerOptions)
 def mcp(requested: ServerOptions) -> None:
-    """Serve the commands as tools of an agent (MCP).
+    """Serve the commands as tools for an agent (MCP).
 
     A client of the Model Context Protocol starts this command, and talks to it on standard input and output.
     The tools are doctor, plan, draw, estimate and report. Files are read and written in the current directory

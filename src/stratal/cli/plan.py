@@ -58,7 +58,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         Existing labels on which the forecast is based: labels of an earlier sample of FILE, or a table of
         other units with a column of the proxy; may be repeated.
     value : str, default label
-        Column of the label, in --labels.
+        Label column in --labels.
     calibrate_by : COL
         Recalibrate the proxy with --labels within each category of this column.
     output : FILE

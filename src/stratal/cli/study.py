@@ -39,9 +39,8 @@ if TYPE_CHECKING:
 
 
 OPEN_PAGE_WARNING = """\
-Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
-on the network can read labels and links. It is better to give only a port, put a proxy with TLS in front of
-the page
+Warning: other computers can reach this page, and the connection is not encrypted. Anyone who listens on the
+network can read labels and links. It is safer to give only a port, put a proxy with TLS in front of the page
 (caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and give its address (--address
 https://labels.example.org)."""
 
@@ -79,7 +78,7 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
     output : DIR
         Folder of the study; it must be empty or not exist.
     question : TEXT or NAME=TEXT
-        Question about each item. The option is repeated for several questions; a TOML file may contain all of
+        Question about each item. Repeat the option for several questions; a TOML file may contain all of
         them.
     annotators : NAME,…
         Names of the annotators.

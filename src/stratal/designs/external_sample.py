@@ -121,10 +121,7 @@ class ExternalSample(DeclaredRoles):
                 raise InputError(what, given=names, action="Leave one of them out.")
         scores = declared_scores(self.predicts, self.proxies).values()
         if not self.scaled and any(score.predicts != ORDER for score in scores):
-            what = (
-                "scaled=False declares that the proxy only orders units, which contradicts what it is "
-                "said to predict"
-            )
+            what = "scaled=False declares that the proxy only orders units, which contradicts predicts="
             raise InputError(what, given=f"predicts={self.predicts!r}", action="Leave one of them out.")
 
 
@@ -466,7 +463,7 @@ def _find_other_spellings(population: Population, ids: Sequence[str]) -> dict[st
 
 _LABEL = "the table of labels"
 
-_VALUE_ACTION = "Name the column of labels: value= (--value COL)."
+_VALUE_ACTION = "Name the label column: value= (--value COL)."
 
 
 def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str, Any], Labels]:
@@ -476,9 +473,7 @@ def parts_of_labelled(table: object, options: ExternalSample) -> tuple[dict[str,
         labelled = _labelled_rows(columns, options)
         if not labelled:
             what = f"{columns.label}: no row of column {options.value!r} has a label"
-            raise LabelError(
-                what, action="Fill in labels, or name the column of labels: value= (--value COL)."
-            )
+            raise LabelError(what, action="Fill in labels, or name the label column: value= (--value COL).")
         is_partial = len(labelled) < len(columns)
         if is_partial and options.cluster is not None:
             _require_complete_clusters(columns, options, labelled)

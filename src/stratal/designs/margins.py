@@ -332,7 +332,7 @@ def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str,
     if columns:
         allowed = suggest_names(name, columns)
     else:
-        allowed = "the sample keeps no groups"
+        allowed = "the sample contains no groups"
     action = f"Draw with groups= (--groups {name}), or give its total in totals=."
     raise InputError(f"the totals of margin {name!r} are unknown", allowed=allowed, action=action)
 
@@ -395,7 +395,7 @@ def _numeric_column(sample: Sample, name: str) -> FloatArray:
         if columns:
             allowed = suggest_names(name, columns)
         else:
-            allowed = "the sample keeps no groups"
+            allowed = "the sample contains no groups"
         raise InputError(f"the sample has no column {name!r}", allowed=allowed)
     try:
         return np.asarray(columns[name], dtype=np.float64)

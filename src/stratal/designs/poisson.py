@@ -211,7 +211,7 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     info = population.proxy_info(proxy)
     second = info.second_moment is not None or population.has_second_moments(info.name)
     if not info.scaled or (info.bounds is None and not second):
-        problem = f"proxy '{info.name}' says nothing about the outcome's variance"
+        problem = f"proxy '{info.name}' contains no information about the outcome's variance"
         allowed = "a proxy on the outcome's scale, with bounds or second moments"
         raise InputError(
             problem, allowed=allowed, action="Name a column of sizes, or give the proxy's bounds."

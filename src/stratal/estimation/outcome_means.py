@@ -723,9 +723,9 @@ def assemble(
     if abs(result.value - value) >= _BOUND_TOLERANCE:
         end = "below the smallest" if result.value < value else "above the largest"
         note = (
-            f"the labels and the proxy put the mean at {result.value:.4g}, {end} possible value, which is "
-            "shown instead: the proxy is far off its scale; estimator='ppi++' (--estimator ppi++) fits how "
-            "much of it to use"
+            f"the labels and the proxy give a mean of {result.value:.4g}, {end} possible value, so that "
+            "value is shown instead: the scale of the proxy is wrong; estimator='ppi++' (--estimator ppi++) "
+            "fits the weight of the proxy"
         )
         notes = (*notes, note)
     evidence = Evidence(

@@ -200,7 +200,7 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
     if missed > _MISSED:
         notes.append(
             f"the proxy's variance is {missed:.1f} times as large among all units as among the labelled "
-            "ones: its tail was not drawn, and the outcome's may not have been either"
+            "ones: its tail was not drawn, and the tail of the outcome may also be missing"
         )
     return tuple(notes)
 

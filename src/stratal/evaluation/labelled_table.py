@@ -480,7 +480,7 @@ def _refuse_missing_code(rows: SmallTable, request: EvaluationRequest) -> None:
     """Refuse numbers that are usual codes of rows without a label, unless the request says what they mean."""
     if request.has_words_as_labels or request.outcome is not None or request.compare:
         return
-    entries = rows.values(request.label_column, "Name the column of labels: value= (--value COL).")
+    entries = rows.values(request.label_column, "Name the label column: value= (--value COL).")
     texts = {plain_text(entry) for entry in entries} - {None}
     refuse_missing_code(
         map(str, texts),
@@ -530,7 +530,7 @@ def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any
     """Return which rows (m,) have a label; of several models a label of any."""
     empty = {word.casefold() for word in _placeholders(request)}
     names = request.compare or (request.label_column,)
-    columns = [rows.values(name, "Name the column of labels: value= (--value COL).") for name in names]
+    columns = [rows.values(name, "Name the label column: value= (--value COL).") for name in names]
     return np.array(
         [
             any(not is_missing(entry) and str(plain_text(entry)).casefold() not in empty for entry in entries)

@@ -606,7 +606,7 @@ def read_labels(
         elif part is not None:
             parts.append(part)
     if not parts:
-        action = "Give the files of the first labels before it."
+        action = "Give the files with the first labels before the review."
         raise InputError(
             f"{paths[0]}: is a review, but the labels that it reviews are not given", action=action
         )

@@ -290,8 +290,8 @@ def plan_for_rate(
         )
         planned = planner.plan_half_width("expected") if budget is None else planner.plan_rounds(budget)
         text = (
-            f"Outcomes are 0 or 1, {rate:g} of them 1, and a judge of all units has sensitivity "
-            f"{sensitivity:g} and specificity {specificity:g}."
+            f"Outcomes are 0 or 1, {rate:g} of them 1, and a judge that rates all units has "
+            f"sensitivity {sensitivity:g} and specificity {specificity:g}."
         )
         return replace(planned, population=None, assumptions=(text, *planned.assumptions))
     stratum = one_stratum(size, rate, rate * (1 - rate))

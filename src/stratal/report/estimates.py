@@ -408,7 +408,7 @@ def requirement_remark(requirement: JsonMapping) -> str:
         noun = "label"
     else:
         noun = "labels"
-    return f"about {more_labels:,} more {noun} would decide it if the estimate stays"
+    return f"about {more_labels:,} more {noun} would decide it if the estimate stays the same"
 
 
 def requirement_text(requirement: JsonMapping) -> str:

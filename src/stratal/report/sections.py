@@ -227,8 +227,8 @@ def _strata_section(findings: FindingsDict, strata: JsonRows) -> Page:
         allocation = "Each stratum has the same share of the labels as of the units."
     else:
         allocation = (
-            "Some have a larger share of the labels than of the units, by the rule described in the section "
-            "Method."
+            "Some strata have a larger share of the labels than of the units, by the rule described in the "
+            "section Method."
         )
     return Page(
         lines=[

@@ -233,7 +233,7 @@ def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
         return
     row = connection.one("SELECT hash FROM journal WHERE seq = ?", int(number) % 2**63)
     if row is None:
-        yield f"the journal lacks line {int(number)}, which had been saved ({HEAD}), and perhaps others"
+        yield f"line {int(number)} of the journal had been saved ({HEAD}) and is missing, perhaps with others"
     elif not isinstance(row["hash"], bytes) or row["hash"].hex() != digest:
         yield f"line {int(number)} of the journal is not the one that had been saved ({HEAD})"
 

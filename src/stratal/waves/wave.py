@@ -214,7 +214,8 @@ def _named_sources(waves: Any) -> list[tuple[str, Any, Any]]:
         items = [(name, *part) for name, part in zip(names, parts, strict=True)]
     else:
         raise InputError(
-            "waves must be a list, a mapping of names, or a table with wave= (--wave)", allowed=WAVE_FORMS
+            "waves must be a list, a mapping from names to waves, or a table with wave= (--wave)",
+            allowed=WAVE_FORMS,
         )
     names = [name for name, _, _ in items]
     for name in names:

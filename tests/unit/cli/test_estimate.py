@@ -53,7 +53,7 @@ def test_markdown_has_the_verdicts_in_a_table_with_what_would_decide(audit, run_
     assert sentence.startswith("**")
     assert "95.0% (95% interval 89.8% to 98.0%)" in sentence
     assert header == "| verdict | required | estimate | 95% interval | to decide |"
-    to_decide = "about 8 more labels would decide it if the estimate stays"
+    to_decide = "about 8 more labels would decide it if the estimate stays the same"
     assert undecided == f"| UNDECIDED | value\\>=0.9 | 95.0% | 89.8% to 98.0% | {to_decide} |"
     assert passed == "| PASS | value\\>=0.5 | 95.0% | 89.8% to 98.0% | – |"
     assert "Required" not in done.stdout
@@ -117,7 +117,9 @@ def test_what_is_missing_is_named(audit, run_command, tmp_path):
 def test_it_is_said_in_words(audit, run_command):
     done = run_command(*audit.split(), "--require", "value>=.9")
 
-    said = "Required value>=0.9: UNDECIDED; about 8 more labels would decide it if the estimate stays."
+    said = (
+        "Required value>=0.9: UNDECIDED; about 8 more labels would decide it if the estimate stays the same."
+    )
     assert said in done.stdout
 
 

@@ -224,7 +224,7 @@ def test_counts_of_unlabelled_units_are_whole():
 
 
 def test_a_column_of_labels_under_another_name_is_to_be_named():
-    with pytest.raises(InputError, match=r"no column 'label' .*'human'.*Name the column of labels: value="):
+    with pytest.raises(InputError, match=r"no column 'label' .*'human'.*Name the label column: value="):
         stratal.Sample.from_labelled({"id": ["a", "b"], "human": [1, 0]}, value="label", population_size=10)
 
 
