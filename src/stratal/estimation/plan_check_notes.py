@@ -328,8 +328,8 @@ def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> 
     if interval.high >= low and interval.low <= high:
         return None
     return (
-        f"the mean is {estimate.value:.3g}, where the plan expected {means[0]:.3g}, "
-        f"and between {low:.3g} and {high:.3g} however far off the proxy may be. {_GO_ON}"
+        f"the mean is {estimate.value:.3g}, but the plan expected {means[0]:.3g}, and between {low:.3g} and "
+        f"{high:.3g} even for a poor proxy. {_GO_ON}"
     )
 
 
@@ -357,14 +357,14 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
         return (
-            f"outcomes vary more than planned: the standard error is {math.sqrt(variance):.3g}, where at "
-            f"most {math.sqrt(promised):.3g} was allowed for. {_GO_ON}"
+            f"outcomes vary more than planned: the standard error is {math.sqrt(variance):.3g}, but the "
+            f"plan allowed for at most {math.sqrt(promised):.3g}. {_GO_ON}"
         )
     residual_sd = math.sqrt(float(np.average(squares - strata.proxy_variances, weights=factors)))
     planned_sd = math.sqrt(float(np.average(strata.conditional_variances, weights=factors)))
     return (
-        f"outcomes vary by {residual_sd:.3g} about the proxy, where {planned_sd:.3g} was assumed, and at "
-        "most twice that. "
+        f"the standard deviation of outcomes about the proxy is {residual_sd:.3g}, but {planned_sd:.3g} was "
+        "assumed, and at most twice as much. "
         f"Plan with residual_sd={residual_sd:.3g} (--residual-sd {residual_sd:.3g}). {_GO_ON}"
     )
 
@@ -409,6 +409,6 @@ def falling_slope(weights: FloatArray, z: FloatArray, proxy: FloatArray) -> floa
 
 
 _GO_ON = (
-    "The estimate stands, the promised width does not: the labels say how many more are needed "
-    "(next_round(…, half_width=), draw --extend … --half-width, extend)."
+    "The estimate is still valid, but the promised width no longer applies. Use the labels to compute how "
+    "many more are needed (next_round(…, half_width=), draw --extend … --half-width, extend)."
 )
