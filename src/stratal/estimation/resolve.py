@@ -61,6 +61,28 @@ def known_classes(joined: JoinedLabels, answers: AnyArray, others: tuple[str, ..
     return classes
 
 
+def with_undrawn_classes(sample: Sample, answers: AnyArray, column: str | None) -> AnyArray:
+    """Return answers (n,), then the classes that only units outside the sample may have.
+
+    These are declared, or counted among all answers of the population. If no drawn answer is right, the
+    drawn answers alone do not show which classes labels may name.
+
+    Parameters
+    ----------
+    sample : Sample
+    answers : (n,)
+        Answers of drawn units.
+    column : str, optional
+        The column of the answers; None is the sample's own.
+    """
+    counts = sample.totals.get(column or sample.question.answer or "", {})
+    # Classes that were drawn are not repeated: repeated answers are taken as classes rather than free text.
+    drawn_classes = set(answers.tolist())
+    classes = dict.fromkeys((*sample.question.outcome.classes, *counts))
+    undrawn_classes = [name for name in classes if name not in drawn_classes]
+    return np.array([*answers.tolist(), *undrawn_classes], dtype=object)
+
+
 # Labelled units from which a share of equal answers and labels is judged.
 _ENOUGH_TO_MATCH = 10
 
@@ -544,9 +566,9 @@ def outcomes(
     if answers is None:
         values = joined.numbers()
     else:
-        values = known_classes(joined, answers, sample.question.outcome.classes)
-        others = np.array(sample.question.outcome.classes, dtype=object)
-        notes += mismatch_notes(values, answers[joined.unit], np.concatenate([answers, others]))
+        vocabulary = with_undrawn_classes(sample, answers, column)
+        values = known_classes(joined, vocabulary)
+        notes += mismatch_notes(values, answers[joined.unit], vocabulary)
     labelled = joined.labelled
     units = joined.unit
     several = 0

@@ -12,7 +12,14 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.proportion_functions import possible_answers
-from stratal.estimation.resolve import class_column, group_column, named_groups, none_labelled, with_group
+from stratal.estimation.resolve import (
+    class_column,
+    group_column,
+    named_groups,
+    none_labelled,
+    with_group,
+    with_undrawn_classes,
+)
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval_types import BinomialInterval
 from stratal.labels.label_values import class_text
@@ -156,7 +163,14 @@ def _answered(
     if y_pred is None or (isinstance(y_pred, str) and y_pred == sample.question.answer):
         _refuse_numbers(sample)
     predicted = class_column(sample, y_pred, "y_pred")
-    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
+    is_column = y_pred is None or isinstance(y_pred, str)
+    column = None
+    if is_column:
+        column = str(y_pred) if y_pred else sample.question.answer
+    answers = predicted[predicted != None]  # noqa: E711
+    if is_column:
+        answers = with_undrawn_classes(sample, answers, column)
+    true = class_column(sample, y_true, "y_true", answers)
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
     if not np.any(labelled):
         raise none_labelled()
@@ -169,10 +183,6 @@ def _answered(
         )
     true = true[labelled].tolist()
     predicted = predicted[labelled].tolist()
-    is_column = y_pred is None or isinstance(y_pred, str)
-    column = None
-    if is_column:
-        column = str(y_pred) if y_pred else sample.question.answer
     answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
     if not is_column and not {*true, *predicted} <= set(answered_levels):
         answered_levels = []  # classes of another task than the sample's answers

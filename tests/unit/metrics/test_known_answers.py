@@ -165,3 +165,62 @@ def test_rounds_whose_sizes_follow_labels_only_widen(name):
     assert two.high >= one.high - 1e-12
     assert two.width > one.width or name == "precision"  # whose limits stay on the same whole units
     assert two.width < 1.25 * one.width
+
+
+@pytest.fixture(scope="module")
+def rarely_right():
+    """A model whose answers 1 are right for 2 of 150 units, and a plan that labels only these answers."""
+    rng = np.random.default_rng(4)
+    score = rng.random(3000)
+    answers = np.where(score > 0.95, "1", "0")
+    true = np.full(3000, "0")
+    true[np.flatnonzero(answers == "1")[:2]] = "1"
+    population = stratal.Population.from_arrays(
+        proxy={"score": score}, predicted="answer", groups={"answer": answers}
+    )
+    return population, true, stratal.plan(population, 60, estimand="precision:1")
+
+
+def test_precision_without_a_right_answer_is_zero_with_an_upper_limit(rarely_right):
+    """Labels of which none was among the drawn answers were refused as another vocabulary."""
+    _, true, plan = rarely_right
+    for seed in range(30):
+        sample = plan.draw(seed=seed)
+        labels = true[np.asarray(sample.ids, dtype=int)]
+        if set(labels) == {"0"}:
+            break
+    assert set(labels) == {"0"}
+    assert set(sample.groups["answer"]) == {"1"}
+
+    result = stratal.estimate(sample, labels)
+    low, high = result.confidence_interval()
+    assert (result.value, low) == (0.0, 0.0)
+    assert 0.02 < high < 0.1
+    assert stratal.estimate(sample, labels.astype(int), estimand="precision:1").value == 0.0
+    with pytest.raises(stratal.errors.LabelError, match="no label is ever among the model's answers"):
+        stratal.estimate(sample, ["spam"] * 60)
+
+
+def test_simulation_of_a_plan_for_precision_counts_draws_without_a_right_answer(rarely_right):
+    population, true, _ = rarely_right
+
+    table = stratal.simulate(
+        population, true, designs=["planned"], budgets=[60], replicates=20, estimand="precision:1"
+    )
+    assert "precision:1" in str(table)
+
+
+def test_accuracy_without_a_right_answer_is_zero():
+    """All drawn answers were of one class, and all labels of the other."""
+    answers = np.array(["no"] * 40 + ["yes"] * 400)
+    population = stratal.Population.from_arrays(
+        proxy=np.linspace(0.1, 0.9, 440), predicted="answer", groups={"answer": answers}
+    )
+    for seed in range(30):
+        sample = stratal.designs.SimpleRandom(budget=10).draw(population, seed=seed)
+        if set(sample.groups["answer"]) == {"yes"}:
+            break
+
+    result = stratal.estimate(sample, ["no"] * 10, predicted=True)
+    assert result.value == 0.0
+    assert result.confidence_interval().high > 0.1
