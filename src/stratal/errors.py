@@ -1,4 +1,4 @@
-"""The few exceptions of the project; each says what is wrong, what was given, what is allowed, what to do."""
+"""The exceptions of stratal: each states the problem, the given and the allowed values, and the next step."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def optional_import(package: str, *, extra: str) -> Iterator[None]:
 
 
 class RequirementError(StratalError, AssertionError):
-    """A requirement that the interval of an estimate does not satisfy; a test fails by it.
+    """A requirement that the interval of an estimate does not satisfy; it makes a test fail.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class RequirementError(StratalError, AssertionError):
 
 
 class StratalWarning(UserWarning):
-    """Something the user should know, though the result is sound: nonresponse, merged strata, a weak proxy.
+    """Something the user should know although the result is valid: nonresponse, merged strata, a weak proxy.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Estimands: the quantities that labels are planned for and estimate.
+"""Estimands: the quantities that labels are planned for and used to estimate.
 
 They are defined in `metrics`, `regression` and `estimation.means`.
 

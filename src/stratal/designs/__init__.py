@@ -1,4 +1,4 @@
-"""Designs: the random mechanisms that pick units, and the variance of any weighted mean under each."""
+"""Designs: the random mechanisms that select units, and the variance of any weighted mean under each."""
 
 from stratal.designs.clusters import ClusterSample, ClusterWeighting
 from stratal.designs.disagreements import Disagreements

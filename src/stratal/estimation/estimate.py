@@ -61,7 +61,7 @@ class Nonresponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Estimate(Record, PageDisplay, PlotDisplay):
-    """An estimate with its standard error, design and notes. Level and method of the interval follow later.
+    """An estimate with its standard error, design and notes. Interval level and method are chosen later.
 
     Parameters
     ----------

@@ -286,7 +286,7 @@ def joint_verdict(entries: Sequence[JsonMapping]) -> str:
 def log_to_mlflow(
     estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95
 ) -> dict[str, float]:
-    """Log an estimate in MLflow's active run, or a new one: its figures as metrics, all of it as a JSON file.
+    """Log an estimate in MLflow's active run, or in a new one: figures as metrics, the whole as a JSON file.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ class AnnotatorAgreement:
 
 
 def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorAgreement:
-    """Return how far the annotators of `labels` agree, by Krippendorff's α.
+    """Return how far the annotators of `labels` agree, measured by Krippendorff's α.
 
     Parameters
     ----------

@@ -439,7 +439,7 @@ def bounds_of_outcomes(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Comparisons(Estimates):
-    """The differences of models, their means, ratios and win rates.
+    """The differences between models, their means, ratios and win rates.
 
     Parameters
     ----------

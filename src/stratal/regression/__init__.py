@@ -1,4 +1,4 @@
-"""Prediction-powered M-estimation under any design: means, quantiles, regressions, or a loss of one's own."""
+"""Prediction-powered M-estimation under any design: means, quantiles, regressions, user-defined losses."""
 
 from stratal.regression.from_sample import Formula as Formula
 from stratal.regression.from_sample import regress as regress

@@ -1,4 +1,4 @@
-"""Strata: how a population is divided, and how a budget of labels is shared among the parts."""
+"""Strata: how a population is divided, and how a labelling budget is divided among the strata."""
 
 from stratal.population.rules import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule
 from stratal.strata.allocation import Allocation, allocate, equal, neyman, proportional

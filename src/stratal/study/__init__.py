@@ -1,4 +1,4 @@
-"""The study: a folder in which annotators label a sample, and nothing that they say is lost.
+"""The study: a folder in which annotators label a sample, and no answer is ever lost.
 
 `create_study` makes the folder from a sample and a question; `open_study` opens it; a `Study` gives items to
 annotators, keeps what they say in an append-only journal, and hands the labels to `stratal.estimate`.
