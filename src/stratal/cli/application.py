@@ -47,7 +47,7 @@ COMMAND_FILES = {
 # Commands of several words, by the first of these, and what they are about.
 COMMAND_GROUPS = {
     "study": "Label the drawn items with several annotators.",
-    "platform": "Read, queue and label units of a tracing platform.",
+    "platform": "Read, queue and label units from a tracing platform.",
 }
 
 

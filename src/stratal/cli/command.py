@@ -411,7 +411,7 @@ def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
     if value != text and math.isfinite(number):
         advice = f" Write {number / 100:g}."
     elif re.fullmatch(r"[1-9]\d{0,2},\d{3}", text):
-        advice = f" Write {text.replace(',', '')} or {text.replace(',', '.')}, whichever is meant."
+        advice = f" Write {text.replace(',', '')} or {text.replace(',', '.')}, depending on what you mean."
     elif math.isfinite(number) and "," in text:
         advice = f" Write {text.replace(',', '.')}."
     elif number.is_integer():

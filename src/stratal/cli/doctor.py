@@ -55,8 +55,8 @@ def _refuse_many_columns(file: Path) -> None:
     except (InputError, *READ_ERRORS):  # the reader reports the error
         return
     if columns > _MAX_COLUMNS:
-        action = "Name the columns instead: stratal plan FILE --id COL --proxy COL --budget N."
-        problem = f"{file}: has too many columns to describe them all"
+        action = "Name the columns yourself: stratal plan FILE --id COL --proxy COL --budget N."
+        problem = f"{file}: has too many columns to describe"
         allowed = f"up to {_MAX_COLUMNS:,}"
         raise InputError(problem, given=f"{columns:,}", allowed=allowed, action=action)
 
@@ -103,8 +103,8 @@ def _inspected(requested: Reading) -> Result:
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
     models = columns["models"] if requested.id is None else None
     if models is not None:
-        draw_advice = "Draw the units from the rows of one model: save them in a separate file."
-        option = f"`stratal estimate` distinguishes them by --model {shlex.quote(models['column'])}"
+        draw_advice = "Save the rows of one model in a separate file, and draw the units from it."
+        option = f"`stratal estimate` distinguishes the models by --model {shlex.quote(models['column'])}"
         label_advice = (
             "To compare the models, label the answers of all models for the drawn units, one row each"
         )
@@ -318,7 +318,7 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
     ]
     if name is None:
         if home.is_dir() or len(others) < 2:
-            rename = "rename the column of the answers, or name it: estimate … --value COL."
+            rename = "rename the column that contains the answers, or name it: estimate … --value COL."
             return [*lines, f"No column is called 'label': {rename}"]
         next_command += ["--compare", ",".join(others)]
     elif not filled:
@@ -354,8 +354,8 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     lists = label_list_columns(table)
     if lists and recognition.value in (None, *lists):
         lines.append(
-            f"`{lists[0]}` has a list of labels in each row. It can count as one number (--lists mean, "
-            "--lists precision@5 or --lists hit@5), or as a row for each entry (--lists rows)."
+            f"`{lists[0]}` has a list of labels in each row. A list can count as one number (--lists mean, "
+            "--lists precision@5 or --lists hit@5), or each entry as a row (--lists rows)."
         )
         words = [str(file), "--lists", "mean"]
         problem = _problem_of("estimate", words)
@@ -432,13 +432,13 @@ def _of_answers(file: Path, tool_answers: ToolAnswers) -> Result:
         take = ("study", "import", home, file, *annotator_words, "--dry-run")
         next_steps += [*advice, take if home.is_dir() else _estimated(home, file)]
     nowhere = (
-        "No matching study or sample found here. Run the command again in its folder, or type "
+        "No matching study or sample was found here. Run the command again in its folder, or type "
         "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
     )
     return Result(
         {"file": str(file), **described, "annotators": people, "belongs_to": list(map(str, folders))},
         f"{file}: {TOOLS[tool_answers.tool].title}, {len(tool_answers.answers):,} answers "
-        f"of {len(ids):,} items{by}, {skipped:,} of them skips.",
+        f"to {len(ids):,} items{by} ({skipped:,} skipped).",
         [f"Note: {note}." for note in tool_answers.notes],
         next_steps or nowhere,
     )

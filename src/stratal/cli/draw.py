@@ -132,7 +132,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
             raise InputError(
                 f"{option_name} is set by the plan",
                 given=f"{option_name} with {self.file}",
-                action="Leave it out, or plan again with it.",
+                action="Omit the option, or plan again with it.",
             )
 
 
@@ -324,13 +324,13 @@ def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Resu
     if needed.reached:
         reason = "the interval is narrow enough"
     elif needed.estimand:
-        reason = "every unit that matters is drawn"
+        reason = "every relevant unit has been drawn"
     else:
-        reason = "every unit is drawn"
+        reason = "every unit has been drawn"
     extended = str(requested.extend)
     return Result(
         {"sample": extended, "new": 0, "half_width": needed.target_half_width, "needed": needed.to_dict()},
-        f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {needed.target_half_width:g}).",
+        f"No more labels: {reason} (± {needed.half_width:.4g}, target ± {needed.target_half_width:g}).",
         ("estimate", extended, *(requested.labels or [])),
     )
 

@@ -48,7 +48,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         str,
         Option(
             f"Design: {DESIGNS}; auto chooses the recommended one. Poisson and proportional-to-size take a "
-            "measure of size after a colon: sqrt-variance (default), equal or a column."
+            "size measure after a colon: sqrt-variance (default), equal or a column."
         ),
     ] = "auto"
     cluster: Annotated[Text, Option(needs=(with_any(design=("clusters",)),))] = None
@@ -79,7 +79,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         values = {name: value for name, value in self.counted.items() if value is not None}
         models = split_names(self.compare)
         if len(models) == 1:
-            action = "Name their columns of outcomes: --compare MODEL_A,MODEL_B."
+            action = "Name the columns with their outcomes: --compare MODEL_A,MODEL_B."
             raise InputError("a comparison needs two models", given=models[0], action=action)
         question = question.refine(models=models, target=self.target)
         return question.with_outcome(**values)
@@ -91,7 +91,7 @@ def _unequal(requested: SharedDrawOptions) -> Sample:
     size = size or "sqrt-variance"
     kind = stratal.designs.Design.of_kind(name)
     if kind is None or (colon and name not in ("poisson", "proportional-to-size")):
-        raise InputError("no such design", given=repr(requested.design), allowed=DESIGNS)
+        raise InputError("unknown design", given=repr(requested.design), allowed=DESIGNS)
     reading = part(Reading, requested)
     budget = requested.budget
     if budget is None:

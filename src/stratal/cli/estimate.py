@@ -171,8 +171,8 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         list[Path] | None,
         argument(
             "FILE…",
-            "A table with labels in some rows; or a sample that `draw` wrote and its labels, a study, "
-            "logs of one evaluation tool (one for each model), or a count such as 47/50.",
+            "A table with labels in some rows; a sample that `draw` wrote, with its labels; a study; "
+            "logs of one evaluation tool (one for each model); or a count such as 47/50.",
         ),
     ] = None
     value: Text = None

@@ -70,9 +70,9 @@ def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -
     for entry in text.split(",") if text else ():
         name, _, value = (part.strip() for part in entry.rpartition("="))
         if not name or name in values or not (value or blank):
-            problem = f"{option} is not understood"
+            problem = f"{option} cannot be read"
             if blank:
-                problem = f"{option} takes each label once, and what it counts as"
+                problem = f"{option} takes each label once, with the value that it counts as"
             raise InputError(problem, given=repr(text), allowed=allowed)
         values[name] = value
     return values

@@ -53,7 +53,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     equal_answers : float, default computed for independent errors
         Share of items on which both models give the same answer, for --detect without a file.
     power : float
-        Power: the probability of detecting the difference of --detect.
+        Power: the probability of detecting the difference in --detect.
     labels : paths
         Existing labels on which the forecast is based: labels of an earlier sample of FILE, or a table of
         other units with a column of the proxy; may be repeated.
@@ -72,7 +72,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     """
 
     file: Annotated[
-        Path, argument("FILE", "File of predictions; left out with --population-size.", parser=place)
+        Path, argument("FILE", "File of predictions; omit it with --population-size.", parser=place)
     ] = None  # type: ignore[assignment]
     population_size: Whole = None
     rate: float = 0.5
@@ -99,7 +99,7 @@ WITH_FILE = " ".join(
 
 OF_THESE_UNITS = (
     "The forecast is for the mean of these units. The interval for the superpopulation is wider: it also "
-    "covers the error of the units themselves."
+    "covers the sampling error of the units themselves."
 )
 OF_ONE_MODEL = (
     "The forecast is for the mean of one model; a difference between two models may be less precise."
@@ -139,7 +139,7 @@ def plan(requested: PlanOptions) -> Result:
         size = requested.population_size
         if size is None:
             usage = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
-            raise InputError("the population to plan for is missing", allowed=usage)
+            raise InputError("no population is given to plan for", allowed=usage)
         options = selected_fields(
             requested, "budget", "half_width", "confidence_level", "sensitivity", "specificity"
         )
@@ -151,7 +151,7 @@ def plan(requested: PlanOptions) -> Result:
         half_width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
         half_width = float(f"{half_width:.4g}")  # rounded, so that the next command repeats it exactly
         power_text = f"with probability {requested.power:g} at ± {half_width:.3g}"
-        detection = f"A difference of {requested.detect:g} shows {power_text}."
+        detection = f"A difference of {requested.detect:g} is detected {power_text}."
         requested = structs.replace(requested, half_width=half_width)
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
     plan = requested.plan(**_previous_labels(requested))
@@ -173,7 +173,7 @@ def plan(requested: PlanOptions) -> Result:
         written = ["", f"Plan: {requested.output}"]
     remark = None
     if plan.half_width is not None and plan.budget == plan.population_size:
-        remark = "Only a sample of all units reaches this half-width."
+        remark = "This half-width is reached only if all units are labelled."
     return Result(plan.to_dict(), detection, page, remark, written, ("draw", *draw_words))
 
 

@@ -163,7 +163,7 @@ def refuse_other_question(path: Path, planned: JsonDict, present: JsonDict) -> N
         was_planned = name in planned or name not in refined
         if was_planned and planned.get(name) != present.get(name):
             raise InputError(
-                f"{path}: the plan's question and the file's differ in {name!r}",
+                f"{path}: the question in the plan and that of the file differ in {name!r}",
                 given=f"{present.get(name)} now",
                 allowed=f"{planned.get(name)}, as planned",
                 action="Restore the earlier file, or plan again.",

@@ -35,7 +35,7 @@ class ReadOptions(Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     since : DATE, default the first
-        Read units from this date on (UTC), such as 2026-03-02 or 2026-03-02T12:00.
+        Read units from this date onwards (UTC), such as 2026-03-02 or 2026-03-02T12:00.
     until : DATE, default the last
         Read units before this date (UTC).
     """
@@ -139,7 +139,7 @@ class QueueOptions(Struct, frozen=True, kw_only=True):
 
 @command(QueueOptions, name="platform queue")
 def queue(requested: QueueOptions) -> Result:
-    """Put the drawn units into a queue for review on the platform.
+    """Put the drawn units into a review queue on the platform.
 
     The queue contains the units in random order, without strata or scores. A unit is queued once, however
     often the command is repeated; a further round is added to the same queue.
@@ -225,8 +225,8 @@ def _is_no_answer(label: object, number_of: Mapping[str, object] | None) -> bool
 def write(requested: WriteOptions) -> Result:
     """Write labels and the estimate to the platform.
 
-    Each label becomes feedback on its unit, and the estimate becomes figures of the project. What the
-    platform already has is not written again.
+    Each label becomes feedback on its unit, and the estimate becomes figures of the project. Anything
+    that the platform already has is not written again.
     """
     from stratal.cli.parsing import mapping
     from stratal.evaluation import estimate_figures

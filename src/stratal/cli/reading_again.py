@@ -82,8 +82,8 @@ def require_named(stored: Reading, named: Reading | None) -> None:
 
 
 _NAME_IT_IF_TRUSTED = (
-    "If you trust its source, add the option; or give a file on this computer (--population FILE, if the "
-    "command has it)."
+    "If you trust its source, add the option. Otherwise, give a file on this computer (--population FILE, "
+    "if the command has this option)."
 )
 
 

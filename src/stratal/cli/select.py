@@ -61,7 +61,7 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     """
 
     file: Annotated[
-        Path, argument("FILE", "File of the models' answers; left out with --extend.", parser=place)
+        Path, argument("FILE", "File of the models' answers; omit it with --extend.", parser=place)
     ] = None  # type: ignore[assignment]
     answers: Text = None
     output: Path | None = None

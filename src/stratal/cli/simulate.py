@@ -50,7 +50,7 @@ def demo(requested: DemoOptions) -> Result:
         filled = fill_labels(label)
         return Result(
             {"file": str(label), "labels": filled},
-            f"Filled in {filled} labels of {label}.",
+            f"Filled in {filled} labels in {label}.",
             ("estimate", label.with_name("sample.parquet"), label),
         )
     with show_progress("training, planning, drawing, labelling"):
@@ -67,7 +67,7 @@ def demo(requested: DemoOptions) -> Result:
     else:
         inside = "outside"
     opening = [
-        f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has answered "
+        f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has classified "
         f"{images} more.",
         f"How often is it right? The budget is {shown.estimate.n} labels.",
         "",

@@ -18,7 +18,7 @@ SUMMARY = (
 
 RULES = (
     "Ask how the labelled rows were chosen, and pass the answer with `--chosen`. Labels of rows that "
-    "somebody picked do not represent the others; `--chosen unknown` gives no verdict.",
+    "somebody picked do not represent the other rows; `--chosen unknown` gives no verdict.",
     "Never average the labels of a sample that `draw` wrote: its rows have different weights. Use "
     "`estimate`.",
     "Never treat the proxy (a judge, a score, a confidence) as truth. It reduces the number of labels, but "
@@ -33,31 +33,34 @@ RULES = (
 
 # Commands in the order of work, when to use each, and the options that most tasks need.
 USES = {
-    "doctor": ("First, for any file: recognises columns and prints the next command.", "id proxy predicted"),
+    "doctor": (
+        "First, for any file: recognise the columns and print the next command.",
+        "id proxy predicted",
+    ),
     "plan": (
-        "Before labelling: the precision of a budget, or the budget for a precision.",
+        "Before labelling: compute the precision of a budget, or the budget for a precision.",
         "proxy predicted judge budget half_width estimand output",
     ),
-    "draw": ("Choose the rows to label, by a plan or directly.", "proxy predicted budget show seed output"),
+    "draw": ("Choose the rows to label, from a plan or directly.", "proxy predicted budget show seed output"),
     "estimate": (
-        "When labels exist: the value, its interval and the verdict on requirements.",
+        "When labels exist: compute the value, its interval and the verdict on requirements.",
         "predicted chosen judge by metric compare require against format",
     ),
-    "report": ("A page for readers, with the same options as `estimate`.", "require output"),
+    "report": ("Write a page for readers, with the same options as `estimate`.", "require output"),
     "study new": (
         "Let people label on a local page instead of in a file.",
         "question choices annotators output",
     ),
     "platform read": (
-        "When the outputs are traces of MLflow, Phoenix or Langfuse: writes them with scores to a file.",
+        "When the outputs are traces in MLflow, Phoenix or Langfuse: write them with their scores to a file.",
         "output since until",
     ),
     "platform queue": (
         "After `draw`: let people label on that platform. Then `platform labels` reads their answers.",
         "choices question",
     ),
-    "threshold": ("Which outputs can be accepted without review.", "require score"),
-    "trend": ("Compare weeks: level, change, alarm.", "wave require"),
+    "threshold": ("Find the outputs that can be accepted without review.", "require score"),
+    "trend": ("Compare weeks: level, change and alarm.", "wave require"),
     "select": ("Find the best of several models with few labels.", "answers judge budget output"),
 }
 

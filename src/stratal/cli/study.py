@@ -147,7 +147,7 @@ def new(requested: NewOptions) -> Result:
 
     for folder in (requested.file, requested.output):
         if (folder / DATABASE).is_file():
-            action = f"Continue with it: stratal study label {quote(str(folder))}."
+            action = f"Continue the study: stratal study label {quote(str(folder))}."
             raise InputError(f"{folder}: is already a study", action=action)
     empty_folder(requested.output)
     kinds = selected_fields(requested, *ANSWER_KINDS)
@@ -254,7 +254,7 @@ def form_of_options(questions: list[str], kinds: dict[str, str | None], rubric: 
     if not all(mark and name.strip().isidentifier() for name, mark, _ in parts):
         allowed = "--question 'correct=Is it correct?' --question 'polite=Is it polite?'"
         texts = ", ".join(map(repr, questions))
-        raise InputError("each of several questions needs a name", given=texts, allowed=allowed)
+        raise InputError("each question needs a name if there are several", given=texts, allowed=allowed)
     return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in parts)
 
 
@@ -360,11 +360,11 @@ def label(requested: LabelOptions) -> None:
                     print_text(" ".join(OPEN_PAGE_WARNING.split()).format(port=served.port), "")
                 width = max(map(len, named), default=0)
                 print_text(
-                    f"{study}: one link for each annotator. Whoever has a link labels under that name.", ""
+                    f"{study}: one link for each annotator. Anyone who has a link labels under its name.", ""
                 )
                 print_text(*(f"  {name:<{width}}  {link}" for name, link in named.items()), "")
-                watch = f"To watch, for the person who runs the study: {owner}"
-                print_text(watch, "", "Ctrl-C stops the page; nothing is lost.")
+                watch = f"Progress page for the person who runs the study: {owner}"
+                print_text(watch, "", "Ctrl-C stops the server; nothing is lost.")
             sys.stdout.flush()
 
         serve(opened, served, fresh=requested.new_links, ready=ready)
@@ -376,7 +376,7 @@ class StatusOptions(OfStudy, frozen=True, kw_only=True):
     Parameters
     ----------
     require : 'value>=X'
-        Requirement of the anytime-valid interval, such as value>=.9; exit status 0, 4 or 5.
+        Requirement for the anytime-valid interval, such as value>=.9; exit status 0, 4 or 5.
     """
 
     confidence_level: ConfidenceLevel = 0.95
@@ -574,7 +574,7 @@ class CheckOptions(OfStudy, frozen=True, kw_only=True):
     Parameters
     ----------
     head : str
-        Hash that an earlier check printed, which must still be in the journal.
+        Hash that an earlier check printed; it must still be in the journal.
     """
 
     head: Text = None
@@ -703,7 +703,9 @@ def annotator_option(study: Path) -> tuple[list[str], list[str]]:
         people = opened.annotators
     if len(people) < 2:
         return [], []
-    return ["--annotator", people[0]], [f"Name whoever filled it in: --annotator {', '.join(people)}."]
+    return ["--annotator", people[0]], [
+        f"Name the person who filled in the file: --annotator {', '.join(people)}."
+    ]
 
 
 def _page(requested: ExportOptions) -> Result:
@@ -717,18 +719,16 @@ def _page(requested: ExportOptions) -> Result:
     output = requested.output
     annotator = requested.annotator
     if annotator is None:
-        action = (
-            "Name the annotator: --annotator NAME; or name another tool that the items are for: --to TOOL."
-        )
+        action = "Name the annotator (--annotator NAME), or another tool to export the items for (--to TOOL)."
         raise InputError("a page requires one annotator", action=action)
     if output.suffix.lower() not in (".html", ".htm"):
-        action = f"Call it {output.stem}.html, or say which other tool the items are for: --to TOOL."
+        action = f"Call it {output.stem}.html, or name another tool to export the items for: --to TOOL."
         raise InputError(f"{output}: a page needs a different file name", action=action)
     with stratal.study.open_study(study) as opened:
         size = write_page(opened, output, annotator, items=requested.items)
     return Result(
         {"study": str(study), "annotator": annotator, "file": str(output), "bytes": size},
-        f"{output}: a page for {annotator}, {size:,} bytes. It needs a browser and nothing else.",
+        f"{output}: a page for {annotator}, {size:,} bytes. It requires only a browser.",
         ("study", "import", study, downloaded_as(annotator)),
     )
 
@@ -746,7 +746,7 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
     id : str, default the sample's
         Column of ids in a table.
     map : LABEL=ANSWER,…
-        Meaning of other values in the file: n/a= for no answer, OK=Pass for an answer of the question.
+        Meaning of other values in the file: n/a= for no answer, OK=Pass for one of the question's answers.
     same_rows : bool
         Accept ids that are row numbers, without a column sample_token.
     dry_run : bool
@@ -764,7 +764,7 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
 
 @command(ImportOptions, name="study import")
 def import_command(requested: ImportOptions) -> Result:
-    """Import answers from another tool; either all of them or none.
+    """Import answers from another tool: either all of them or none.
 
     --dry-run shows what matches, what does not, what would change and what was skipped. The same file, or a
     later one with more labels, may be imported again: nothing is saved twice, and answers that were changed
@@ -796,7 +796,7 @@ def import_command(requested: ImportOptions) -> Result:
             actions = "1 action"
         else:
             actions = f"{saved:,} actions"
-        line = f"{file}: {actions} {done}, {described['repeated']:,} had been saved before."
+        line = f"{file}: {actions} {done}; {described['repeated']:,} had been saved before."
         return Result(described | {"applied": not dry_run}, line, change_lines(described), next_command)
     if requested.from_ is not None:
         find_tool(requested.from_, "page")

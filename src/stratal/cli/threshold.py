@@ -21,8 +21,8 @@ class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     require : METRIC>=LIMIT
-        Requirement of the accepted items: error<=.05, precision>=.9, recall>=.8 or false_positive_rate<=.01;
-        for a class precision:spam>=.9.
+        Requirement for the accepted items: error<=.05, precision>=.9, recall>=.8 or false_positive_rate<=.01;
+        for one class, precision:spam>=.9.
     score : COL or COL,COL, default the proxy
         Column of the score. With two scores, accepted items reach a threshold on each.
     by : COL

@@ -80,7 +80,7 @@ def trend(requested: TrendOptions) -> Result:
     """
     if not requested.files:
         raise InputError(
-            "the waves are missing",
+            "no waves are given",
             allowed="stratal trend week1/ week2/, or stratal trend labels.csv --wave week",
         )
     keywords = {name: value for name, value in requested.keywords.items() if name not in _OF_ONE_SAMPLE}

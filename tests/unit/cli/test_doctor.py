@@ -80,10 +80,10 @@ def test_the_command_after_a_log_runs_as_printed(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("label-studio-sdk-2.1.2.json", "Label Studio, 7 answers of 5 items by 1, 2, 1 of them skips"),
-        ("label-studio-sdk-2.1.2-min.json", "Label Studio, 6 answers of 4 items"),
+        ("label-studio-sdk-2.1.2.json", "Label Studio, 7 answers to 5 items by 1, 2 (1 skipped)"),
+        ("label-studio-sdk-2.1.2-min.json", "Label Studio, 6 answers to 4 items"),
         ("argilla-2.8.0-list.json", "Argilla, 7 answers"),
-        ("potato-2.12.1", "Potato, 6 answers of 4 items by ann, bob"),
+        ("potato-2.12.1", "Potato, 6 answers to 4 items by ann, bob"),
     ],
 )
 def test_answers_are_recognised_and_their_study_is_found(name, title, sample, tmp_path, monkeypatch):

@@ -215,7 +215,7 @@ def test_an_option_has_an_effect_or_is_refused(place, plain, base, option):
         ("--half-width 3%", "Write 0.03."),
         ("--half-width 0,05", "Write 0.05."),
         ("--half-width 0.05,many", "Given: '0.05,many'."),
-        ("--population-size 5,000", "Write 5000 or 5.000, whichever is meant."),
+        ("--population-size 5,000", "Write 5000 or 5.000, depending on what you mean."),
         ("--budget 1e3", "Write 1000."),
         ("--budget many", "Given: 'many'."),
     ],

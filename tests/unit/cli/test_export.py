@@ -35,7 +35,7 @@ def test_the_command_after_a_file_without_names_says_whose_answers_they_are(tmp_
     file = tmp_path / "items.csv"
 
     out = run("study", "export", two, "--to", "csv", "--output", file).output
-    assert "Name whoever filled it in: --annotator ann, bob." in out
+    assert "Name the person who filled in the file: --annotator ann, bob." in out
     assert out.strip().endswith("--annotator ann --dry-run")
     file.write_text("id,label\na,Pass\nb,Fail\nc,Pass\n")
     advised = run("doctor", file).output
@@ -150,7 +150,7 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
     done = run("study", "import", study, file, "--annotator", "1=ann", "--from", "csv", "--dry-run")
 
     assert "does not know who answered" in str(unknown.exception)
-    assert "--annotator is not understood" in str(odd.exception)
+    assert "--annotator cannot be read" in str(odd.exception)
     assert "--from csv --annotator 1=ann" in done.output
 
 

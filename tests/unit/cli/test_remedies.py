@@ -123,7 +123,7 @@ def test_percent_signs_are_to_be_taken_away_first():
 
 def test_a_half_width_that_every_unit_is_needed_for():
     text = run("plan p.csv --proxy confidence --half-width 0.00001")
-    assert "Only a sample of all units reaches this half-width." in text
+    assert "This half-width is reached only if all units are labelled." in text
     assert "--half-width 0.00001 " in next_line(text)
     run(next_line(text))
 

@@ -87,7 +87,7 @@ def test_other_files_of_labels_are_named_after_the_folder(weeks, run_command, tm
 
 def test_mistakes_are_one_error(weeks, run_command):
     week = str(weeks / "week1")
-    assert "the waves are missing" in run_command("trend").message
+    assert "no waves are given" in run_command("trend").message
     assert (
         "--wave must be a column of one table" in run_command("trend", week, week, "--wave", "week").message
     )
