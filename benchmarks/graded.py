@@ -22,7 +22,7 @@ from scipy.special import betaln, comb, gammaln
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.proportion_functions import domain_mean
+from stratal.estimation.domain_means import domain_mean
 from stratal.simulation.draws import StratumSums, Truth
 from stratal.simulation.replicates import Replicates, Settings, replicate_intervals, replicate_means
 

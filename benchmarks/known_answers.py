@@ -22,7 +22,7 @@ import stratal
 from stratal import estimands
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.proportion_functions import between_units, directions, ends_over
+from stratal.estimation.mover import between_units, directions, ends_over
 from stratal.metrics.class_functions import metric_function, of_two_shares
 from stratal.metrics.confusion import Confusion
 

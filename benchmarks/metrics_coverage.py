@@ -21,9 +21,9 @@ from benchmarks.helpers import DATA, circumstances
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate, difference_of
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.proportion_functions import domain_mean
 from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import Confusion
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric

@@ -28,7 +28,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import stratified_factors
 from stratal.estimands import ClassReport
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.proportion_functions import between_units, directions, ends_over
+from stratal.estimation.mover import between_units, directions, ends_over
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.linearised import of_variable, smooth_mean_function
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.proportion_functions import domain_mean
 
 SIZES, COUNTS = np.array([5, 4]), (3, 2)
 RNG = np.random.default_rng(11)

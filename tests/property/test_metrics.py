@@ -13,10 +13,10 @@ import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import difference_of
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.proportion_functions import domain_mean
 from stratal.metrics.class_functions import CLASS_METRICS, OVERALL_METRICS, SIGNED
 from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import Confusion

@@ -10,7 +10,7 @@ import pytest
 
 import stratal
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.proportion_functions import domain_mean
+from stratal.estimation.domain_means import domain_mean
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 pytestmark = pytest.mark.skipif(not VECTORS.exists(), reason="the published numbers are not here")

@@ -10,7 +10,7 @@ import pytest
 
 import stratal
 from stratal.designs.clusters import ClusterWeighting
-from stratal.estimation.proportion_functions import domain_mean
+from stratal.estimation.domain_means import domain_mean
 
 EXPECTED = json.loads(Path(__file__).with_name("survey_groups.json").read_text())
 DESIGNS = {

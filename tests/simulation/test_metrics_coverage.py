@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.proportion_functions import domain_mean
 from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import Confusion
 

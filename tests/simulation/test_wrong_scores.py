@@ -13,7 +13,7 @@ from tests.tiers import cells, sized
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimate import correlation_from
-from stratal.estimation.proportion_functions import directions, ends_over
+from stratal.estimation.mover import directions, ends_over
 from stratal.metrics.class_functions import metric_function, of_two_shares
 from stratal.metrics.confusion import Confusion
 

@@ -28,7 +28,8 @@ from stratal.arrays import (
     frozen,
     plain_fields,
 )
-from stratal.designs.external_sample import ExternalSample, parts_of_labelled
+from stratal.designs.external_options import ExternalOptions
+from stratal.designs.external_sample import parts_of_labelled
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, listing, type_text
 from stratal.labels.labels import Labels
@@ -456,7 +457,7 @@ class Sample(Record, TableDisplay):
         return description
 
     @staticmethod
-    @listing(ExternalSample)
+    @listing(ExternalOptions)
     def from_labelled(table: Any, **keywords: Any) -> tuple[Sample, Labels]:
         """Return a sample that was drawn and labelled elsewhere, and its labels.
 
@@ -535,7 +536,7 @@ class Sample(Record, TableDisplay):
         >>> stratal.estimate(sample, labels).value
         0.875
         """
-        options = ExternalSample(**keywords)
+        options = ExternalOptions(**keywords)
         parts, labels = parts_of_labelled(table, options)
         return with_declared_scores(with_sets(_sample_of_parts(parts)), options.predicts), labels
 

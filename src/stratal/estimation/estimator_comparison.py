@@ -10,9 +10,9 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import plain_mean
-from stratal.estimation.proportion_functions import domain_mean
 from stratal.protocols import JsonDict
 from stratal.report.text import json_dict
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import ComputedRows
-from stratal.estimation.proportion_functions import domain_mean
 from stratal.estimation.respondents import Respondents
 
 MOST_STORED = 200

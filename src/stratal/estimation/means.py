@@ -14,6 +14,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, check_choice, finite_bounds, suggest_names
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, StratificationOptions
 from stratal.estimation.composite import composite
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
     PLAIN,
@@ -30,13 +31,7 @@ from stratal.estimation.group_means import MOST_STORED, GroupMeans, group_codes
 from stratal.estimation.labelled_units import LabelledUnits, resolve
 from stratal.estimation.lam import slice_lam
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
-from stratal.estimation.proportion_functions import domain_mean
-from stratal.estimation.resolve import (
-    group_column,
-    named_columns,
-    named_groups,
-    outcomes,
-)
+from stratal.estimation.resolve import group_column, named_columns, named_groups, outcomes
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import unseen_share

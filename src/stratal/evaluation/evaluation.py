@@ -11,14 +11,9 @@ import numpy as np
 
 from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
-from stratal.designs.external_sample import ids_of
+from stratal.designs.external_columns import ids_of
 from stratal.designs.sample import Sample
-from stratal.errors import (
-    InputError,
-    MissingExtraError,
-    listing,
-    no_effect_error,
-)
+from stratal.errors import InputError, MissingExtraError, listing, no_effect_error
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate

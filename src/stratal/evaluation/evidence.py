@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from stratal.arrays import text_of_value
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
-from stratal.designs.external_sample import labels_of
+from stratal.designs.external_columns import labels_of
 from stratal.designs.labelling_files import sample_file
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, no_effect_error
@@ -22,13 +22,7 @@ from stratal.estimation.resolve import with_corrected_scores, with_group
 from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table, sample_of_table
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import LABEL, EvaluationRequest
-from stratal.evaluation.sources import (
-    SOURCE_FORMS,
-    SourceForm,
-    form_of,
-    require_present,
-    table_and_request,
-)
+from stratal.evaluation.sources import SOURCE_FORMS, SourceForm, form_of, require_present, table_and_request
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
 from stratal.labels.labels import Labels, labels_with_sample_ids
 from stratal.labels.missing_codes import refuse_missing_code

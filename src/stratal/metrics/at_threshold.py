@@ -13,10 +13,10 @@ from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.proportion_functions import possible_in
 from stratal.estimation.resolve import named_groups
 from stratal.labels.label_values import class_text
 from stratal.metrics.class_answers import AnsweredClasses, answered_classes
+from stratal.metrics.class_shares import possible_in
 from stratal.metrics.classification import F1, ClassMetric, Precision, Recall, Specificity
 from stratal.metrics.ranking import score_of_class, scores_of_class
 from stratal.population.expressions import Below, Cells, Expression, NumberColumn

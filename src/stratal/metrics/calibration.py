@@ -12,11 +12,11 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable, target_covariance
-from stratal.estimation.proportion_functions import domain_mean
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
 from stratal.metrics.associations import OfScores, is_probability
 from stratal.metrics.calibration_error import N_BINS, calibration_error

@@ -10,18 +10,12 @@ from stratal.arrays import FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import PLAIN, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
-from stratal.estimation.linearised import (
-    of_variable,
-)
-from stratal.estimation.proportion_functions import domain_mean
+from stratal.estimation.linearised import of_variable
 from stratal.intervals.interval_types import OffsetInterval
-from stratal.metrics.associations import (
-    Bias,
-    OfScores,
-    is_probability,
-)
+from stratal.metrics.associations import Bias, OfScores, is_probability
 from stratal.metrics.ranking import only_proxy
 from stratal.population.influence import Influence
 from stratal.population.population import Population

@@ -11,7 +11,6 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.proportion_functions import possible_answers
 from stratal.estimation.resolve import (
     class_column,
     group_column,
@@ -25,6 +24,7 @@ from stratal.intervals.interval_types import BinomialInterval
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.metrics.class_functions import is_f_measure
+from stratal.metrics.class_shares import possible_answers
 from stratal.metrics.confusion import Confusion
 from stratal.population.answer_sets import sets_by_text
 from stratal.population.expressions import ByLevel, Constant, Expression, NumberColumn

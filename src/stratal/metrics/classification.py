@@ -11,25 +11,13 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, suggest_names
-from stratal.estimation.estimand import (
-    PLAIN,
-    RIGHT_OPTIONS,
-    Estimand,
-    LabelledInfluence,
-    Request,
-)
+from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
-from stratal.estimation.proportion_functions import RatesInStrata
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
 from stratal.metrics import class_functions
-from stratal.metrics.answered_sets import (
-    AnsweredSets,
-    answered_sets,
-    compares_sets,
-    unknown_tag,
-)
+from stratal.metrics.answered_sets import AnsweredSets, answered_sets, compares_sets, unknown_tag
 from stratal.metrics.class_answers import (
     AnsweredClasses,
     ClassProbabilities,
@@ -39,6 +27,7 @@ from stratal.metrics.class_answers import (
     labels_as_verdicts,
     right_answers,
 )
+from stratal.metrics.class_shares import RatesInStrata
 from stratal.population.answer_sets import population_tags, sets_by_text
 from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, total
 from stratal.population.influence import Influence, averages, stratum_averages

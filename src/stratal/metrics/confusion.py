@@ -18,24 +18,13 @@ import scipy
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.errors import InputError
+from stratal.estimation.domain_means import clustered, domain_mean, estimate_without_interval, of_two_sums
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
-from stratal.estimation.proportion_functions import (
-    CountedAnswersInterval,
-    FirstShare,
-    RatesInStrata,
-    ShareFunctionInterval,
-    clustered,
-    domain_mean,
-    estimate_without_interval,
-    four_cells,
-    hits_and_misses,
-    max_unseen_units,
-    mean_of,
-    of_two_sums,
-    shares_above,
-    smoothed,
-)
+from stratal.estimation.mover import ShareFunctionInterval
+from stratal.estimation.share_estimates import mean_of, shares_above
+from stratal.estimation.share_functions import FirstShare
+from stratal.estimation.smoothing import smoothed
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import (
     BinomialInterval,
@@ -45,6 +34,7 @@ from stratal.intervals.interval_types import (
     Term,
     UnseenClustersInterval,
 )
+from stratal.intervals.unseen_units import max_unseen_units
 from stratal.metrics.class_functions import (
     _OF_OTHER_CLASSES,
     _OF_OTHER_OF_TWO,
@@ -59,6 +49,7 @@ from stratal.metrics.class_functions import (
     metric_function,
     of_two_shares,
 )
+from stratal.metrics.class_shares import CountedAnswersInterval, RatesInStrata, four_cells, hits_and_misses
 from stratal.metrics.smoothed_variances import satterthwaite_of_groups, smoothed_variance
 
 

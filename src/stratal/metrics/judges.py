@@ -12,20 +12,13 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
 from stratal.designs.sample import Sample
 from stratal.errors import LabelError
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.linearised import (
-    undefined,
-)
-from stratal.estimation.proportion_functions import domain_mean, mean_of
-from stratal.estimation.resolve import (
-    class_column,
-    compared_column,
-    number_column,
-    outcomes,
-    with_group,
-)
+from stratal.estimation.linearised import undefined
+from stratal.estimation.resolve import class_column, compared_column, number_column, outcomes, with_group
+from stratal.estimation.share_estimates import mean_of
 from stratal.metrics.associations import (
     Bias,
     OfScores,
@@ -39,12 +32,7 @@ from stratal.metrics.associations import (
     spearman,
 )
 from stratal.metrics.calibration_error import CalibrationError
-from stratal.metrics.class_answers import (
-    AnsweredClasses,
-    judged_classes,
-    labels_as_verdicts,
-    no_verdicts,
-)
+from stratal.metrics.class_answers import AnsweredClasses, judged_classes, labels_as_verdicts, no_verdicts
 from stratal.metrics.ranking import area_under_curve, ranking_metric
 from stratal.population.influence import Influence
 from stratal.population.population import Population

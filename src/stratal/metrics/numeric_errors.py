@@ -16,9 +16,10 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, kurtosis_df, ratio_of_means, skewed_interval
-from stratal.estimation.proportion_functions import directions, domain_mean
+from stratal.estimation.mover import directions
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
 from stratal.intervals.proportion import student_quantile

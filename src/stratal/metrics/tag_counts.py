@@ -15,15 +15,10 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, check_choice
+from stratal.estimation.domain_means import clustered, domain_trials, estimate_without_interval, of_two_sums
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable, ratio_of_means, target_covariance
-from stratal.estimation.proportion_functions import (
-    ShareFunctionInterval,
-    clustered,
-    domain_trials,
-    estimate_without_interval,
-    of_two_sums,
-)
+from stratal.estimation.mover import ShareFunctionInterval
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import BinomialInterval, OuterInterval, SumInterval
 from stratal.metrics.class_functions import linear_forms, metric_function

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import same_length
-from stratal.designs.external_sample import ids_of
+from stratal.designs.external_columns import ids_of
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.labels.labels import Labels

@@ -21,10 +21,11 @@ from scipy.special import ndtr
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.designs import Weighting
 from stratal.errors import InputError
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
-from stratal.estimation.proportion_functions import domain_mean, mean_of
+from stratal.estimation.share_estimates import mean_of
 from stratal.intervals.interval import Interval, tail_shares
 from stratal.intervals.interval_types import StudentInterval
 from stratal.intervals.proportion import student_quantile, upper_tail

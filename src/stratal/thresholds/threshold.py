@@ -14,7 +14,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
 from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.extending import require_same_population
-from stratal.designs.external_sample import ids_of
+from stratal.designs.external_columns import ids_of
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
@@ -22,11 +22,7 @@ from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.missing_labels import unrepresentative_notes
 from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
-from stratal.estimation.resolve import (
-    group_column,
-    number_column,
-    with_group,
-)
+from stratal.estimation.resolve import group_column, number_column, with_group
 from stratal.estimation.respondents import unstated_target
 from stratal.evaluation.evaluation import PopulationReader
 from stratal.evaluation.evidence import LabelledSample, gather

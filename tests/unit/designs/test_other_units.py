@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.designs.external_sample import ExternalSample, other_units
+from stratal.designs.external_options import ExternalOptions
+from stratal.designs.other_units import other_units
 from stratal.errors import InputError
 
-SCORED = ExternalSample(value="right", proxy="score")
+SCORED = ExternalOptions(value="right", proxy="score")
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import stratal
 from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.external_weights import WithReplacementWeighting
 from stratal.designs.group_clusters import GroupClusters, bell_mccaffrey
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import difference_of
-from stratal.estimation.proportion_functions import domain_mean
 from stratal.metrics.confusion import Confusion
 from stratal.metrics.functions_of_means import FiellerInterval
 

@@ -12,8 +12,8 @@ from stratal import estimands
 from stratal.designs import StratifiedWeighting
 from stratal.estimands import ClassReport
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.estimation.proportion_functions import directions, ends_over, max_unseen_units
 from stratal.intervals.proportion import clopper_pearson
+from stratal.intervals.unseen_units import max_unseen_units
 from stratal.metrics.class_functions import Shares, metric_function, of_two_shares
 from stratal.metrics.confusion import Confusion
 from stratal.question import Question
@@ -113,18 +113,6 @@ def test_misses_that_no_label_showed_are_bounded_and_told():
     assert any(text.endswith(note) for text in table.notes)
 
 
-def test_the_bound_of_unseen_misses_is_the_largest_that_the_labels_allow():
-    """By brute force over the rates of two strata."""
-    sizes, counts = np.array([1000, 4000]), np.array([40, 60])
-    rates = np.linspace(0, 0.2, 2001)
-    first, second = np.meshgrid(rates, rates, indexing="ij")
-    allowed = counts[0] * np.log1p(-first) + counts[1] * np.log1p(-second) >= np.log(0.025)
-    largest = np.max((sizes[0] * first + sizes[1] * second)[allowed])
-
-    assert max_unseen_units(sizes, counts) == pytest.approx(largest, abs=1.0)
-    assert max_unseen_units(np.array([50]), np.array([50])) == 0.0
-
-
 def test_prevalence_is_a_mean():
     sample, labels = drawn("prevalence:match,probability=score")
     found = stratal.estimate(sample, labels)
@@ -208,25 +196,6 @@ def test_several_metrics_have_no_function_of_two_shares_in_three_classes():
     assert of_two_shares(metric_function("mcc", None, 3), 3) is None
     assert of_two_shares(metric_function("f1", "macro", 3), 3) is None
     assert of_two_shares(metric_function("f1", 2, 3), 3) is not None
-
-
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_ends_over_the_ellipsoid_are_those_of_a_linear_function(d):
-    """Of Σ a_j x_j with symmetric limits the end lies √(a'ΔRΔa) from the estimate."""
-    rng = np.random.default_rng(d)
-    root = rng.standard_normal((d, d + 2))
-    cross = root @ root.T
-    correlation = cross / np.sqrt(np.outer(np.diag(cross), np.diag(cross)))
-    a, reach = rng.standard_normal(d), rng.uniform(0.01, 0.1, d)
-    centre = np.full(d, 0.5)
-
-    low, high = ends_over(
-        lambda s: np.tensordot(a, s, axes=1), centre, centre - reach, centre + reach, directions(correlation)
-    )
-
-    length = np.sqrt((a * reach) @ correlation @ (a * reach))
-    assert float(high) - a @ centre == pytest.approx(length, rel=3e-3)
-    assert a @ centre - float(low) == pytest.approx(length, rel=3e-3)
 
 
 def confusion_of(hits, misses, alarms, n, size=100_000):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.designs.external_sample import stratum_sizes
+from stratal.designs.external_columns import stratum_sizes
 from stratal.errors import InputError
 from stratal.tables.small_table import SmallTable
 

@@ -10,10 +10,10 @@ import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation import group_means, means
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import difference_of
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.group_means import MOST_STORED, GroupMeans
-from stratal.estimation.proportion_functions import domain_mean
 
 
 def simple(n, population_size=10**6):

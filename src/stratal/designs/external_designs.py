@@ -1,0 +1,221 @@
+"""The design of an external sample: strata of known size, whole clusters, or weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs.external_columns import stratum_sizes
+from stratal.designs.external_options import ExternalOptions
+from stratal.designs.other_units import SINGLE_STRATUM, OtherUnits
+from stratal.errors import InputError, suggest_names
+from stratal.population.rules import Categories
+from stratal.population.summary import StratumSummary
+from stratal.strata import Allocation
+from stratal.strata.strata import Strata
+from stratal.tables.small_table import SmallTable
+
+
+def stratified_parts(
+    columns: SmallTable, options: ExternalOptions, others: OtherUnits | None
+) -> dict[str, Any]:
+    """Return strata, design and summary of a simple random sample of each stratum, or of all units."""
+    if options.stratum:
+        labelled = columns.texts(options.stratum)
+    else:
+        labelled = np.full(len(columns), SINGLE_STRATUM)
+    sizes: Mapping[str, object] | None
+    if options.stratum is None and options.population_size is not None:
+        sizes = {SINGLE_STRATUM: options.population_size}
+    else:
+        sizes = stratum_sizes(options.sizes, options.stratum)
+    unlabelled: Mapping[str, tuple[float, float, int]] = {}
+    if others is not None:
+        unlabelled = others.strata
+    names = sorted({*labelled.tolist(), *(sizes or {}), *unlabelled})
+    codes = np.searchsorted(np.array(names), labelled)
+    counts = np.bincount(codes, minlength=len(names))
+    for name in names:
+        if options.proxy_moments is not None and name not in unlabelled:
+            allowed = ", ".join(list(unlabelled)[:8])
+            raise InputError(f"proxy_moments has no row for stratum {name!r}", allowed=allowed)
+    moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
+    unlabelled_counts = None if others is None else moments[:, 2]
+    n_total = _stratum_sizes_checked(names, counts, unlabelled_counts, sizes, columns.label)
+    summary = StratumSummary.without_proxies(n_total)
+    is_separate = False
+    if others is not None and options.first_proxy:
+        # Moments of the proxy over the n labelled and the m other units together (Chan, Golub & LeVeque
+        # 1983).
+        values = columns.numbers(options.first_proxy)
+        n = counts
+        mean, variance, m = moments.T
+        labelled_means = np.bincount(codes, values, minlength=len(n)) / n
+        labelled_squares = np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=len(n))
+        other_squares = variance * np.maximum(m - 1, 0)
+        between = n * m / (n + m) * (labelled_means - mean) ** 2
+        joint_means = (n * labelled_means + m * mean) / (n + m)
+        joint_variances = (labelled_squares + other_squares + between) / (n + m)
+        summary = StratumSummary(
+            sizes=n_total,
+            proxy_means=joint_means[:, None],
+            proxy_covariances=joint_variances[:, None, None],
+        )
+        is_separate = bool(np.any(m != n_total - counts))
+    if is_separate:
+        design: dict[str, Any] = {
+            "kind": "separate-samples",
+            "names": names,
+            "shares": n_total / n_total.sum(),
+            "means": moments[:, 0],
+            "variances": moments[:, 1],
+            "counts": moments[:, 2],
+        }
+    elif options.stratum is None:
+        design = {"kind": "simple-random", "budget": int(counts[0])}
+    else:
+        design = stratified_design(options.stratum, names, counts, summary)
+    return {
+        "stratum": codes,
+        "inclusion_probability": np.minimum(counts / n_total, 1.0)[codes],
+        "summary": summary,
+        "design": design,
+    }
+
+
+def _stratum_sizes_checked(
+    names: list[str],
+    counts: IntArray,
+    unlabelled: FloatArray | None,
+    sizes_by_stratum: Mapping[str, object] | None,
+    label: str,
+) -> IntArray:
+    """Return N_h (H,); raise an error for sizes that contradict the labelled units."""
+    if sizes_by_stratum is None and unlabelled is None:
+        raise InputError(
+            "the table does not say what the labels are a sample of",
+            allowed="population= (--population FILE), sizes= of the strata (--sizes FILE), weight= "
+            "(--weight COL), inclusion_probability= or population_size= (--population-size N)",
+            action="Labels chosen by hand or by outcome are not a random sample: nothing can be estimated.",
+        )
+    for name in names:
+        if sizes_by_stratum is not None and name not in sizes_by_stratum:
+            raise InputError(
+                f"{label}: stratum {name!r} has no size", allowed=suggest_names(name, sizes_by_stratum)
+            )
+    if np.any(counts == 0):
+        what = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
+        raise InputError(what, action="Merge it with another stratum, in the table and in the sizes.")
+    if sizes_by_stratum is None:
+        assert unlabelled is not None
+        return counts + unlabelled.astype(np.int64)
+    sizes = np.array([sizes_by_stratum[name] for name in names], np.int64)
+    # With a separate unlabelled sample, sizes may be shares.
+    if unlabelled is None and np.any(counts > sizes):
+        h = int(np.argmax(counts > sizes))
+        what = f"{label}: stratum {names[h]!r} has more labelled units than its size"
+        raise InputError(
+            what, given=f"{counts[h]} of {sizes[h]}", action="A size must count all units, labelled or not."
+        )
+    return sizes
+
+
+def stratified_design(
+    stratum: str, names: list[str], counts: IntArray, summary: StratumSummary
+) -> dict[str, Any]:
+    """Return the stratified design of these strata and counts as a dict."""
+    sizes = summary.sizes
+    unknown = np.full(len(sizes), np.nan)
+    proxy_means = unknown
+    proxy_variances = unknown
+    if summary.proxy_means.shape[1] > 0:
+        proxy_means = summary.proxy_means[:, 0]
+        proxy_variances = summary.proxy_covariances[:, 0, 0]
+    strata = Strata(
+        rule=Categories(column=stratum, levels=tuple(names), codes=np.arange(len(sizes))),
+        names=tuple(names),
+        sizes=sizes,
+        proxy_means=proxy_means,
+        proxy_variances=proxy_variances,
+        conditional_variances=unknown,
+        method="given",
+    )
+    allocation = Allocation(
+        n_h=counts, method="given", budget=int(counts.sum()), minimum=np.zeros_like(counts), maximum=sizes
+    )
+    return {"kind": "stratified", "strata": strata.to_dict(), "allocation": allocation.to_dict()}
+
+
+def cluster_design(cluster: str, sizes: Mapping[str, int], drawn: AnyArray) -> dict[str, Any]:
+    """Return the design of a simple random sample of whole clusters; `sizes` are the rows of each."""
+    return {
+        "kind": "clusters",
+        "cluster": cluster,
+        "n_clusters": len(drawn),
+        "budget": None,
+        "clusters": len(sizes),
+        "squared_sizes": sum(int(size) ** 2 for size in sizes.values()),
+    }
+
+
+# Weights with a sum of at most the number of units, up to this share of rounding, are relative.
+_WEIGHT_TOLERANCE = 1e-9
+
+
+def weighted_parts(
+    columns: SmallTable, options: ExternalOptions, others: OtherUnits | None
+) -> dict[str, Any]:
+    """Return design and summary of a sample with weights, inclusion probabilities or clusters."""
+    size = options.population_size
+    scale = 1.0
+    n = len(columns)
+    if others is not None:
+        size = n + sum(count for _, _, count in others.strata.values())
+    weights_from_sizes = options.weight is None and options.inclusion_probability is None
+    if options.inclusion_probability is not None:
+        probabilities = columns.numbers(options.inclusion_probability, positive=True)
+        if np.any(probabilities > 1):
+            what = f"{columns.label}: column {options.inclusion_probability!r} contains a probability above 1"
+            raise InputError(what, action="If these are weights, give weight= instead.")
+        total = float(np.sum(1.0 / probabilities))
+    else:
+        if weights_from_sizes:
+            # Clusters without weights: all units of a stratum have the weight N_h / n_h.
+            weights = 1.0 / stratified_parts(columns, options, others)["inclusion_probability"]
+        else:
+            weights = columns.numbers(options.weight or "", positive=True)
+        total = float(weights.sum())
+        # Relative weights may be below 1: the scale keeps the stored probabilities at most 1.
+        scale = min(float(weights.min()), 1.0)
+        probabilities = scale / weights
+        if size is None and total < len(weights) * (1 + _WEIGHT_TOLERANCE):
+            what = f"{columns.label}: the weights sum to no more than the number of labelled units"
+            raise InputError(what, action="They are relative: give population_size= too.")
+        if size is not None:
+            scale *= size / total
+    if size is not None and size < n and options.mechanism == "poisson":
+        raise InputError(
+            "more units were drawn than there are", given=f"{n} of {size}", action="Correct population_size=."
+        )
+    if size is None:
+        size_estimate = round(total)
+    else:
+        size_estimate = size
+    sizes = np.array([max(size_estimate, 1)])
+    return {
+        "stratum": np.zeros(n, np.int64),
+        "inclusion_probability": probabilities,
+        "summary": StratumSummary.without_proxies(sizes),
+        "design": {
+            "kind": "given-weights",
+            "scale": scale,
+            "mechanism": options.mechanism,
+            "known_size": size is not None or weights_from_sizes,
+            "stratum": options.stratum,
+            "cluster": options.cluster,
+            "sizes_known": weights_from_sizes and options.stratum is not None,
+        },
+    }

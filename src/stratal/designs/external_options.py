@@ -1,0 +1,107 @@
+"""`ExternalOptions`: the keywords of `Sample.from_labelled`, and which of them contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import field_values
+from stratal.errors import InputError
+from stratal.question.roles import DeclaredRoles
+from stratal.question.scores import ORDER, Predictions, declared_scores
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExternalOptions(DeclaredRoles):
+    """The keywords of `Sample.from_labelled`: the columns of a labelled table and its sampling mechanism."""
+
+    value: str
+    id: str | None = None
+    stratum: str | None = None
+    sizes: Any = None
+    cluster: str | None = None
+    weight: str | None = None
+    inclusion_probability: str | None = None
+    mechanism: str = "with-replacement"
+    population_size: int | None = None
+    proxy: str | Sequence[str] | None = None
+    proxy_moments: Any = None
+    population: Any = None
+    scaled: bool = True
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    groups: Sequence[str] = ()
+    placeholders: Sequence[str] = ()
+    tags: str | None = None
+    predicts: Predictions | None = None
+    has_all_units: bool = False
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """Columns that the sample keeps as groups: groups, strata and roles, but no proxies."""
+        roles = self.roles
+        role_columns = [
+            name for name in roles.stored_columns if name not in self.proxies or name == roles.answer
+        ]
+        columns = (*self.groups, self.stratum, self.cluster, *role_columns)
+        return tuple(dict.fromkeys(name for name in columns if name))
+
+    @property
+    def proxies(self) -> tuple[str, ...]:
+        """The columns of proxies; means and strata use the first."""
+        if self.proxy is None:
+            return ()
+        if isinstance(self.proxy, str):
+            return (self.proxy,)
+        return tuple(self.proxy)
+
+    @property
+    def first_proxy(self) -> str | None:
+        """The column of the first proxy."""
+        return next(iter(self.proxies), None)
+
+    @property
+    def states_sampling(self) -> bool:
+        """Whether sizes, weights or a population size state the sampling of the rows."""
+        declared = (self.sizes, self.weight, self.inclusion_probability, self.population_size)
+        return any(value is not None for value in declared)
+
+    def __post_init__(self) -> None:
+        size = self.population_size
+        has_size = size is not None
+        is_positive_integer = isinstance(size, int | np.integer) and size > 0
+        has_population = self.population is not None
+        has_moments = self.proxy_moments is not None
+        has_clusters = bool(self.cluster)
+        sources = ("sizes", "weight", "inclusion_probability")
+        sources_named = [name for name, value in field_values(self, sources).items() if value is not None]
+        has_weights = any(name != "sizes" for name in sources_named)
+        is_poisson = self.mechanism == "poisson"
+        has_strata_or_clusters = has_clusters or (has_weights and bool(self.stratum))
+        states_sizes = bool(sources_named) or has_size
+        contradictions = {
+            f"give one of {', '.join(sources)}: each states what a labelled unit represents": (
+                len(sources_named) > 1
+            ),
+            "sizes and population_size are mutually exclusive": self.sizes is not None and has_size,
+            "population_size must be a whole number above 0": has_size and not is_positive_integer,
+            "proxy_moments can only be given with a proxy": has_moments and self.proxy is None,
+            "proxy_moments and population are mutually exclusive": has_moments and has_population,
+            "population and population_size are mutually exclusive": has_population and has_size,
+            "a proxy can only be used with strata and their sizes": bool(self.proxy) and has_weights,
+            "a Poisson sample cannot have strata or clusters": is_poisson and has_strata_or_clusters,
+            "a proxy cannot be used for clusters of a table with sizes or weights": bool(self.proxy)
+            and has_clusters
+            and states_sizes,
+            "clusters and strata must be in different columns": has_clusters and self.cluster == self.stratum,
+        }
+        for what, is_contradictory in contradictions.items():
+            if is_contradictory:
+                names = " and ".join(sources_named) or None
+                raise InputError(what, given=names, action="Leave one of them out.")
+        scores = declared_scores(self.predicts, self.proxies).values()
+        if not self.scaled and any(score.predicts != ORDER for score in scores):
+            what = "scaled=False declares that the proxy only orders units, which contradicts predicts="
+            raise InputError(what, given=f"predicts={self.predicts!r}", action="Leave one of them out.")
