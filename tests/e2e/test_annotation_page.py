@@ -382,7 +382,7 @@ def test_trouble_is_shown_and_the_answer_is_sent_once_it_is_over(tmp_path, opene
         monkeypatch.setattr(Study, "act", fails)
         press(window, "1", "Enter", "2", "Enter")
         assert "the disk is full. Free some space." in window.inner_text(".banner")
-        assert window.inner_text(".waiting") == "2 answers wait"
+        assert window.inner_text(".waiting") == "2 answers waiting"
         assert str(tmp_path) not in window.content()
         shot(window, "light-disk-full")
         assert serious(window) == []
@@ -400,7 +400,7 @@ def test_answers_of_an_outage_survive_a_reload_and_are_sent(tmp_path, opened):
         window.route("**/api/act", lambda route: route.abort())
         press(window, "1", "Enter")
         assert "does not respond" in window.inner_text(".banner")
-        assert window.inner_text(".waiting") == "1 answer waits"
+        assert window.inner_text(".waiting") == "1 answer waiting"
         assert window.locator(".questions input:checked").count() == 0
         shot(window, "light-no-server")
         window.unroute("**/api/act")

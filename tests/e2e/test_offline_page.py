@@ -123,7 +123,7 @@ def test_a_file_is_never_written_over(tmp_path):
         (tmp_path / "ann.html").write_text("mine")
         with pytest.raises(InputError, match="already exists"):
             write_page(study, tmp_path / "ann.html", "ann")
-        with pytest.raises(InputError, match="no such annotator"):
+        with pytest.raises(InputError, match="unknown annotator"):
             write_page(study, tmp_path / "eve.html", "eve")
 
         assert (tmp_path / "ann.html").read_text() == "mine"

@@ -98,7 +98,7 @@ def test_an_answer_that_was_edited_during_an_outage_is_stored_as_edited(tmp_path
         write(window, "first")
         network.mode = mode
         fail(window, "1", "Enter")
-        assert window.inner_text(".waiting") == "1 answer waits"
+        assert window.inner_text(".waiting") == "1 answer waiting"
         if reload:
             window.reload()
             settled(window)
@@ -108,7 +108,7 @@ def test_an_answer_that_was_edited_during_an_outage_is_stored_as_edited(tmp_path
             press(window, "2")
             write(window, "second")
             press(window, "Enter")
-            assert window.inner_text(".waiting") == "2 answers wait"
+            assert window.inner_text(".waiting") == "2 answers waiting"
         network.mode = "up"
         recovered(window)
 
@@ -129,9 +129,9 @@ def test_items_given_ahead_are_labelled_without_the_server_until_there_are_none(
         fail(window, "1", "Enter")
         press(window, "2", "Enter", "s")
         assert "Waiting for the server" in window.inner_text(".item")
-        assert window.inner_text(".waiting") == "3 answers wait"
+        assert window.inner_text(".waiting") == "3 answers waiting"
         press(window, "u")
-        assert window.inner_text(".waiting") == "2 answers wait"
+        assert window.inner_text(".waiting") == "2 answers waiting"
         press(window, "1", "Enter")
         network.mode = "up"
         recovered(window)

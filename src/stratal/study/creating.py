@@ -55,9 +55,9 @@ def round_file(folder: Path, number: int, name: str) -> Path:
     StudyError
         Of kind `damaged` for any name but the round's own, and for a link that leaves the folder.
     """
-    action = "Go back to a backup (stratal study backup), and do not trust the source of this study."
+    action = "Restore a backup (stratal study backup), and do not trust the source of this study."
     if name != round_name(number):
-        problem = f"{folder}: the file of round {number} has another name"
+        problem = f"{folder}: the file of round {number} has an unexpected name"
         stored_name = repr(name)[:100]
         raise StudyError(
             problem, kind="damaged", given=stored_name, allowed=round_name(number), action=action
@@ -75,9 +75,9 @@ def require_next_round(connection: Connection, number: int) -> None:
         return
     if number <= last:
         problem = f"another round was drawn meanwhile, so round {number} was not saved"
-        action = "Look at `stratal study status`, and extend again if more items are needed."
+        action = "Check `stratal study status`, and extend again if more items are needed."
         raise StudyError(problem, kind="refused", action=action)
-    raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(last + 1))
+    raise InputError("rounds must be numbered without gaps", given=f"round {number}", allowed=str(last + 1))
 
 
 def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
@@ -134,7 +134,9 @@ def payloads(sample: Sample, form: Form) -> list[str]:
         raise InputError(f"column '{min(leading)}' would influence the annotators", allowed=allowed)
     missing = [name for name in form.pair or () if name not in sample.shown]
     if missing:
-        raise InputError(f"column '{missing[0]}' is not shown", action="Draw the sample with it (--show).")
+        raise InputError(
+            f"column '{missing[0]}' is not shown", action="Draw the sample with this column (--show)."
+        )
     columns = {name: values.tolist() for name, values in sample.shown.items()}
     columns = columns or {sample.question.id: id_texts(sample.ids)}
     units = zip(*columns.values(), strict=True)
@@ -157,7 +159,7 @@ def validated_team(
     """Return the names of annotators and adjudicators, refusing who or what does not fit together."""
     people, judges = ([validated_name(name) for name in group] for group in (annotators, adjudicators))
     if not people:
-        raise InputError("a study needs an annotator", action="Give a name (--annotators ann,bob).")
+        raise InputError("a study requires an annotator", action="Give a name (--annotators ann,bob).")
     for name in (*people, *judges):
         refuse_duplicate_name(name, people.count(name) > 1 or judges.count(name) > 1)
     if not 0 <= overlap <= 1:
@@ -165,9 +167,11 @@ def validated_team(
     if not (isinstance(copies, int) and copies >= 1):
         raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
     if overlap > 0 and copies > len(people):
-        action = "Name more annotators, or ask for fewer copies= (--overlap SHARE,PEOPLE)."
+        action = "Name more annotators, or request fewer copies= (--overlap SHARE,PEOPLE)."
         names = ", ".join(people)
-        raise InputError(f"{copies} people cannot label one item", given=names, action=action)
+        raise InputError(
+            f"there are too few annotators for {copies} labels per item", given=names, action=action
+        )
     return people, judges
 
 
@@ -175,15 +179,15 @@ def validated_name(name: str) -> str:
     """Return an annotator's name, refusing one that could not be written in a table or a link."""
     name = name.strip()
     if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        allowed = f"1 to {LONGEST_NAME} characters"
-        raise InputError("an annotator needs a name", given=repr(name[:60]), allowed=allowed)
+        allowed = f"1 to {LONGEST_NAME} printable characters"
+        raise InputError("the name of an annotator is invalid", given=repr(name[:60]), allowed=allowed)
     return name
 
 
 def refuse_duplicate_name(name: str, double: bool) -> None:
     """Refuse a name that somebody else has."""
     if double:
-        action = "Tell them apart, such as ann and ann2."
+        action = "Use different names, such as ann and ann2."
         raise InputError("two annotators have the same name", given=repr(name), action=action)
 
 
@@ -221,7 +225,7 @@ def require_person(connection: Connection, annotator: str) -> str:
     names = people_of(connection)
     if annotator not in names:
         allowed = suggest_names(str(annotator)[:100], names)
-        raise InputError("no such annotator", given=repr(annotator)[:100], allowed=allowed)
+        raise InputError("unknown annotator", given=repr(annotator)[:100], allowed=allowed)
     return annotator
 
 
@@ -248,8 +252,8 @@ def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
     names = read_names(folder)
     lacking = [code for code in people if code not in names]
     if lacking:
-        problem = f"{folder / NAMES}: the name behind {lacking[0]!r} is missing, or the file is"
-        action = "Bring the file back from a backup (stratal study backup) first."
+        problem = f"{folder / NAMES}: the name of {lacking[0]!r} is missing, or the file itself"
+        action = "Restore the file from a backup (stratal study backup) first."
         raise StudyError(problem, kind="damaged", action=action)
     return {code: names[code] for code in people}
 

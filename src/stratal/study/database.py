@@ -54,7 +54,7 @@ class StudyError(StratalError):
         super().__init__(problem, **parts)
 
 
-_WRITABLE = "Give whoever runs this command the right to write to the folder and its files."
+_WRITABLE = "Give the user who runs this command write permission for the folder and its files."
 # SQLite's name of an error (its first two words) → kind, what is wrong, what to do.
 _FAULTS: dict[str, tuple[Kind, str, str]] = {
     "SQLITE_FULL": ("disk-full", "the disk is full, so this was not saved",
@@ -66,9 +66,10 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
     "SQLITE_PERM": ("read-only", "the study cannot be written to", _WRITABLE),
     "SQLITE_CANTOPEN": ("read-only", "the study's database cannot be opened", _WRITABLE),
     "SQLITE_IOERR": ("disk", "the disk reported an error", "Check the disk; then try again."),
-    "SQLITE_CORRUPT": ("damaged", "the study's database is damaged", "Go back to a backup (study backup)."),
+    "SQLITE_CORRUPT": ("damaged", "the study's database is damaged",
+                       "Restore a backup (stratal study backup)."),
     "SQLITE_NOTADB": ("damaged", "this is not a study's database",
-                      "Give the folder that `stratal study new` made."),
+                      "Give the folder that `stratal study new` created."),
 }  # fmt: skip
 
 
@@ -158,7 +159,7 @@ class Database:
     def make(cls, path: Path, journal: str) -> Database:
         """Return the database of a file that is made now, with its journal of kind `journal`."""
         if journal not in JOURNALS:
-            raise InputError("unknown journal", given=repr(journal), allowed=", ".join(JOURNALS))
+            raise InputError("unknown journal mode", given=repr(journal), allowed=", ".join(JOURNALS))
         path.touch(mode=PRIVATE_FILE)
         with database_errors(path.parent), closing(sqlite3.connect(path)) as connection:
             connection.execute(f"PRAGMA journal_mode={JOURNALS[journal]}").fetchone()
@@ -179,7 +180,7 @@ class Database:
         """
         folder = self.path.parent
         if not self._writing.acquire(timeout=self._patience):
-            problem = f"{folder}: too many are saving at once, so this was not saved"
+            problem = f"{folder}: too many changes are being saved at the same time, so this was not saved"
             raise StudyError(problem, kind="locked", action="Try again in a moment.")
         try:
             synchronous = f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}"
@@ -260,6 +261,6 @@ def serving(folder: Path, address: str) -> Iterator[None]:
             if error.sqlite_errorname != "SQLITE_BUSY":
                 raise
             problem = f"{folder}: another server is already serving this study"
-            action = "Use its links, or stop it first."
+            action = "Use the links of that server, or stop it first."
             raise StudyError(problem, kind="served", given=address, action=action) from None
         yield

@@ -110,7 +110,7 @@ def require_key(
     if vouched is not None:
         codes = {name: code for code, name in creating.read_names(folder).items()}
         if creating.require_person(connection, codes.get(vouched, vouched)) != file.annotator:
-            problem = f"{source}: says that another annotator's page saved it"
+            problem = f"{source}: is marked as saved by the page of another annotator"
             raise LabelError(problem, given=repr(file.annotator)[:100], allowed=repr(vouched))
         return
     secret = connection.setting(PAGE_FILE_SECRET)
@@ -119,9 +119,9 @@ def require_key(
     else:
         expected = page_key(secret, file.study, file.annotator)
     if expected is None or not hmac.compare_digest(file.key.encode("utf-8", "replace"), expected.encode()):
-        problem = f"{source}: does not prove that the page of {file.annotator!r} saved it"
-        action = f"If you know that it is theirs: --annotator {shlex.quote(file.annotator)}."
-        allowed = "a file with the key of a page that was exported here"
+        problem = f"{source}: contains no proof that the page of {file.annotator!r} saved it"
+        action = f"If you are sure that it did: --annotator {shlex.quote(file.annotator)}."
+        allowed = "a file with the key of a page that was exported from this study"
         raise LabelError(problem, allowed=allowed, action=action)
 
 
@@ -240,7 +240,9 @@ def one_question(connection: Connection) -> StudyQuestion:
     form = read_form(connection)
     if not form.plain:
         kinds = ", ".join(question.kind for question in form.questions)
-        action = "Use the page, or the page in one file: stratal study export STUDY --output page.html."
+        action = (
+            "Use the served page, or the page in one file: stratal study export STUDY --output page.html."
+        )
         raise InputError("other tools do not support the questions of this study", given=kinds, action=action)
     return form.first
 
@@ -302,7 +304,7 @@ def import_answers(
             "no item of the file is in this study",
             given=", ".join(map(repr, strangers[:_FIRST])),
             allowed=", ".join(map(repr, sorted(numbers)[:_FIRST])),
-            action="Import it into the study that its items came from.",
+            action="Import it into the study that its items come from.",
         )
     people = Counter[str]()
     others = Counter[str]()
@@ -359,9 +361,11 @@ def _named(
         else:
             names[theirs] = annotators[0]
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
-    action = "Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
+    action = "State whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
     if unknown:
-        problem = f"the {'study does not know' if any(unknown) else 'file does not say'} who answered"
+        problem = (
+            f"the {'study has no such annotator' if any(unknown) else 'file does not state who answered'}"
+        )
         if any(unknown):
             named = ", ".join(map(repr, unknown[:_FIRST]))
         else:
@@ -388,7 +392,7 @@ def _values(study: str, question: StudyQuestion, answers: Sequence[ToolAnswer]) 
         problem = f"{entry.place}: item {entry.id!r}: {why.what}"
         refused_values = ", ".join(map(repr, list(refused)[:_FIRST]))
         action = (
-            f"Leave the cell empty where there is no answer, or: {format_mapping(dict.fromkeys(refused))}."
+            f"Leave the cell empty if there is no answer, or use {format_mapping(dict.fromkeys(refused))}."
         )
         raise LabelError(problem, given=refused_values, allowed=why.allowed, action=action)
     return values
@@ -466,7 +470,7 @@ def import_actions(
     study = str(connection.setting("id"))
     if file.study != study:
         problem = f"{source}: belongs to another study"
-        action = "Import it into the study that its page came from."
+        action = "Import it into the study that its page was exported from."
         raise LabelError(problem, given=repr(file.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.require_person(connection, file.annotator)
     require_key(connection, file, source, folder, vouched)
@@ -476,7 +480,9 @@ def import_actions(
     for number, saved in enumerate(file.actions, start=1):
         try:
             if saved.action == "adjudicate":
-                raise InputError("decisions are made on the served page", action="Leave this action out.")
+                raise InputError(
+                    "decisions are made on the served page", action="Remove this action from the file."
+                )
             entry = journal_entry(
                 study, form, annotator, saved.action, saved.item, saved.value, **saved.details
             )

@@ -31,7 +31,7 @@ def require_integrity(connection: Connection, folder: Path) -> None:
     """Refuse a study in which a check finds a problem, before a number or an export comes from it."""
     for problem in find_problems(connection, folder):
         problem_text = f"{folder}: the study was changed or damaged after it was written ({problem})"
-        action = "See all problems with `stratal study check`, and go back to a backup (study backup)."
+        action = "List all problems with `stratal study check`, and restore a backup (stratal study backup)."
         raise StudyError(problem_text, kind="damaged", action=action)
 
 
@@ -70,7 +70,7 @@ def _database(connection: Connection) -> Iterator[str]:
     yield from (f"the database is damaged: {row[0]}" for row in rows if row[0] != "ok")
     broken = connection.all("PRAGMA foreign_key_check")
     if broken:
-        yield f"{len(broken)} rows name an item, a round or an annotator that does not exist"
+        yield f"{len(broken)} rows refer to an item, a round or an annotator that does not exist"
 
 
 def _schema(connection: Connection) -> Iterator[str]:
@@ -81,7 +81,7 @@ def _schema(connection: Connection) -> Iterator[str]:
         stored, expected = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
     for name in sorted(stored.keys() | expected.keys()):
         if stored.get(name) != expected.get(name):
-            yield f"'{name}' of the database is not as stratal made it"
+            yield f"the definition of '{name}' in the database was changed"
 
 
 def _settings(connection: Connection) -> Iterator[str]:
@@ -90,7 +90,7 @@ def _settings(connection: Connection) -> Iterator[str]:
         "SELECT shown FROM journal WHERE action IN ('rubric', 'setting') ORDER BY seq DESC LIMIT 1"
     )
     if sealed is None or sealed["shown"] != journal.settings_digest(connection):
-        yield "the settings (question, annotators, …) are not those that the journal sealed"
+        yield "the settings (question, annotators, …) differ from those that are sealed in the journal"
 
 
 def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
         row = rounds.get(number)
         line = lines.get(number)
         if row is None or line is None or line["note"] != f"{row['file']} {row['digest']}":
-            yield f"round {number} is not the one that the journal names"
+            yield f"round {number} differs from its entry in the journal"
         elif line["shown"] != journal.items_digest(connection, row["number"]):
             named = _changed(connection, folder, row)
             yield f"the items of round {number} were changed after it was drawn{named}"
@@ -169,22 +169,22 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
 _COLUMNS = "item, annotator, seq, status, value"
 # Problem → the rows of what is counted, for speed, that are not what the journal says.
 _COUNTS = {
-    "the answer of {1!r} to item {0} is not what the journal says": (
+    "the answer of {1!r} to item {0} differs from the journal": (
         f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM current EXCEPT SELECT {_COLUMNS} FROM answer) UNION "
         f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM answer EXCEPT SELECT {_COLUMNS} FROM current)"
     ),
-    "the labels of {!r} are counted wrongly": (
+    "the labels of {!r} are counted incorrectly": (
         "SELECT name FROM annotator JOIN standing ON annotator = name WHERE annotator.aside <> standing.aside"
         " OR submitted <> (SELECT count(*) FROM answer WHERE annotator = name AND status = 'submitted')"
         " OR skipped <> (SELECT count(*) FROM answer WHERE annotator = name AND status = 'skipped')"
     ),
-    "answers to item {} are counted wrongly": (
+    "answers to item {} are counted incorrectly": (
         f"SELECT item, copies, answers, wanted FROM item EXCEPT {ITEM_COUNTS}"
     ),
-    "the decision on item {} is not what the journal says": (
+    "the decision on item {} differs from the journal": (
         "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"
     ),
-    "the number of answers that are wanted or given is wrong": (
+    "the number of requested or given answers is wrong": (
         "SELECT 1 WHERE (SELECT total, done, undecided FROM tally) IS NOT "
         "(SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item)"
     ),
@@ -222,4 +222,4 @@ def _values(connection: Connection) -> Iterator[str]:
         apart = {item for item, values in answers_of_item.items() if form.differ(values)}
         counted = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
         for item in sorted(apart ^ counted):
-            yield f"whether answers to item {item} differ is recorded wrongly"
+            yield f"it is recorded incorrectly whether answers to item {item} differ"

@@ -309,7 +309,7 @@ def _undo_last(connection: Connection, entry: Entry) -> Receipt:
         entry.annotator,
     )
     if last is None:
-        action = "Only your own last answer can be taken back."
+        action = "Only your own last answer can be undone."
         raise StudyError("there is no action to undo", kind="refused", action=action)
     seq = append(connection, structs.replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
     _settle(connection, entry.annotator, last["item"])
@@ -418,11 +418,11 @@ def annotator_progress(connection: Connection, annotator: str, now: float) -> Pr
     behind = clock_behind(connection, now)
     message = ""
     if person["aside"]:
-        message = "Your labels were set aside. They are kept; ask the person who runs the study."
+        message = "Your labels were set aside, but they are kept. Contact the person who runs the study."
     elif behind > CLOCK_TOLERANCE:
         message = (
-            f"This computer's clock is {duration(behind)} behind labels that were saved before. Labels "
-            "are kept in their order; only the times are wrong. Set the clock."
+            f"This computer's clock is {duration(behind)} behind the times of earlier labels. The order of "
+            "the labels is kept, and only their times are wrong. Set the clock."
         )
     seconds = pace(connection, annotator)
     if seconds is None:

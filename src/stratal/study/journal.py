@@ -98,7 +98,7 @@ def require_storable(name: str, text: str, longest: int) -> None:
     if len(text) > longest:
         raise InputError(f"{name} is too long", given=f"{len(text):,} characters", allowed=f"{longest:,}")
     if "\0" in text or any("\ud800" <= mark <= "\udfff" for mark in text):
-        raise InputError(f"{name} contains a character that is not text", allowed="Unicode text")
+        raise InputError(f"{name} contains an invalid character", allowed="Unicode text")
 
 
 def append(connection: Connection, entry: Entry) -> int:
@@ -143,7 +143,7 @@ def saved_receipt(connection: Connection, entry: Entry) -> Receipt | None:
         action = row["action"]
     same = (action, row["value"], row["note"]) == (entry.action, entry.value, entry.note)
     if not same or (entry.id is not None and row["id"] != entry.id):
-        problem = "this request was used before, for something else"
+        problem = "this request was already used for another action"
         requested = f"{entry.action} of {entry.id!r}"
         allowed = f"{row['action']} of {row['id']!r}"
         raise StudyError(problem, kind="refused", given=requested, allowed=allowed, action="Reload the page.")
@@ -235,7 +235,7 @@ def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
     if row is None:
         yield f"line {int(number)} of the journal had been saved ({HEAD}) and is missing, perhaps with others"
     elif not isinstance(row["hash"], bytes) or row["hash"].hex() != digest:
-        yield f"line {int(number)} of the journal is not the one that had been saved ({HEAD})"
+        yield f"line {int(number)} of the journal differs from the one that had been saved ({HEAD})"
 
 
 # Setting of the study from which its links come.

@@ -182,7 +182,7 @@ def open_study(
     """
     place = Path(folder)
     if not (place / DATABASE).is_file():
-        action = "Give the folder that `stratal study new` made."
+        action = "Give the folder that `stratal study new` created."
         raise StudyError(f"{place}: is not a study", kind="missing", action=action)
     # What is written below would follow a link of a received study to any file.
     for name in (*_WRITTEN_FILES, *(f"{DATABASE}{ending}" for ending in ("-wal", "-shm", "-journal"))):
@@ -192,7 +192,7 @@ def open_study(
         with database.read() as connection:
             path = version(connection, place)
         if path == 0:
-            action = "Go back to a backup (stratal study backup), or make the study again."
+            action = "Restore a backup (stratal study backup), or create the study again."
             raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
         if path < len(MIGRATIONS) and not reading:
             with database.write() as connection:
@@ -240,7 +240,7 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         A head that an earlier check gave; the journal must still hold it.
     """
     if known_head is not None and not re.fullmatch("[0-9a-fA-F]{64}", known_head.strip()):
-        problem = "the head must be a hash that a check printed"
+        problem = "the head must be a hash that an earlier check printed"
         raise InputError(problem, given=known_head[:80], allowed="64 hexadecimal digits")
     with study.database.read() as connection:
         problems = [*find_problems(connection, study.folder)]

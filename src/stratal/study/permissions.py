@@ -175,7 +175,7 @@ def require_allowed(
         raise _role_error(connection, activity, name, acting)
     if activity == "adjudicate":
         raise _no_disagreement_error(connection, str(item))
-    problem = f"{name!r} was not given an item {str(item)[:60]!r}"
+    problem = f"item {str(item)[:60]!r} was not assigned to {name!r}"
     raise StudyError(problem, kind="missing", action="Reload the page.")
 
 
@@ -184,9 +184,9 @@ def _role_error(
 ) -> StudyError:
     """Return the error of a person whose roles do not allow an activity in any state."""
     if activity == "adjudicate":
-        problem = f"{name!r} does not decide disagreements"
+        problem = f"{name!r} may not decide disagreements"
         if "set-aside" in roles:
-            problem = f"{name!r} does not decide disagreements while set aside"
+            problem = f"{name!r} may not decide disagreements while set aside"
         return StudyError(problem, kind="refused", allowed=", ".join(adjudicators_of(connection)) or "nobody")
     allowed = ", ".join(PERMISSIONS[activity])
     return StudyError(f"{name!r} may not do this ({activity})", kind="refused", allowed=allowed)
@@ -199,5 +199,5 @@ def _no_disagreement_error(connection: Connection, item: str) -> StudyError:
     return StudyError(
         f"item {item[:60]!r} has no disagreement to decide",
         kind="refused",
-        allowed="items on which annotators differ, and items that are decided already",
+        allowed="items on which annotators differ, and items that already have a decision",
     )

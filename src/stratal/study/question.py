@@ -132,13 +132,13 @@ class StudyQuestion(PlainRecord):
     def __post_init__(self) -> None:
         Record.__post_init__(self)
         if not self.text.strip():
-            action = "Write what annotators are asked: --question 'Is the answer right?'."
+            action = "Write the question for the annotators: --question 'Is the answer right?'."
             raise InputError("the question must not be empty", given=repr(self.text), action=action)
         names = [choice.name for choice in self.choices]
         if "" in names or len({*names}) < len(names):
             names_text = ", ".join(map(repr, names))
-            action = "Leave out the repeated or empty one."
-            raise InputError("choices need different names", given=names_text, action=action)
+            action = "Remove the repeated or empty choice."
+            raise InputError("choices must have different names", given=names_text, action=action)
 
     @classmethod
     def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
@@ -153,7 +153,7 @@ class StudyQuestion(PlainRecord):
         if len(counting) < 2:
             names = ", ".join(name for name, *_ in parsed_choices)
             allowed = "two or more, such as Pass,Fail"
-            raise InputError("a question needs two choices", given=names, allowed=allowed)
+            raise InputError("a question requires at least two choices", given=names, allowed=allowed)
         numbers = _choice_values(counting)
         choice_records = _choices_with_keys(
             (name, numbers.get(name), none) for name, _, none in parsed_choices
@@ -166,7 +166,7 @@ class StudyQuestion(PlainRecord):
     ) -> StudyQuestion:
         """Return a question with a whole number from `low` to `high` as answer; `ends` are their meanings."""
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
-            problem = "a scale needs two whole numbers, the lower first"
+            problem = "a scale requires two whole numbers, the lower one first"
             raise InputError(problem, given=f"{low}, {high}", allowed="such as 1,5")
         names = [str(k) for k in range(int(low), int(high) + 1)]
         keys = [name if len(name) == 1 else "" for name in names]
@@ -215,7 +215,7 @@ class StudyQuestion(PlainRecord):
         if len(kinds) != 1 or set(table) - allowed_fields or not isinstance(table.get("text"), str):
             raise InputError(
                 "a question requires a text and one kind of answer", given=", ".join(map(str, table)),
-                allowed=f"text, one of {', '.join(QUESTION_KINDS)}, and perhaps name, ends, when, limit",
+                allowed=f"text, one of {', '.join(QUESTION_KINDS)}, and optionally name, ends, when, limit",
             )  # fmt: skip
         kind = kinds[0]
         text = table["text"]
@@ -310,9 +310,7 @@ class StudyQuestion(PlainRecord):
                 allowed = " to ".join(f"{end:g}" for end in self.scale)
             else:
                 allowed = "a number"
-        raise InputError(
-            "this question does not accept such an answer", given=repr(text[:60]), allowed=allowed
-        )
+        raise InputError("this question does not accept this answer", given=repr(text[:60]), allowed=allowed)
 
     def outcome(self, answer: str, choice: str = "") -> str | float | None:
         """Return the outcome of an answer: a number, the class itself, or None for no answer.
@@ -370,7 +368,7 @@ class Form(PlainRecord):
 
     def __post_init__(self) -> None:
         if not self.questions:
-            raise InputError("a study needs a question", action="Write one: --question 'Is it right?'.")
+            raise InputError("a study requires a question", action="Write one: --question 'Is it right?'.")
         questions_by_name: dict[str, StudyQuestion] = {}
         for question in self.questions:
             name = question.name
@@ -379,7 +377,7 @@ class Form(PlainRecord):
                 other = questions_by_name.get(question.when[0])
             if name in questions_by_name or (len(self.questions) > 1 and not name.isidentifier()):
                 allowed = "letters, digits and _, such as correct"
-                problem = "each of several questions needs its own name"
+                problem = "each of several questions must have its own name"
                 raise InputError(problem, given=repr(name), allowed=allowed)
             if other:
                 answers = [choice.name for choice in other.choices]
@@ -412,13 +410,13 @@ class Form(PlainRecord):
     @classmethod
     def from_toml(cls, text: str, rubric: str = "") -> Form:
         """Return the form of a TOML file with a table `[[question]]` for each question."""
-        allowed = "a table [[question]] for each"
+        allowed = "one table [[question]] per question"
         try:
             tables = tomllib.loads(text).get("question")
         except tomllib.TOMLDecodeError as error:
-            raise InputError(f"the file of questions is not TOML ({error})", allowed=allowed) from None
+            raise InputError(f"the question file is not valid TOML ({error})", allowed=allowed) from None
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            raise InputError("the file of questions contains none", allowed=allowed)
+            raise InputError("the question file contains no questions", allowed=allowed)
         return cls(questions=tuple(StudyQuestion.from_table(table, rubric=rubric) for table in tables))
 
     @classmethod
@@ -522,13 +520,13 @@ class Form(PlainRecord):
         if isinstance(value, str):
             answers = self.answers(value)
         if not isinstance(answers, Mapping):
-            problem = "the answers need their questions' names"
+            problem = "the answers must be given by question name"
             allowed = 'such as {"correct": "Pass"}'
             raise InputError(problem, given=type(value).__name__, allowed=allowed)
         unknown = sorted({*answers} - {question.name for question in self.questions})
         if unknown:
             allowed = ", ".join(question.name for question in self.questions)
-            raise InputError("no such question", given=repr(unknown[0])[:60], allowed=allowed)
+            raise InputError("unknown question", given=repr(unknown[0])[:60], allowed=allowed)
         stored: dict[str, str] = {}
         for question in self.questions:
             answer = answers.get(question.name)
@@ -627,7 +625,9 @@ def _parse_choice(choice: str) -> tuple[str, float | None, bool]:
     except ValueError:
         return choice.strip(), None, False
     if not math.isfinite(value):
-        raise InputError("a choice must count as a number", given=repr(choice), allowed="Pass=1, Fail=0")
+        raise InputError(
+            "the number of a choice must be finite", given=repr(choice), allowed="Pass=1, Fail=0"
+        )
     return name.strip(), value, False
 
 
@@ -635,7 +635,7 @@ def _choice_values(named: list[tuple[str, float | None]]) -> dict[str, float | N
     """Return the numbers of the choices: the stated ones, or 1 and 0 for the usual words."""
     unnumbered = [name for name, number in named if number is None]
     if unnumbered and len(unnumbered) < len(named):
-        action = "Give each, as in Pass=1,Fail=0."
+        action = "Give each choice a number, as in Pass=1,Fail=0."
         raise InputError(f"choice {unnumbered[0]!r} has no number, although others have one", action=action)
     if len(unnumbered) == 2:
         for one, zero in (unnumbered, reversed(unnumbered)):

@@ -125,7 +125,7 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         problem = f"annotators do not differ (or no longer differ) on {len(undisputed)} items with a decision"
         notes.append(f"{problem}: {named}")
     if late:
-        notes.append("this computer's clock is behind labels that were saved before")
+        notes.append("this computer's clock is behind the times of earlier labels")
     return {**described, **first, "questions": outcomes, "stop": stop, "notes": list(dict.fromkeys(notes))}
 
 
@@ -335,7 +335,7 @@ def _of_value(text: str) -> Requirement:
     """Return a requirement of the estimate, refusing those of anything else."""
     requirement = Requirement.parse(text)
     if requirement.name != "value":
-        problem = f"'{requirement}': the status of a study has only the estimate called value"
+        problem = f"'{requirement}': the status of a study contains only the estimate 'value'"
         allowed = "value>=X or value<=X"
         action = "For other requirements, use the estimate: stratal estimate STUDY --require."
         raise InputError(problem, allowed=allowed, action=action)

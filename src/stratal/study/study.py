@@ -190,7 +190,7 @@ class Study:
         path = creating.round_file(self.folder, row["number"], row["file"])
         if not path.is_file() or digest_of(path) != row["digest"]:
             problem = f"{path}: is missing, or was changed after it was drawn"
-            raise StudyError(problem, kind="damaged", action="Go back to a backup (stratal study backup).")
+            raise StudyError(problem, kind="damaged", action="Restore a backup (stratal study backup).")
         return Sample.read(path)
 
     @contextmanager
@@ -527,14 +527,14 @@ def anytime_interval(
     """
     sample = sample_for_column(study, column)
     if not sample.design.rounds_by_labels:
-        problem = "the anytime-valid interval needs a simple random or stratified sample"
+        problem = "the anytime-valid interval requires a simple random or stratified sample"
         action = "Compute the estimate once, when all labels have arrived: stratal.estimate."
         raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)
     options = estimate_options(study, column)
     form = study.form
     question, part = form.columns[column or next(iter(form.columns))]
     if "estimand" in options or (question.counted and question.bounds is None):
-        problem = "the anytime-valid interval needs a number with bounds that is asked for every item"
+        problem = "the anytime-valid interval requires a number with bounds for every item"
         raise InputError(problem, given=question.name, allowed="such as a choice that counts as 0 or 1")
     with study.verified() as connection:
         rows, answered = completion_order(connection, sample)
@@ -552,7 +552,7 @@ def anytime_interval(
     below, above = sequence_interval(unit, order, *tail_shares(confidence_level, "two-sided"))
     if below > above:
         problem = "labels changed over time by more than chance can explain: no single value fits all of them"
-        action = "See whose labels changed (drift), or compute the estimate once all labels have arrived."
+        action = "Check whose labels changed (drift), or compute the estimate once all labels have arrived."
         raise InputError(problem, action=action)
     return ConfidenceInterval(
         low=low + (high - low) * below,

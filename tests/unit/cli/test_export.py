@@ -77,7 +77,7 @@ def test_mistakes_are_errors(study, tmp_path):
 
     assert "unknown annotation tool (given: 'pdf'; allowed: html, label-studio, " in str(wrong.exception)
     assert "unknown annotation tool (given: 'pdf'; allowed: page, label-studio, " in str(other.exception)
-    assert "no such annotator" in str(stranger.exception)
+    assert "unknown annotator" in str(stranger.exception)
     assert "no such file" in str(nothing.exception)
     assert not page.exists()
 
@@ -149,7 +149,7 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
     odd = run("study", "import", study, file, "--annotator", "1=")
     done = run("study", "import", study, file, "--annotator", "1=ann", "--from", "csv", "--dry-run")
 
-    assert "does not know who answered" in str(unknown.exception)
+    assert "has no such annotator" in str(unknown.exception)
     assert "--annotator cannot be read" in str(odd.exception)
     assert "--from csv --annotator 1=ann" in done.output
 
@@ -159,7 +159,7 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
     [
         (("--to", "html"), "a page requires one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
-        (("--to", "csv", "--annotator", "eve"), "no such annotator"),
+        (("--to", "csv", "--annotator", "eve"), "unknown annotator"),
         (("--to", "excel"), "Excel needs a different file name"),
     ],
 )

@@ -74,10 +74,10 @@ def test_a_second_server_is_told_of_the_first(run_command, study):
     ("words", "message"),
     [
         (["--format", "answer"], "COL=FORMAT"),
-        (["--format", "answer=pdf"], "no such format"),
+        (["--format", "answer=pdf"], "unknown format"),
         (["--port", "0.0.0.0:0"], "--address"),
-        (["--media", "/nowhere"], "no such folder"),
-        (["--port", "99999"], "no such port"),
+        (["--media", "/nowhere"], "does not exist"),
+        (["--port", "99999"], "invalid port"),
         (["--port", "web"], "PORT or HOST:PORT"),
     ],
 )

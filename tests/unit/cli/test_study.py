@@ -263,7 +263,10 @@ def test_team(audit, tmp_path):
         (["--scale", "1,x"], "whole numbers"),
         (["--pair", "text,other"], "column 'other' is not shown"),
         (["--choices", "a,b", "--annotators", "ann,ann"], "same name"),
-        (["--choices", "a,b", "--overlap", "0.5", "--annotators", "ann"], "2 people cannot label"),
+        (
+            ["--choices", "a,b", "--overlap", "0.5", "--annotators", "ann"],
+            "too few annotators for 2 labels per item",
+        ),
         (["--choices", "a,b", "--overlap", "2"], "share of the items"),
         (["--choices", "a,b", "--rubric", "nowhere.md"], "nowhere.md: cannot be read"),
         (["--choices", "a,b", "--until", "-1"], "half_width"),

@@ -216,7 +216,7 @@ def test_a_connection_in_which_a_mistake_was_made_is_closed(make_study, way):
     """Python 3.13 warns of connections that nobody closed."""
     database = make_study(annotators=["ann"]).database
     with pytest.raises(InputError), getattr(database, way)() as connection:
-        raise InputError("no such annotator")
+        raise InputError("unknown annotator")
 
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         connection.execute("SELECT 1")

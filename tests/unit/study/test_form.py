@@ -107,9 +107,9 @@ def test_numbers_differ_beyond_the_limit_and_texts_never(form):
         ({**PASS, "minutes": "nan"}, "minutes"),
         ({**PASS, "minutes": 61}, "minutes"),
         ({**FAIL, "modes": ["Other"]}, "modes"),
-        ({**PASS, "other": 1}, "no such question"),
+        ({**PASS, "other": 1}, "unknown question"),
         ("Pass", "cannot be read"),
-        ([], "questions' names"),
+        ([], "by question name"),
         ({}, "correct"),
         ({**PASS, "remark": "x" * 2001}, "remark"),
         ({**PASS, "correct": ["Pass"]}, "correct"),
@@ -224,7 +224,7 @@ def test_a_changed_answer_of_several_questions_is_seen_by_a_check(answered):
         connection.execute("UPDATE item SET apart = 1 - apart WHERE item = 1")
 
     with open_study(study.folder) as again:
-        assert any("differ is recorded wrongly" in problem for problem in check_study(again).problems)
+        assert any("it is recorded incorrectly whether" in problem for problem in check_study(again).problems)
 
 
 def test_the_page_has_the_questions_without_what_they_count_as(answered):

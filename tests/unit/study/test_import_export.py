@@ -112,7 +112,7 @@ def test_a_dry_run_says_the_same_and_saves_nothing(study):
 
 
 def test_one_bad_answer_and_nothing_is_saved(study):
-    with pytest.raises(LabelError, match=r"line 2: item 'x': this question does not accept such an answer"):
+    with pytest.raises(LabelError, match=r"line 2: item 'x': this question does not accept this answer"):
         study.import_answers(answers(said("007", "Pass"), said("x", "Maybe")))
 
     assert journal(study) == []
@@ -152,7 +152,7 @@ def test_answers_are_spelled_as_the_question_spells_them(study):
 def test_unknown_annotators_are_named(study):
     found = answers(said("007", "Pass", "1"), said("x", "Fail", "2"))
 
-    with pytest.raises(LabelError, match=r"does not know who answered \(given: '1', '2'"):
+    with pytest.raises(LabelError, match=r"has no such annotator \(given: '1', '2'"):
         study.import_answers(found)
     taken = study.import_answers(found, annotator={"1": "ann", "2": "bob"})
     assert taken.annotators == {"ann": 1, "bob": 1}
@@ -168,7 +168,7 @@ def test_one_name_for_all_is_refused_where_several_people_answered_one_item(stud
 def test_nobodys_answers_need_a_name_unless_there_is_one_annotator(study, tmp_path):
     found = answers(said("007", "Pass", ""))
 
-    with pytest.raises(LabelError, match=r"does not say who answered.*--annotator NAME"):
+    with pytest.raises(LabelError, match=r"does not state who answered.*--annotator NAME"):
         study.import_answers(found)
     with made(tmp_path / "b", StudyQuestion.of_choices("?", ["Pass", "Fail"]), annotators=["eve"]) as alone:
         assert alone.import_answers(found).annotators == {"eve": 1}

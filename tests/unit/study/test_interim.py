@@ -252,7 +252,7 @@ def test_a_design_with_unequal_probabilities_has_no_such_interval(make_study):
     found = study_status(study)
 
     assert found["anytime_interval"] is None
-    assert any("needs a simple random or stratified sample" in note for note in found["notes"])
+    assert any("requires a simple random or stratified sample" in note for note in found["notes"])
     assert found["estimate"] is not None
 
 

@@ -75,7 +75,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
     ("changes", "problem"),
     [
         ({"study": "another"}, "belongs to another study"),
-        ({"annotator": "mallory"}, "no such annotator"),
+        ({"annotator": "mallory"}, "unknown annotator"),
         ({"format": "csv"}, "not a labels file from the labelling page"),
         ({"version": 2}, r"not a labels file .*`\$.version`"),
         ({"actions": {"a": 1}}, r"not a labels file .*`\$.actions`"),
@@ -87,7 +87,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
         ({"actions": [{"action": "submit", "request": "r", "item": 3}]}, r"`\$.actions\[0\].item`"),
         (
             {"actions": [{"action": "submit", "request": "r", "item": "nowhere", "value": "Pass"}]},
-            "not given",
+            "was not assigned",
         ),
         (
             {"actions": [{"action": "skip", "request": "r", "item": "x", "note": 1}]},

@@ -134,7 +134,7 @@ def test_a_returned_file_counts_only_as_the_person_whose_page_saved_it(study):
     answer_all(study, "bob")
     before = study.history("bob")
     for key in ("", "0" * 64, study.page_key("ann"), "é"):
-        with pytest.raises(LabelError, match="does not prove"):
+        with pytest.raises(LabelError, match="contains no proof"):
             study.import_actions(forged(study, key=key))
     with pytest.raises(LabelError, match="another annotator"):
         study.import_actions(forged(study), annotator="ann")

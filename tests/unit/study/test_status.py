@@ -22,7 +22,7 @@ def test_a_status_says_what_is_decided(make_study, run_command):
         done = run_command("study", "status", str(study.folder), "--require", requirement)
         assert done.status == status
         assert "Required value" in done.stdout
-    with pytest.raises(stratal.InputError, match="only the estimate called value"):
+    with pytest.raises(stratal.InputError, match="only the estimate 'value'"):
         study_status(study, require=["kappa>=.6"])
 
 

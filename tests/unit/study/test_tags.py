@@ -68,7 +68,7 @@ def test_a_study_has_the_estimate_of_its_sets(study, table):
 def test_an_answer_is_a_set_of_the_choices(study):
     item = study.next_item("ann")
 
-    with pytest.raises(InputError, match="this question does not accept such an answer"):
+    with pytest.raises(InputError, match="this question does not accept this answer"):
         study.submit("ann", item.id, ["other"])
     study.submit("ann", item.id, [])
     assert study.labels().answered == 1

@@ -103,9 +103,9 @@ class Display(Struct, frozen=True, kw_only=True):
         elsewhere = value.startswith("https://")
         if not (exists or (elsewhere and self.https and kind == "image")):
             if elsewhere:
-                why = "This picture is elsewhere"
+                why = "This picture is on another server"
             else:
-                why = f"There is no such {kind}"
+                why = f"This {kind} file was not found"
             return f'<p class="nothing">{why}: {html.escape(value[:LONGEST_PATH])}</p>'
         address = html.escape(self.address(value) if exists else value)
         label = html.escape(name)
@@ -253,14 +253,14 @@ def save_display(
     """
     for column, kind in (formats or {}).items():
         if kind not in DISPLAY_FORMATS:
-            problem = f"no such format of column {column!r}"
+            problem = f"unknown format for column {column!r}"
             allowed = suggest_names(kind, DISPLAY_FORMATS)
             raise InputError(problem, given=repr(kind), allowed=allowed)
     if images not in (None, "https", "study"):
-        raise InputError("pictures from there are not shown", given=repr(images), allowed="https or study")
+        raise InputError("unknown source of pictures", given=repr(images), allowed="https or study")
     if media is not None and not media.is_dir():
-        action = "Give the folder that the items' files are in, with --media."
-        raise InputError(f"{media}: no such folder of images and audio", action=action)
+        action = "Give the folder with the files of the items (--media)."
+        raise InputError(f"{media}: the folder of images and audio does not exist", action=action)
     if not (images or formats or media):
         return
     with study.database.write() as connection:
@@ -443,7 +443,7 @@ def perform(study: Study, annotator: str, display: Display, body: object) -> Jso
 def _column_of(columns: Mapping[str, str], side: Any) -> str:
     """Return the column that a side of a pair shows."""
     if side not in columns:
-        raise InputError("no such side", given=repr(side)[:60], allowed=", ".join(columns))
+        raise InputError("unknown side", given=repr(side)[:60], allowed=", ".join(columns))
     return columns[side]
 
 

@@ -165,7 +165,7 @@ class PageMaker:
     def page(self, items: tuple[Item, ...]) -> str:
         """Return the page with some items."""
         if not items:
-            action = "Ask `stratal study status` who has what."
+            action = "See `stratal study status` for the progress of each annotator."
             raise InputError(f"no item is left for {self.annotator!r} to label", action=action)
         shown = [
             {

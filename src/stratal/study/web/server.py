@@ -248,7 +248,7 @@ class Gate:
         is_unsafe = is_from_other_site and scope["method"] not in ("GET", "HEAD")
         has_other_origin = any(entry.lower() not in self._origins for entry in headers.getlist("origin"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-            text = "This is not the address of the page. Use the link that you were given."
+            text = "This is not the address of the page. Use the link that you received."
             status = 421
         elif is_unsafe or has_other_origin:
             text = "Requests from another page are not accepted."
@@ -344,7 +344,7 @@ class Pages:
         """Take a request from a client's bucket; raise an error if the bucket is empty."""
         if not self._rates.allow(client):
             wait = {"retry-after": "1", **headers}
-            raise HTTPException(429, "too many requests. Wait a moment.", wait)
+            raise HTTPException(429, "Too many requests. Wait a moment.", wait)
 
     def _load_links(self) -> None:
         """Load role and name of each token, including those of people who were added after the start.
@@ -374,7 +374,7 @@ class Pages:
     def _figures(self) -> Response:
         """Return the output of `study status --json`, which is recomputed from time to time."""
         if not self._counting.acquire(blocking=False):
-            message = "The figures are being counted for the first time. They will be here in a moment."
+            message = "The figures are being computed for the first time. They will be available in a moment."
             if self._status:
                 return self._status[1]
             return _refusal("locked", message, 503)
@@ -416,7 +416,7 @@ class Pages:
             raise HTTPException(415, "the request is not JSON")
         largest = self._limits.largest
         body = b""
-        what = f"the request is larger than {largest:,} bytes. Shorten the note."
+        what = f"The request is larger than {largest:,} bytes. Shorten the note."
         refusal = HTTPException(413, what, {"connection": "close"})
         if int(request.headers.get("content-length", "0")) > largest:
             raise refusal
@@ -431,7 +431,7 @@ class Pages:
             json.dumps(value, ensure_ascii=False).encode()
             return value
         except TimeoutError:
-            what = "the request took too long to arrive. Check the connection and send it again."
+            what = "The request took too long to arrive. Check the connection and send it again."
             raise HTTPException(408, what, {"connection": "close"}) from None
         except (ValueError, RecursionError):
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
@@ -454,8 +454,8 @@ class Pages:
         )
 
 
-_NO_FILE = "There is no such file. Open the link that you were given."
-_NO_PAGE = "There is nothing here. Use the link as it was given to you, or ask for a new one."
+_NO_FILE = "This file does not exist. Open the link that you received."
+_NO_PAGE = "This page does not exist. Use the link exactly as you received it, or ask for a new one."
 # Name of the script of the owner's page.
 OWNER_PAGE = "owner"
 
@@ -521,7 +521,7 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
             return _refusal(kind, error.detail, error.status_code, error.headers)
         # The log of the server has the details of other errors.
         if not isinstance(error, StratalError):
-            return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
+            return _refusal("failed", "Something went wrong on the server. Nothing was saved.", 500)
         kind = content.error_kind(error)
         status = STATUS.get(kind, 507)
         retry = None
@@ -577,7 +577,7 @@ class Place(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65_536:
-            raise InputError("no such port", given=self.port, allowed="0 to 65535")
+            raise InputError("invalid port", given=self.port, allowed="0 to 65535")
         parts = urlsplit(self.address or "http://localhost")
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             problem = "the address of the page cannot be read"
@@ -585,10 +585,11 @@ class Place(Struct, frozen=True, kw_only=True):
             raise InputError(problem, given=repr(self.address), allowed=allowed)
         if self.host in ALL_INTERFACES and self.address is None:
             problem = (
-                f"{self.host} listens on every network of this computer, but is not an address that "
-                f"a browser can open"
+                f"{self.host} makes the server listen on all networks, but a browser cannot open this address"
             )
-            action = "Give the address at which annotators reach it (--address http://192.168.1.5:8000)."
+            action = (
+                "Give the address at which annotators reach the page (--address http://192.168.1.5:8000)."
+            )
             raise InputError(problem, action=action)
 
     def url(self, port: int) -> str:
@@ -618,8 +619,10 @@ class Place(Struct, frozen=True, kw_only=True):
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
-            problem = f"cannot listen at {self.host}, port {self.port} ({error.strerror or error})"
-            action = "Choose another port (--port 0 takes a free one) or another address (--port HOST:PORT)."
+            problem = f"cannot listen on {self.host}, port {self.port} ({error.strerror or error})"
+            action = (
+                "Choose another port (--port 0 selects a free one) or another address (--port HOST:PORT)."
+            )
             raise InputError(problem, action=action) from None
         # asyncio does not set this for a socket that it did not create. Without it, each response is delayed
         # by 40 ms (Nagle's algorithm).
@@ -703,7 +706,7 @@ class ShortageLog:
             if self._clock() < self._next:
                 return
             self._next = self._clock() + LOG_INTERVAL_SECONDS
-            logging.getLogger("uvicorn.error").error("connections wait: %s", error.strerror)
+            logging.getLogger("uvicorn.error").error("connections are waiting: %s", error.strerror)
             return
         loop.default_exception_handler(context)
 

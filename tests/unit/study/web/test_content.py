@@ -114,7 +114,7 @@ def test_images_audio_chats_and_json_are_seen_by_themselves(look):
     assert 'class="chat"' in showing(look, '[{"role": "user", "content": "hi"}]')
     assert 'class="json"' in showing(look, '{"a": 1}')
     assert 'class="text"' in showing(look, "{not json}")
-    assert "There is no such image" in showing(look, "none.png", "image")
+    assert "This image file was not found" in showing(look, "none.png", "image")
 
 
 def test_markdown_in_the_turns_of_a_chat(look):
@@ -136,7 +136,7 @@ def test_pictures_elsewhere_are_shown_only_where_that_is_allowed(look):
     allowed = replace(look, https=True)
 
     assert "<img" not in showing(look, link)
-    assert "elsewhere" in showing(look, link, "image")
+    assert "on another server" in showing(look, link, "image")
     assert f'<img src="{link}"' in showing(allowed, link)
     assert "<img" not in showing(allowed, "http://example.org/cat.png", "image")
     assert "&quot;onerror" in showing(allowed, 'https://e.org/"onerror="a.png', "image")

@@ -101,7 +101,7 @@ def test_how_columns_are_shown_is_kept(study, tmp_path):
 
     assert look.formats == {"text": "markdown", "other": "html"}
     assert look.media == tmp_path
-    with pytest.raises(InputError, match="no such folder"):
+    with pytest.raises(InputError, match="does not exist"):
         save_display(study, media=tmp_path / "none")
 
 

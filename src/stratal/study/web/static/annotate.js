@@ -287,7 +287,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     judge.hidden = !(state.adjudicator && (p.disagreements > 0 || deciding !== null));
     judge.textContent = deciding !== null ? "Back to labelling" : `Decide (${p.disagreements})`;
     $(".waiting").hidden = waits === 0 || Boolean(transport.items);
-    $(".waiting").textContent = `${waits} ${waits === 1 ? "answer waits" : "answers wait"}${box.lasting() ? "" : "; keep this page open"}`;
+    $(".waiting").textContent = `${waits} ${waits === 1 ? "answer" : "answers"} waiting${box.lasting() ? "" : "; keep this page open"}`;
     if (p.message) trouble(p.message);
   }
 
@@ -419,7 +419,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
 
   function skip() {
     if (shown === null) return undefined;
-    if (deciding !== null) { deciding.queue.push(deciding.queue.shift()); nextDecision(); say("Later."); return undefined; }
+    if (deciding !== null) { deciding.queue.push(deciding.queue.shift()); nextDecision(); say("Moved to the end."); return undefined; }
     return act({ action: "skip", item: shown.id, note: note(), seconds: seconds() }, advance("Skipped."));
   }
 
@@ -513,7 +513,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
 
   function nextDecision() {
     const first = deciding.queue[0] ?? null;
-    if (first === null) { deciding = null; show(live); say(state.progress.disagreements ? "You have made all your decisions; the remaining ones are for others." : "There are no more disagreements."); return; }
+    if (first === null) { deciding = null; show(live); say(state.progress.disagreements ? "You have made all your decisions. The remaining ones are for others." : "There are no more disagreements."); return; }
     show(first, first.answers);
   }
 

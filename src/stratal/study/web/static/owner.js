@@ -76,7 +76,7 @@ function course(found) {
   const counts = [rows[0].labels, rows.at(-1).labels, most].filter((at, place, list) => !place || x(at) - x(list[place - 1]) > 40)
     .map((at) => mark("text", { x: x(at), y: 220, "text-anchor": "middle" }, String(at)));
   const band = [...rows.map((row) => [row.labels, row.confidence_interval[1]]), ...rows.map((row) => [row.labels, row.confidence_interval[0]]).reverse()];
-  const label = `The interval by the number of labels: ${ends(rows[0].confidence_interval, made.share)} with ${rows[0].labels}, ${ends(rows.at(-1).confidence_interval, made.share)} with ${rows.at(-1).labels}.`;
+  const label = `Interval by number of labels: ${ends(rows[0].confidence_interval, made.share)} with ${rows[0].labels}, ${ends(rows.at(-1).confidence_interval, made.share)} with ${rows.at(-1).labels}.`;
   const dashed = [0, 1].map((end) => mark("polyline", { class: "expected", points: points(later.map((row) => [row.labels, row.ends[end]])) }));
   return [make("h2", {}, "Interval by number of labels"), picture(label, 240, mark("polygon", { class: "band", points: points(band) }), ...(later.length > 1 ? dashed : []),
     mark("polyline", { class: "line", points: points(rows.map((row) => [row.labels, row.estimate])) }),

@@ -21,7 +21,7 @@ export const KEYS = [
   ["1, 2, …", "choose an answer to the highlighted question (the key is shown next to it)"], ["↑ ↓", "previous or next choice"],
   ["Tab", "next question"], ["Enter", "submit"], ["S or Backspace", "skip"], ["U", "undo: withdraw your last answer"],
   ["← →", "previous or next item; submit it again to change your answer"], ["F", "flag the item, or remove the flag"],
-  ["N", "write a note (Esc leaves it, Ctrl+Enter submits)"], ["/", "type an answer in your own words"],
+  ["N", "write a note (Esc leaves the note, Ctrl+Enter submits)"], ["/", "type an answer in your own words"],
   [".", "expand long texts"], ["?", "this help"],
 ];
 
