@@ -47,8 +47,8 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     extend : SAMPLE or TABLE
         Sample to extend; or a table in which some rows have labels, which are then the first round.
     chosen : HOW, default random
-        How the labelled rows of a table in --extend were chosen: random, random-within:COLUMN, or unknown, so
-        that the labels only inform the allocation of a new sample.
+        How the labelled rows of a table in --extend were chosen: random, random-within:COLUMN, or unknown
+        (the labels then only inform the allocation of a new sample).
     labels : paths
         Existing labels of the sample in --extend; may be repeated.
     value : str, default label

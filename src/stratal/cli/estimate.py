@@ -193,7 +193,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Text,
         Option(
             "Target of the interval: population (these units) or superpopulation (all future units).",
-            shown="population, superpopulation if all is labelled",
+            shown="population; superpopulation if all units are labelled",
         ),
     ] = None
     outcome: Text = None

@@ -299,7 +299,7 @@ class Planning(Reading, frozen=True, kw_only=True):
         the sample.
     compare : COL,…
         Columns of the labels that will contain the outcomes of several models.
-    target : str, default population; superpopulation if all is labelled
+    target : str, default population; superpopulation if all units are labelled
         Target of the interval: population (these units) or superpopulation (all future units).
     previous : WAVE…
         Earlier waves, whose labels inform strata and allocation: folders that `draw` wrote, with the labels

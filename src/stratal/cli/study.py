@@ -99,7 +99,7 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Share of the items that several annotators label, and the number of annotators.
     pseudonyms : bool
         Store pseudonyms in the journal, and the names in a private file.
-    until : float, default the half-width that was drawn for
+    until : float, default the half-width of the draw
         Stop when the half-width of the anytime-valid interval has reached this value.
     submit_on_choice : bool
         Submit as soon as all questions are answered; each annotator can change this.
