@@ -29,7 +29,7 @@ HEADING = """# Notes on refuted plans
 
 `python benchmarks/refuted_plans.py --draws {draws}`, {day}
 
-Share of draws in which the labels are said to refute the plan, by the mean, the spread or the direction of
+Share of draws in which the labels contradict the plan, by the mean, the spread or the direction of
 the outcomes, and by any. Truths in bold are wrong ones; in all other rows a note is a false alarm.
 
 | proxy | truth | labels | design | mean | spread | direction | any |

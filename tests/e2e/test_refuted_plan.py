@@ -30,14 +30,14 @@ def filled(path, truth, name="label"):
 def test_estimate_and_another_round_say_it(opposite):
     run("draw p.csv --proxy score --budget 100 --output audit")
     filled("audit/to_label.csv", opposite)
-    assert "the labels refute the plan: outcomes fall as the proxy rises" in run(
+    assert "the labels contradict the plan: outcomes fall as the proxy rises" in run(
         "estimate audit/sample.parquet audit/to_label.csv"
     )
 
     more = (
         "draw p.csv --extend audit/sample.parquet --labels audit/to_label.csv --additional 20 --output more"
     )
-    with pytest.warns(StratalWarning, match="the labels refute the plan"):
+    with pytest.warns(StratalWarning, match="the labels contradict the plan"):
         run(more)
 
 
@@ -49,8 +49,8 @@ def test_a_study_says_it(opposite):
     run("study import study items.csv")
 
     for line in ("estimate study", "study status study"):
-        assert "the labels refute the plan" in " ".join(run(line).split()), line
-    with pytest.warns(StratalWarning, match="the labels refute the plan"):
+        assert "the labels contradict the plan" in " ".join(run(line).split()), line
+    with pytest.warns(StratalWarning, match="the labels contradict the plan"):
         run("study extend study --additional 20")
 
 
@@ -60,4 +60,4 @@ def test_the_remedy_ends_it(opposite):
     run("draw p.csv --proxy score --budget 100 --output audit")
     filled("audit/to_label.csv", opposite)
 
-    assert "refute" not in run("estimate audit/sample.parquet audit/to_label.csv")
+    assert "contradict" not in run("estimate audit/sample.parquet audit/to_label.csv")

@@ -24,7 +24,7 @@ Text = str | None
 Whole = int | None
 Number = float | None
 
-Output = Annotated[Path, Option("Directory to write to; it must be empty or not exist.")]
+Output = Annotated[Path, Option("Directory to write to; it must be empty or must not exist yet.")]
 EstimandText = Annotated[
     Text,
     Option(

@@ -91,9 +91,9 @@ def read_saved_units(path: Path) -> list[dict[str, Any]]:
     try:
         units = [json.loads(line) for line in complete.splitlines()]
     except ValueError:
-        raise InputError(f"{path}: is not a file of units", action="Choose another --output.") from None
+        raise InputError(f"{path} is not a file of units", action="Choose another --output.") from None
     if not all(isinstance(unit, dict) and {"id", "time"} <= set(unit) for unit in units):
-        raise InputError(f"{path}: is not a file of units", action="Choose another --output.")
+        raise InputError(f"{path} is not a file of units", action="Choose another --output.")
     if len(complete) < len(content):
         with path.open("r+b") as file:
             file.truncate(len(complete))

@@ -32,8 +32,8 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     Parameters
     ----------
     output : DIR
-        Directory for the units to label; it must be empty or not exist. Without it, --extend only prints the
-        result.
+        Directory for the units to label; it must be empty or must not exist yet. Without it, --extend only
+        prints the result.
     answers : COL,… or PATTERN
         Columns of the models' answers, such as 'answer_*'.
     budget : int

@@ -76,7 +76,7 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     output : DIR
-        Folder of the study; it must be empty or not exist.
+        Folder of the study; it must be empty or must not exist yet.
     question : TEXT or NAME=TEXT
         Question about each item. Repeat the option for several questions; a TOML file may contain all of
         them.

@@ -32,7 +32,7 @@ class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
     population : FILE, default the file of the plan
         File of all items, if the sample was not drawn by a plan.
     output : DIR
-        Directory for accepted.csv, review.csv and a report; it must be empty or not exist.
+        Directory for accepted.csv, review.csv and a report; it must be empty or must not exist yet.
     details : bool
         Also print the candidate sets and the curve.
     """

@@ -138,8 +138,8 @@ def _require_complete_clusters(
         return
     raise InputError(
         f"{columns.label}: some rows of the labelled clusters have no label",
-        given=f"labels in {groups.labelled:,} of {len(groups.sizes):,} {options.cluster!r}, and in "
-        f"{groups.labelled_share:.0%} of the rows of these",
+        given=f"labels in {groups.labelled:,} of {len(groups.sizes):,} clusters ({options.cluster!r}), and "
+        f"in {groups.labelled_share:.0%} of the rows of these clusters",
         allowed="labels in all rows of the clusters that were drawn; or weight= (--weight COL), sizes= "
         "(--sizes FILE) or population_size= (--population-size N)",
         action="Label the other rows of these clusters, or state how many units each labelled one represents."

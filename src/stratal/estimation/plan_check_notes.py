@@ -260,7 +260,7 @@ NOTE_PROBABILITY = 0.02
 WIDER = 1.1
 
 # What each note begins with.
-REFUTED = "the labels refute the plan"
+REFUTED = "the labels contradict the plan"
 
 # Labels below which nothing is said.
 MIN_LABELS_OF_A_NOTE = 10

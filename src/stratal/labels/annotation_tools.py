@@ -710,7 +710,7 @@ def _read_prodigy_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
     if answer not in (PRODIGY_ACCEPT, *PRODIGY_SKIPS):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")
     if answer == PRODIGY_ACCEPT and len(choices) != 1:
-        action = "Choose one, or ignore the item, in Prodigy and export again."
+        action = "In Prodigy, choose one or ignore the item; then export again."
         raise LabelError(
             f"{place}: an accepted item needs one choice", given=str(choices)[:60], action=action
         )

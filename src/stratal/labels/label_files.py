@@ -608,7 +608,7 @@ def read_labels(
     if not parts:
         action = "Give the files with the first labels before the review."
         raise InputError(
-            f"{paths[0]}: is a review, but the labels that it reviews are not given", action=action
+            f"{paths[0]} is a review, but the labels that it reviews are not given", action=action
         )
     labels = parts[0] if len(parts) == 1 else _combine_files(parts)
     for review, first_labels in reviews:

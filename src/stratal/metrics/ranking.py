@@ -195,7 +195,7 @@ class Ranking(Estimand, listed="positive"):
         if not np.any(labelled):
             raise none_labelled()
         if np.any(np.isnan(scores[labelled])):
-            raise LabelError("score: a labelled unit has none", allowed="a number for every labelled unit")
+            raise LabelError("a labelled unit has no score", allowed="a number for every labelled unit")
         positives = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
         return scores[labelled], positives, labelled
 

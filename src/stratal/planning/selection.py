@@ -496,12 +496,12 @@ class Selection(PageDisplay):
         else:
             missing = 0
         return (
-            *([f"for this comparison as precise as about {rounded} random labels"] if labels else []),
+            *([f"for this comparison, as precise as about {rounded} random labels"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are first-order approximations; those of accuracy are exact"
             if self._design.everywhere
-            else f"all models agree on {agreed:,} of {size:,} units, which are not labelled: only the "
-            "differences between models are estimated; about "
+            else f"all models agree on {agreed:,} of {size:,} units, which are not labelled. Only the "
+            "differences between models are estimated. About "
             f"{probe_labels / (1 + probe_labels / size):,.0f} more random labels would also give the value "
             f"of a model, with an interval about {width} wide",
         )

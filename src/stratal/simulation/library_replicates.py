@@ -174,7 +174,7 @@ def census_value(population: Population, labels: AnyArray, estimand: Estimand) -
         )
     if not population.numbered_by_row:
         raise InputError(
-            "the simulation of an estimand needs units that are numbered by row",
+            "an estimand can be simulated only for units that are numbered by row",
             action="Give Population.from_arrays no ids.",
         )
     census = SimpleRandom(budget=population.size).draw(population, seed=0)

@@ -92,7 +92,7 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
             clashing_names = [name for name in schema.names if counts[name.lower()] > 1]
             if clashing_names:
                 names = f"{clashing_names[0]!r} and {clashing_names[1]!r}"
-                problem = f"{part}: an engine takes columns {names} for one column"
+                problem = f"{part}: an engine cannot distinguish the columns {names}"
                 action = "Rename or drop one of them, or give every part the same columns in the same order."
                 raise InputError(problem, action=action)
     lowercase_names = {name.lower() for name in used}

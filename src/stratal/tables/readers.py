@@ -642,8 +642,8 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
             raise InputError(
                 f"{file}: sheet {page.title!r} has {unreadable_cells}",
                 allowed="a value in each cell",
-                action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, "
-                "or paste formulas as values.",
+                action="Unmerge merged cells and fill in each row. For formulas, open the workbook in a "
+                "spreadsheet program and save it, or paste the formulas as values.",
             )
     finally:
         book.close()

@@ -441,7 +441,7 @@ def _trend_notes(
     changes = [row.estimate for row in rows if isinstance(row.estimate, Change)]
     if any(change.is_paired for change in changes):
         notes.append(
-            "waves have the same labelled items: the interval is based on the differences of each item"
+            "waves have the same labelled items: the interval is based on the difference for each item"
         )
     if any(change.correlation > 0 and not change.is_paired for change in changes):
         notes.append(

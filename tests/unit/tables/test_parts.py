@@ -156,7 +156,7 @@ def test_parts_whose_names_differ_in_capitals_alone_are_not_mistaken_for_each_ot
         pa.table({**{name: cells[name] for name in other}, "id": ["c", "d"]}), folder / "q.parquet"
     )
 
-    refused(folder, "an engine takes columns '(proxy|PROXY)' and '(proxy|PROXY)' for one")
+    refused(folder, "an engine cannot distinguish the columns '(proxy|PROXY)' and '(proxy|PROXY)'")
 
     for part, ids in (("part0", ["a", "b"]), ("q", ["c", "d"])):
         rows = {**{name: cells[name] for name in other}, "id": ids}

@@ -123,7 +123,7 @@ def test_a_change_of_the_same_labelled_items_has_the_interval_of_paired_differen
     single = stratal.compare(drawn, pair, simultaneous=False)[0]
     assert change.p_value == pytest.approx(single.p_value(0.0))
     assert [low, high] == pytest.approx([*single.confidence_interval()])
-    assert any("differences of each item" in note for note in result.notes)
+    assert any("difference for each item" in note for note in result.notes)
 
 
 def test_waves_that_share_some_items_say_that_their_interval_is_conservative():
