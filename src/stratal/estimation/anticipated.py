@@ -211,8 +211,8 @@ class AnticipatedInfluence(_Anticipated):
         if key not in self._strata_by_number:
             strata = stratify(self.population, method, number, influence=self.influence)
             if np.all(strata.is_known):
-                action = "Nothing needs to be labelled; check the proxies if that is a surprise."
-                raise InputError(f"{self.text} is known without a label: no unit is open", action=action)
+                action = "Nothing needs to be labelled; check the proxies if this is unexpected."
+                raise InputError(f"{self.text} is known without labels, so no unit needs one", action=action)
             self._strata_by_number[key] = strata
         return self._strata_by_number[key]
 
@@ -378,13 +378,16 @@ class AnticipatedOutcome(_Anticipated):
             scale = "" if bounded else ", if labels are 0 or 1"
             return (f"The proxy only orders units, so only the worst case is known{scale}.",)
         if stratum.standard_deviations[0] == 0:
-            return ("The proxy implies that every outcome is certain: it alone predicts no standard error.",)
+            return (
+                "The proxy implies that every outcome is certain, so by itself it predicts no standard "
+                "error.",
+            )
         if not bounded:
             residual_sd = math.sqrt(float(stratum.conditional_variances[0]))
             return (
-                "The outcome has no bounds: its standard deviation about the proxy is taken to be "
-                f"{residual_sd:.4g}, and the range covers half to twice that; it is better to give it "
-                "(residual_sd=, --residual-sd) or to label a pilot.",
+                "The outcome has no bounds. Its standard deviation about the proxy is assumed to be "
+                f"{residual_sd:.4g}, and the range covers half to twice this value. It is better to give "
+                "the standard deviation (residual_sd=, --residual-sd) or to label a pilot.",
                 ALL_COME_BACK,
             )
         expectation = f"Scores are somewhat overconfident (slope {CALIBRATION_SLOPE} on the log-odds scale)"

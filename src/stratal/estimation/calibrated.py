@@ -137,7 +137,7 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     """
     n_folds = int(units.folds.max()) + 1
     if n_folds < MIN_FOLDS:
-        problem = "a learner is chosen and checked by folds"
+        problem = "there are too few folds to choose and check a learner"
         raise InputError(problem, given=f"{n_folds} folds", allowed=f"{MIN_FOLDS} or more")
     kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
     # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
@@ -166,7 +166,7 @@ def kept_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, ...]
     else:
         remainder = ""
     shown = ", ".join(names[:4] if remainder else names) + remainder
-    share_kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
+    share_kept = f"kept in {counts['learner']} of {len(fits)} folds, as decided by the other folds"
     return f"{calibration.learner_name(learner)} learned from {shown}: {share_kept}" + (
         f" ({rest})" if rest else ""
     )
@@ -187,7 +187,7 @@ def learner_columns(population: Population, requested: Iterable[str] | None) -> 
         if strange:
             problem = f"no column {strange[0]!r} to learn from"
         else:
-            problem = "nothing to learn from"
+            problem = "no columns to learn from"
         action = "Name proxies or features of the population: features=, --features."
         raise InputError(problem, allowed=", ".join(existing) or "none", action=action)
     return columns
@@ -348,8 +348,8 @@ def calibrated_proxy(
         _refuse_curve(options, limits)
     if population is None:
         raise InputError(
-            "calibration needs the population, for the calibrated proxy's mean over all units",
-            action="Give population= (--population FILE): the one that the sample was drawn from.",
+            "calibration requires the population to compute the calibrated proxy's mean over all units",
+            action="Give the population from which the sample was drawn: population= (--population FILE).",
         )
     names = tuple(sample.proxy_names[k] for k in options.column)
     place: int | None = 0
@@ -374,7 +374,9 @@ def calibrated_proxy(
         note = kept_note(curves, method, names)
     elif history:  # its prior is what it falls back on, and λ
         curves = units.each("learner", HISTORY)
-        note = f"what earlier models' results predict was learned from the labels, in {len(curves)} folds"
+        note = (
+            f"the prediction from earlier models' results was learned from the labels, in {len(curves)} folds"
+        )
     else:
         curves = units.each(method)
         note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
@@ -405,7 +407,7 @@ def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> N
     if not isinstance(options.method, str) or options.method not in calibration.CALIBRATION_METHODS:
         names = ", ".join((*calibration.CALIBRATION_METHODS, *calibration.LEARNER_NAMES))
         allowed = f"{names}, or a scikit-learn estimator"
-        raise InputError("no such calibration", given=repr(options.method), allowed=allowed)
+        raise InputError("unknown calibration", given=repr(options.method), allowed=allowed)
     if options.features is not None:
         problem = f"calibration '{options.method}' uses a single proxy, so it takes no features"
         raise InputError(
@@ -429,7 +431,8 @@ def _rule(sample: Sample) -> Rule:
     if len(sample.summary.sizes) == 1:
         return Everything()
     problem = (
-        "how this sample's strata were made is not known, so the calibrated proxy's means in them are unknown"
+        "it is not known how this sample's strata were formed, so the calibrated proxy's means in them are "
+        "unknown"
     )
     raise InputError(problem, allowed="samples that stratal drew")
 

@@ -31,7 +31,7 @@ def check_folds(n_folds: object, units: int) -> int:
         "this number of folds is not possible with these labels",
         given=f"{n_folds!r} folds, {units} labels",
         allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
-        action="Take fewer folds." if is_whole_number else None,
+        action="Use fewer folds." if is_whole_number else None,
     )
 
 

@@ -365,10 +365,10 @@ class Estimand(Described, noun="estimand", registry={}):
             For estimands that have no groups.
         """
         raise InputError(
-            f"{self.quoted_name} is not estimated by groups",
+            f"{self.quoted_name} cannot be estimated by group",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
             allowed="by= (--by) with means, metrics of a class, kappa, quantiles and judges",
-            action="Leave it out, or ask for one of these.",
+            action="Leave out by=, or choose one of these.",
         )
 
     # Options of `estimate` that it supports.
@@ -388,7 +388,7 @@ class Estimand(Described, noun="estimand", registry={}):
         named = self.quoted_name
         if grouped and self.takes_by_group is not None:
             takes = self.takes_by_group
-            named = f"{named} by groups"
+            named = f"{named} by group"
         for name, value in request.changed.items():
             if name in takes or (name == "predicted" and self.compares(value, sample.question.answer)):
                 continue
@@ -513,7 +513,10 @@ class Estimand(Described, noun="estimand", registry={}):
             if value is None or name in self.plan_options:
                 continue
             problem = f"a plan for {self.text!r} takes no {name}="
-            action = "It is an option of the mean; leave it out. More labels of a sample: next_round."
+            action = (
+                "The option applies only to the mean, so leave it out. To label more units of a sample, use "
+                "next_round."
+            )
             raise InputError(problem, given="labels" if name == "labels" else repr(value), action=action)
 
 
@@ -658,7 +661,7 @@ class Listed(Several, kind="list"):
     def __post_init__(self) -> None:
         self._set(estimands=tuple(self.estimands))
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
-            action = "Give estimands of stratal.estimands, or their texts, such as 'f1:match'."
+            action = "Give estimands from stratal.estimands, or strings such as 'f1:match'."
             raise InputError("every entry of a list of estimands must be an estimand", action=action)
 
     @property

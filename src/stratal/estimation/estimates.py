@@ -263,9 +263,9 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         counts = {row.evidence.n for row in self}
         if len(counts) > 1:
             counts_text = ", ".join(f"{count} labels" for count in sorted(counts))
-            action = "Combine only estimates of all labels, or of the same labels."
+            action = "Combine only estimates that use all labels, or the same labels."
             raise InputError(
-                "these estimates are not of the same labelled units", given=counts_text, action=action
+                "these estimates do not use the same labelled units", given=counts_text, action=action
             )
         covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
         # One label leaves a covariance unknown, whatever is added to it.

@@ -138,15 +138,17 @@ def side_by_side(
     else:
         proxy = np.nan
     if np.isfinite(proxy):
-        description = "its mean over all units: no label, so no interval, and whatever error the proxy has"
+        description = (
+            "its mean over all units; without labels, there is no interval, and the proxy's error remains"
+        )
         rows.append(_row(PROXY, proxy, None, description))
     if evidence.uses_proxy:
         plainly = plain_mean(
             evidence.z, evidence.weighting, target=estimate.target, design=estimate.design, **options
         )
         ends = plainly.limits(confidence_level)
-        rows.append(_row(WEIGHTED, plainly.value, ends, "weighted as drawn, the proxy left out"))
-    description = "weighted as drawn" + (", the proxy's help included" if evidence.uses_proxy else "")
+        rows.append(_row(WEIGHTED, plainly.value, ends, "weighted as drawn, without the proxy"))
+    description = "weighted as drawn" + (", with the proxy" if evidence.uses_proxy else "")
     ends = estimate.limits(confidence_level, method)
     return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]
 

@@ -192,9 +192,9 @@ def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, flo
     labelled_share = len(z) / weighting.population_size
     unseen = float(unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY))
     return (
-        f"values beyond {low:g} to {high:g} count as the limit: {beyond} of {len(z)} labels, which moves the "
-        f"mean by {moved:+.4g}; the mean without limits differs by this much, and by more if the up to "
-        f"{unseen:.1%} of the units that may be unlike any labelled one lie beyond them too"
+        f"values outside {low:g} to {high:g} count as the limit ({beyond} of {len(z)} labels), which moves "
+        f"the mean by {moved:+.4g}. The mean without limits differs by this much, and by more if up to "
+        f"{unseen:.1%} of the units, which may be unlike any labelled one, are also outside the limits"
     )
 
 
@@ -315,7 +315,7 @@ def _not_drawn(sample: Sample, group: object, names: Sequence[str]) -> list[str]
     remainder = ""
     if len(missing) > _SHOWN:
         remainder = f" and {len(missing) - _SHOWN} more"
-    return [f"no unit was drawn of {group} {', '.join(map(repr, missing[:_SHOWN]))}{remainder}"]
+    return [f"no unit was drawn from {group} {', '.join(map(repr, missing[:_SHOWN]))}{remainder}"]
 
 
 # Groups that a note names.

@@ -33,7 +33,7 @@ def nonresponse_notes(
     if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW) and not by_stratum_alone:
         text = (
             f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); the "
-            "labelled ones represent them, which is right only if labels are missing at random within strata"
+            "labelled units represent them, which is valid only if labels are missing at random within strata"
         )
         notes.append(Note(UNLABELLED, text))
         warn_caller(text)

@@ -309,7 +309,7 @@ def choose_lam(
         return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
     fit = tuning.fit_lam(z, proxy, weighting, **options.fitting)
     if not np.any(fit.lam):
-        why = "with too few labels, a constant proxy, or weights fitted to it, there is nothing to fit"
+        why = "λ cannot be fitted with too few labels, a constant proxy, or weights fitted to the proxy"
         return replace(fit, notes=(f"the proxy is not used (λ is 0): {why}",))
     if options.clip:
         fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
@@ -433,7 +433,7 @@ def separate_mean(
             kind, empty = ("label", n)
         else:
             kind, empty = ("unlabelled unit", m)
-        action = "Merge it with another stratum first."
+        action = "Merge this stratum with another one first."
         raise InputError(f"a stratum has no {kind}", given=f"stratum {int(np.argmin(empty))}", action=action)
     labelled_factor = np.ones(n_strata)
     unlabelled_factor = np.ones(n_strata)
@@ -603,12 +603,15 @@ def _of_separate_samples(
     `auto` fits one λ with 50 or more labels, and does not use the proxy with fewer.
     """
     if options.cross_fit is not None or options.calibration is not None:
-        problem = "a separate unlabelled sample has no cross-fitting and no calibration"
+        problem = "cross-fitting and calibration are not available with a separate unlabelled sample"
         raise InputError(problem, action="Leave cross_fit and calibration out.")
     notes = options.notes
     estimator = options.estimator
     if options.target != "superpopulation":
-        notes = (*notes, "the target is the superpopulation: the unlabelled units are a sample of their own")
+        notes = (
+            *notes,
+            "the target is the superpopulation, because the unlabelled units are a separate sample",
+        )
     if estimator == "auto":
         uses_proxy = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
         estimator = "ppi++" if uses_proxy else "horvitz-thompson"

@@ -156,8 +156,8 @@ def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
     share = sum(row.weight for row in empty)
     named = ", ".join(repr(row.name) for row in empty[:3])
     return (
-        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
-        "others",
+        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are assumed to be like "
+        "the others",
     )
 
 
@@ -184,8 +184,8 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
     squares = (weights * (evidence.residuals - weights @ evidence.residuals / weights.sum())) ** 2
     if squares.max() > _LARGEST * squares.sum():
         notes.append(
-            f"one label makes up {squares.max() / squares.sum():.0%} of the variance: the standard error is "
-            "that label's, and samples without such a unit would show a smaller one"
+            f"one label accounts for {squares.max() / squares.sum():.0%} of the variance: the standard error "
+            "depends on it, and would be smaller in samples without such a unit"
         )
     if abs(evidence.skewness) > _SKEWED:
         if evidence.skewness > 0:
@@ -193,8 +193,8 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
         else:
             side = "downwards"
         notes.append(
-            f"the labels are skewed: the interval therefore reaches further {side}, and covers less often "
-            "than stated if the tail is longer than the labels show"
+            f"the labels are skewed: the interval therefore extends further {side}, and covers the true "
+            "value less often than stated if the tail is longer than the labels show"
         )
     missed = _missed_tail(evidence, inputs)
     if missed > _MISSED:
@@ -380,13 +380,13 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
     if strata.n_strata > 1:
         return (
             f"outcomes fall as the proxy rises, with a slope of {slope:.2g}, not "
-            f"{CALIBRATION_SLOPE:g}. If it is the score of the opposite, reverse it (one minus it) and "
-            "draw anew, or draw without strata (--stratify none)."
+            f"{CALIBRATION_SLOPE:g}. If the proxy scores the opposite outcome, reverse it (one minus the "
+            "proxy) and draw again, or draw without strata (--stratify none)."
         )
     return (
         f"the outcome falls as {planned.name!r} rises (slope {slope:.2g}). Check that this is not the "
-        "score of the opposite (then use one minus it), of a class (then predicts= (--predicts "
-        f"{quote(planned.name)}=class:CLASS)) or of other units"
+        "score of the opposite outcome (then use one minus the score), of a class (then predicts= "
+        f"(--predicts {quote(planned.name)}=class:CLASS)) or of other units"
     )
 
 

@@ -173,8 +173,9 @@ def held_against(
                 names = [*single, *({} if value_rows is None else _names_of_value(value_rows[0]))]
                 allowed = suggest_names(requirement.name, names)
                 action = (
-                    "An error of at most .1 is 'value>=.9'. Other names need their option: recall:CLASS with "
-                    "metric= (--metric), kappa with judge= (--judge), value@GROUP with by= (--by)."
+                    "Write an error of at most 0.1 as 'value>=.9'. Other names need their option: "
+                    "recall:CLASS with metric= (--metric), kappa with judge= (--judge), value@GROUP with by= "
+                    "(--by)."
                 )
             raise InputError(
                 f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action
@@ -316,11 +317,11 @@ def log_to_mlflow(
     >>> estimate = stratal.estimate(sample, [1, 0])
     >>> log_to_mlflow(estimate, "a/b c!")
     Traceback (most recent call last):
-    stratal.errors.InputError: invalid name of a metric (given: 'a/b c!'...
+    stratal.errors.InputError: invalid metric name (given: 'a/b c!'...
     """
     if not name or not all(mark.isalnum() or mark in "_-. " for mark in name):
         raise InputError(
-            "invalid name of a metric", given=repr(name), allowed="letters, digits, _, -, . and spaces"
+            "invalid metric name", given=repr(name), allowed="letters, digits, _, -, . and spaces"
         )
     with optional_import("mlflow-skinny", extra="mlflow"):
         import mlflow

@@ -422,7 +422,9 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
         except ValueError:
             cell = f"{value!r} of id {str(sample.ids[row])!r}"
             action = "Name a column of numbers."
-            raise InputError(f"column {name!r} contains no numbers", given=cell, action=action) from None
+            raise InputError(
+                f"column {name!r} contains entries that are not numbers", given=cell, action=action
+            ) from None
     return numbers
 
 

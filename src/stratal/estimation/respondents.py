@@ -108,8 +108,8 @@ def worst_bounds(
 # Said of a sample that grew until its interval was narrow enough. The bias was measured: .1 to .4 standard
 # errors in eight cells, .55 at worst (docs/methods/adaptive.md).
 _STOPPED = (
-    "labels decided how many more were drawn, until the interval was ± {:g}: such a value is biased towards "
-    "agreement, by up to half a standard error (most where the proxy is overconfident)"
+    "labels decided how many more units were drawn, until the interval was ± {:g}. Such an estimate is "
+    "biased towards agreement, by up to half a standard error (most where the proxy is overconfident)"
 )
 
 

@@ -301,7 +301,7 @@ class Evaluation:
         leading |= {self.table.recognition.proxy, *request.proxy}
         for name in show:
             if name in leading:
-                action = "Show what a person needs to judge the unit."
+                action = "Show only what a person needs to judge the unit."
                 raise InputError(f"show= (--show): {name!r} would influence the annotators", action=action)
         if self.table.selection.kind != UNKNOWN and _is_unrepresentative(self.estimate):
             raise InputError(
@@ -331,7 +331,7 @@ class Evaluation:
         request = self.request
         if not request.judge:
             action = "Name the columns of judges: judge= (--judge)."
-            raise InputError("there is no judge whose verdicts could differ", action=action)
+            raise InputError("no judge is named, so there are no verdicts to compare", action=action)
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
 
     def _judge_readings(self, estimate: Estimate) -> list[JsonDict]:
@@ -408,7 +408,7 @@ class Evaluation:
         if isinstance(self.estimate, Estimates) or is_stratifying or request.margins is not None:
             return None
         if request.estimator != "auto" and not self.estimate.lam:
-            return f"the estimator {request.estimator} leaves it out"
+            return f"the estimator {request.estimator} does not use it"
         return unused_proxy_reason(self.sample, self.estimate)
 
     def _new_answers_label(self) -> str:
@@ -722,7 +722,7 @@ def _count_failed_answers(evidence: LabelledSample) -> JsonDict | None:
         missing[name] = len(column.ids) - column.answered - column.failed_answers
     counted = f"they count as {request.failed_answers or MISSING}"
     if request.failed_answers is None:
-        counted = f"{counted}, and as {WRONG} for --require; --failed-answers changes it"
+        counted = f"{counted}, and as {WRONG} for --require; --failed-answers changes this"
     return {"failed_answers": failed, "missing_scores": missing, "counted": counted}
 
 
@@ -769,8 +769,8 @@ def _remarks(evidence: LabelledSample, *, of_columns: bool) -> list[str]:
         remarks.append(f"annotator agreement was not computed: {error}")
     if sample.looks is not None and request.look is None:
         remarks.append(
-            f"looks were planned ({sample.looks}): this interval is valid only for a first look; otherwise "
-            "give look= (--look N)"
+            f"looks were planned ({sample.looks}): this interval is valid only at the first look. At a later "
+            "look, give look= (--look N)"
         )
     if not of_columns and evidence.models and evidence.column != (request.value or LABEL):
         text = f"the estimate is for {evidence.column!r}, the first of the models compared"

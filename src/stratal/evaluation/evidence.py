@@ -398,7 +398,7 @@ def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: st
         raise InputError(
             f"{option}: neither the sample nor the labels have a column {name!r}",
             given=f"columns of the sample: {', '.join(map(repr, sample.groups)) or 'none'}",
-            action=f"Add the column to the file of labels, by id. A sample drawn with {kept_by} has it.",
+            action=f"Add the column to the file of labels, by id. A sample drawn with {kept_by} contains it.",
         ) from None
     return with_group(sample, name, answers)
 

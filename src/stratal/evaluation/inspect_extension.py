@@ -61,7 +61,7 @@ def human_labels(
     repeated = next((unit for unit, count in Counter(table.ids).items() if count > 1), None)
     if repeated is not None:
         action = "Keep one label for each sample, such as the decision of an adjudicator."
-        raise InputError(f"{labels}: several labels of one sample", given=repr(repeated), action=action)
+        raise InputError(f"{labels}: several labels for one sample", given=repr(repeated), action=action)
     values = {
         str(unit): label_numbers.get(str(value), value)
         for unit, value in zip(table.ids, table.values, strict=True)

@@ -341,10 +341,10 @@ def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) ->
         return replace(request, population_size=size)
     labelled = int(np.sum(_is_labelled(rows, request)))
     raise InputError(
-        f"{rows.label}: the totals of margins are those of another population",
+        f"{rows.label}: the totals in margins= are those of a different population",
         given=f"totals of {size:,} units, {len(rows):,} rows, {labelled:,} of them with a label",
-        allowed="totals that add up to the rows of the table; or a table of labelled rows alone, which are "
-        "then a sample of the units",
+        allowed="totals that add up to the number of rows in the table; or a table that contains only "
+        "labelled rows, which are then a sample of the units",
     )
 
 
@@ -358,10 +358,9 @@ def _require_list_rule(rows: SmallTable, request: EvaluationRequest, recognition
     raise InputError(
         f"{rows.label}: {names[0]!r} has a list in each row",
         allowed=f"lists= (--lists) {LIST_RULES}",
-        action="Say what a list counts as: a row for each entry, with the units as clusters: lists='rows' "
-        "(--lists rows); or one number for each unit: lists='mean' (--lists mean), lists='precision@5' "
-        "(--lists precision@5) or lists='hit@5' (--lists hit@5); or that the entries are a set of tags: "
-        "tags='json' (--tags json).",
+        action="State what a list counts as. A row for each entry, with the units as clusters: lists='rows' "
+        "(--lists rows). One number for each unit: lists='mean' (--lists mean), lists='precision@5' "
+        "(--lists precision@5) or lists='hit@5' (--lists hit@5). A set of tags: tags='json' (--tags json).",
     )
 
 
@@ -574,7 +573,9 @@ def _detected_clusters(
         unit,
         is_stated=request.cluster != unit_of_lists or request.chosen not in (None, UNKNOWN),
         allows_second_stage=selection.kind == UNKNOWN,
-        override_hint="; if single rows were chosen at random after all: chosen='random' (--chosen random)",
+        override_hint=(
+            "; if individual rows were chosen at random after all: chosen='random' (--chosen random)"
+        ),
     )
 
 
@@ -634,7 +635,7 @@ def _one_row_for_each_unit(
     others = _columns_of_units(rows, keys, {request.model, request.value or LABEL, id_name}, needed)
     clash = next((name for name in names if name in (*others, id_name)), None)
     if clash is not None:
-        what = f"{rows.label}: {clash!r} is a column and the name of a model"
+        what = f"{rows.label}: {clash!r} is both a column and the name of a model"
         raise InputError(what, action="Rename the column or the model.")
     unit_of_key = dict(zip(keys, ids, strict=True))
     columns = {id_name: [unit_of_key[key] for key in units], **others, **labels_by_model}
@@ -657,9 +658,9 @@ def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], model
     unit, model = next(pair for pair, count in pairs.items() if count > 1)
     raise LabelError(
         f"{rows.label}: unit {unit!r} has {pairs[unit, model]:,} rows of model {model!r}",
-        allowed="one row for each unit and model; or repeated runs, equally many for each or numbered in a "
-        "column",
-        action=f"To report by model without comparing on the same units: by={model_column!r} "
+        allowed="one row for each unit and model; or repeated runs, the same number for each or numbered in "
+        "a column",
+        action=f"To report each model without comparing the models on the same units: by={model_column!r} "
         f"(--by {quote(model_column)}).",
     )
 

@@ -100,7 +100,7 @@ def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
     names = [table.find(*names) for names in (_VARIABLE_NAMES, _LEVEL_NAMES, _TOTAL_NAMES)]
     if None in names:
         raise InputError(
-            f"{path}: totals of margins need three columns",
+            f"{path}: a file of margin totals needs three columns",
             given=", ".join(table.lists),
             allowed="variable, level and total",
         )
@@ -125,13 +125,13 @@ def _checked(totals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]
     sums = {column: float(sum(levels.values())) for column, levels in totals.items()}
     if not np.allclose([*sums.values()], next(iter(sums.values())), rtol=1e-6, atol=_ROUNDING):
         raise InputError(
-            "the totals of margins do not add up to the same population",
+            "the totals in margins= do not add up to the same population size",
             given=", ".join(f"{units:,.10g} in {column!r}" for column, units in sums.items()),
             allowed="the same sum over the levels of every margin",
         )
     if next(iter(sums.values())) <= _MOST_SHARES:
         raise InputError(
-            "the totals of margins are shares",
+            "the totals in margins= are shares",
             given=", ".join(f"{units:g} in {column!r}" for column, units in sums.items()),
             allowed="numbers of units in the population",
         )

@@ -103,7 +103,7 @@ class EvaluationRequest(DeclaredRoles):
         check_choice("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))
         if self.estimand is not None and self.judge and not self.states_no_judge:
             raise InputError(
-                "a judge can be compared only with the labels of a mean",
+                "a judge can be compared with the labels only for a mean",
                 given="judge= (--judge) and estimand= (--estimand)",
                 action="Leave one of them out.",
             )

@@ -180,7 +180,7 @@ def _refuse_labels_of_sample(path: Path) -> None:
     rows = SmallTable.of(path, str(path))
     if sample in folders_with_ids(rows.distinct_texts(MAX_ROWS_PER_ITEM), (path.parent,)):
         raise InputError(
-            f"{path}: contains labels of the drawn sample {sample}, whose design they need",
+            f"{path}: contains labels of the drawn sample {sample}, whose design the estimate requires",
             action=f"Give the sample first: stratal estimate {sample} {path}. If the rows were chosen in "
             "another way, state how: chosen= (--chosen).",
         )

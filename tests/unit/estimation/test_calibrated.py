@@ -179,7 +179,7 @@ class TestEstimate:
         labels = z[sample.ids]
         read = stratal.Sample.read(sample.write(tmp_path / "sample.csv"))
 
-        with pytest.raises(InputError, match="needs the population"):
+        with pytest.raises(InputError, match="requires the population"):
             stratal.estimate(read, labels, calibration="isotonic")
         assert stratal.estimate(
             read, labels, calibration="isotonic", population=population
@@ -197,7 +197,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"calibration": "splines"}, "no such calibration"),
+            ({"calibration": "splines"}, "unknown calibration"),
             ({"calibration": "isotonic", "estimator": "horvitz-thompson"}, "uses no proxy"),
             ({"calibration": "isotonic", "outcome": "unbounded"}, "bounds"),
             ({"calibration": "isotonic", "cross_fit": 61}, "61 folds"),

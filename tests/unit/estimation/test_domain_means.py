@@ -226,7 +226,7 @@ def test_estimates_of_other_labels_do_not_hold_together():
         sample, dict.fromkeys(sample.ids.tolist()[:37], 1.0) | {int(sample.ids[39]): 0.0}
     )
     both = Estimates(estimates=(whole, fewer), kind="estimands", title="")
-    with pytest.raises(InputError, match="not of the same labelled units"):
+    with pytest.raises(InputError, match="do not use the same labelled units"):
         both.simultaneous()
 
 

@@ -84,7 +84,7 @@ def test_margins_through_the_public_face():
     low, high = found.confidence_interval()
     assert low < z.mean() < high
     assert high - low < 0.25
-    assert any("weights fitted to it" in note for note in found.notes)
+    assert any("weights fitted to the proxy" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("fixed", [True, False])

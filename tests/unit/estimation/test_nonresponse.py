@@ -44,7 +44,7 @@ def test_a_fifth_without_labels_names_the_assumption_and_the_worst_case():
     assert found.nonresponse.worst_bounds == pytest.approx((low, high))
     assert found.to_dict()["nonresponse"]["worst_bounds"] == pytest.approx([low, high])
     assert any("60 of 300 drawn units have no label (20.0%); the labelled" in note for note in found.notes)
-    assert any("right only if labels are missing at random within strata" in note for note in found.notes)
+    assert any("valid only if labels are missing at random within strata" in note for note in found.notes)
     assert f"If all missing labels were at a bound, the estimate would be {low:.4g} or {high:.4g}" in str(
         found
     )
@@ -81,7 +81,7 @@ def test_a_sample_that_grew_until_it_was_narrow_says_so(stratified, tmp_path):
 
     assert (first.half_width, more.half_width, plain.half_width, later.half_width) == (None, 0.05, None, 0.05)
     assert read.half_width == 0.05
-    said = "labels decided how many more were drawn, until the interval was ± 0.05"
+    said = "labels decided how many more units were drawn, until the interval was ± 0.05"
     for sample, expected in ((more, True), (read, True), (later, True), (plain, False), (first, False)):
         assert any(said in note for note in stratal.estimate(sample, z[sample.ids]).notes) == expected
 

@@ -70,13 +70,13 @@ def test_a_plan_of_a_simple_random_sample_is_held_against_its_labels_too():
     said = notes(rate(1 - SURE), 5, budget=400, design="simple-random")
 
     assert all(any("the mean is" in note for note in one) for one in said)
-    assert all(any("one minus it" in note for note in one) for one in said)
+    assert all(any("one minus the" in note for note in one) for one in said)
 
 
 def test_outcomes_that_fall_where_the_proxy_rises_are_said():
     said = notes(rate(1 - SURE), 20, budget=400)
 
-    assert all(any("one minus it" in note for note in one) for one in said)
+    assert all(any("one minus the" in note for note in one) for one in said)
 
 
 def test_a_deviation_of_four_times_the_taken_one_is_said_with_one_to_plan_with():

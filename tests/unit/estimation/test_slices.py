@@ -125,7 +125,7 @@ def test_a_slice_of_which_no_unit_was_drawn_is_named():
     )
     found = stratal.estimate(sample, z[sample.ids], by="g")
     assert len(found) < 5
-    assert "no unit was drawn of g 'slice 0'" in str(found)
+    assert "no unit was drawn from g 'slice 0'" in str(found)
 
 
 def test_composites_hold_on_average_and_have_less_error():

@@ -48,7 +48,7 @@ def test_figures_are_metrics_and_all_of_it_is_a_file(estimate, monkeypatch):
 
 
 def test_a_name_that_mlflow_does_not_take_is_refused(estimate):
-    with pytest.raises(InputError, match="invalid name of a metric"):
+    with pytest.raises(InputError, match="invalid metric name"):
         stratal.log_to_mlflow(estimate, "a/b!")
 
 

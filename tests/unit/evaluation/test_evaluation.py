@@ -379,7 +379,7 @@ def test_evidence_that_contradicts_is_refused(units, given):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"A": ["pass"] * 80}, "is a column and the name of a model"),
+        ({"A": ["pass"] * 80}, "is both a column and the name of a model"),
         ({"score": [n / 80 for n in range(80)]}, "differs between the rows of unit"),
     ],
 )

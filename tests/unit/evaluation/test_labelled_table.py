@@ -464,7 +464,7 @@ def test_an_unknown_choice_states_its_assumption_and_no_other():
 
 
 def test_a_misspelt_requirement_lists_names():
-    with pytest.raises(InputError, match=r"'value', 'mean'.*An error of at most \.1 is 'value>=\.9'"):
+    with pytest.raises(InputError, match=r"'value', 'mean'.*Write an error of at most 0\.1 as 'value>=\.9'"):
         stratal.evaluate(small_table(), require="eror<=.1")
 
 
@@ -783,7 +783,7 @@ def test_totals_of_margins_are_units_of_one_population(tmp_path):
         ({"age": {"young": float("nan"), "old": 600}}, "not a number of units"),
         ("totals-of-last-year.csv", "no such file"),
         ({"age": {"young": 100, "old": 900}}, "fewer units than were drawn"),
-        ({"age": {"young": 100, "old": 200}}, "another population"),
+        ({"age": {"young": 100, "old": 200}}, "a different population"),
     ],
 )
 def test_totals_that_cannot_be_meant_are_refused(margins, message):
@@ -794,7 +794,7 @@ def test_totals_that_cannot_be_meant_are_refused(margins, message):
 def test_totals_of_a_larger_population_need_a_table_of_labelled_rows():
     table = survey()
     table["satisfied"] = [label if row % 4 == 0 else None for row, label in enumerate(table["satisfied"])]
-    with pytest.raises(InputError, match="another population"):
+    with pytest.raises(InputError, match="a different population"):
         stratal.evaluate(table, value="satisfied", margins={"age": {"young": 400, "old": 600}})
 
 

@@ -66,7 +66,7 @@ def test_a_column_of_text_and_predictions_beside_the_labels_give_the_same(
     texts = stratal.estimate(sample, y, estimand="rmse:text").value
     given = np.round(sample.proxies[:, 0], 3)
     assert stratal.estimate(sample, {"label": y, "predicted": given}, estimand="rmse").value == texts
-    with pytest.raises(InputError, match="contains no numbers"):
+    with pytest.raises(InputError, match="contains entries that are not numbers"):
         stratal.estimate(sample, y, estimand="rmse:language")
     with pytest.raises(InputError, match="no column 'forcast'"):
         stratal.estimate(sample, y, estimand="rmse:forcast")

@@ -142,7 +142,7 @@ def test_another_estimand_than_the_mean_learns_nothing_and_says_what_to_do(estim
         stratal.plan(population, 20, labels={3: 1.0, 4: 0.0}, estimand=estimand)
 
     assert f"'{estimand}'" in str(refused.value)
-    assert "More labels of a sample: next_round" in str(refused.value)
+    assert "To label more units of a sample, use next_round" in str(refused.value)
 
 
 def test_the_mean_by_name_learns_as_without():
