@@ -15,6 +15,7 @@ import json
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from sklearn.datasets import load_digits, make_classification
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs.disagreements import Disagreements, PoissonDraw
+from stratal.designs.disagreements import Differences, Disagreements, LikelyAccuracies, PoissonDraw
 from stratal.planning.model_elimination import SelectionState, labels_to_decide, outcomes_of, update_state
 from stratal.planning.selection import FIRST_ROUND, LATER_ROUND_SHARE
 from stratal.proxy.agreement import estimate_accuracies
@@ -77,8 +78,9 @@ def run(
     With `random` any unit may be next, and the bounds are the same.
     """
     every = tuple(range(codes.shape[1]))
-    agreed, chances = estimate_accuracies(codes, 1024)
-    chances = chances if criterion == "accuracy" else np.zeros(codes.shape)
+    agreed = estimate_accuracies(codes, 1024)[0]
+    chances = LikelyAccuracies(codes) if criterion == "accuracy" else None
+    differences_from = partial(Differences, codes)
     leader = int(np.argmax(agreed))
     standing = SelectionState(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
     design = Disagreements(
@@ -98,7 +100,7 @@ def run(
             break
         found = outcomes_of(criterion, None, codes, clocks.rows, truth[clocks.rows], 1 / clocks.probability)
         if found is not None:
-            standing = update_state(clocks, codes, found, standing, design, distinct, chances)
+            standing = update_state(clocks, differences_from, found, standing, design, distinct, chances)
         history.append((len(clocks.rows), len(standing.survivors)))
     return len(clocks.rows), standing, history
 

@@ -10,7 +10,8 @@ as the bounds of `stratal.intervals.betting` require.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -24,7 +25,7 @@ from stratal.errors import InputError
 from stratal.population.answer_sets import mixed_answers
 from stratal.population.population import Population
 from stratal.population.summary import Candidates, Drawn, Size
-from stratal.proxy.agreement import coded_answers, estimate_accuracies
+from stratal.proxy.agreement import answer_shares, coded_answers, estimate_accuracies
 from stratal.question.tags import read_sets
 
 # Smallest size of a unit on which survivors differ, relative to the root mean square of these sizes. No label
@@ -36,9 +37,82 @@ MIN_RELATIVE_SIZE = 0.5
 # Number of units whose answers determine the estimated accuracies of the models before there are labels.
 UNITS_FOR_ACCURACIES = 1_024
 
-# Number of models whose differences are converted to 64 bits at the same time: they need eight times the
-# memory.
-_MODELS_AT_ONCE = 8
+# Number of units whose sums over models are formed at the same time. A number for each model stays in the
+# cache: with four times as many units, the sums take six times as long.
+_UNITS_AT_ONCE = 4_096
+
+# Number of the latest draws that are kept: an update needs the draw before its new round and the one with it.
+_DRAWS_KEPT = 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DrawRound:
+    """A round of a draw.
+
+    Parameters
+    ----------
+    inverse_sizes : float (N,)
+        1 / x of each unit that was not drawn before the round; 0 for the others, and for size 0.
+    rows : int (m,)
+        The drawn units, in the order of the draw.
+    totals : float (m,)
+        Σ x over the remaining units, before each of them was drawn.
+    """
+
+    inverse_sizes: FloatArray
+    rows: IntArray
+    totals: FloatArray
+
+
+class Differences:
+    """The units on which the answers of each model differ from those of a reference model.
+
+    Counts and sums over all units are computed once, because each round of a selection needs them again.
+
+    Parameters
+    ----------
+    codes : int (N, k)
+        The answers as numbers.
+    reference : int
+    everywhere : bool
+        Whether all units count as different.
+    """
+
+    def __init__(self, codes: IntArray, reference: int, *, everywhere: bool = False) -> None:
+        self._codes = codes
+        self._reference_answers = codes[:, reference]
+        self._everywhere = everywhere
+        self._sums: WeakKeyDictionary[DrawRound, FloatArray] = WeakKeyDictionary()
+        self.size = len(codes)
+
+    def of_model(self, model: int) -> BoolArray:
+        """Return on which units (N,) a model differs; the answers of one model are contiguous in memory."""
+        return np.asarray((self._codes[:, model] != self._reference_answers) | self._everywhere)
+
+    def of_units(self, rows: IntArray | slice) -> BoolArray:
+        """Return which models differ on these units (n, k)."""
+        return np.asarray((self._codes[rows] != self._reference_answers[rows, None]) | self._everywhere)
+
+    @cached_property
+    def counts(self) -> IntArray:
+        """The number of units (k,) on which each model differs."""
+        models = range(self._codes.shape[1])
+        return np.array([np.count_nonzero(self.of_model(model)) for model in models], dtype=np.int64)
+
+    def inverse_sizes(self, draw_round: DrawRound) -> FloatArray:
+        """Return Σ 1/x (k,) over the units that remained before a round and on which each model differs."""
+        if draw_round not in self._sums:
+            sums = np.zeros(self._codes.shape[1])
+            for units in _runs(self.size):
+                # A product with bool is not computed by BLAS.
+                sums += draw_round.inverse_sizes[units] @ self.of_units(units).astype(np.float64)
+            self._sums[draw_round] = sums
+        return self._sums[draw_round]
+
+
+def _runs(size: int) -> list[slice]:
+    """Return slices that cover all units."""
+    return [slice(start, start + _UNITS_AT_ONCE) for start in range(0, size, _UNITS_AT_ONCE)]
 
 
 class PoissonDraw:
@@ -60,7 +134,14 @@ class PoissonDraw:
         self.rows = np.empty(0, np.int64)
         self.inverse = np.empty(0)
         self.largest = np.empty(0)
-        self._rounds: list[tuple[FloatArray, IntArray, FloatArray]] = []
+        self._rounds: tuple[DrawRound, ...] = ()
+
+    def copy(self) -> PoissonDraw:
+        """Return a draw that can be continued without changing this one."""
+        copied = copy.copy(self)
+        copied.left, copied.exposure = self.left.copy(), self.exposure.copy()
+        copied.drawn = self.drawn.copy()
+        return copied
 
     def draw(self, sizes: FloatArray, count: int) -> int:
         """Draw a round of up to `count` units with a positive size; return their number."""
@@ -77,7 +158,7 @@ class PoissonDraw:
         total = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
         remaining = np.zeros(len(sizes))
         remaining[open_rows] = 1.0 / x
-        self._rounds.append((remaining, new, total))
+        self._rounds += (DrawRound(inverse_sizes=remaining, rows=new, totals=total),)
         self.left[open_rows] -= x * elapsed
         # If all units are drawn, each has the probability 1.
         if count == len(open_rows):
@@ -96,20 +177,15 @@ class PoissonDraw:
         """The inclusion probability (n,) of each drawn unit, from its total exposure."""
         return np.asarray(-np.expm1(-self.exposure[self.rows]))
 
-    def spread(self, differs: BoolArray) -> FloatArray:
-        """Return Σ 1/q over the remaining differing units, `differs` (N, J), at each draw (n, J)."""
-        if not self._rounds:
-            return np.empty((0, differs.shape[1]))
-        every_remaining = np.array([remaining for remaining, _, _ in self._rounds])
-        totals = np.empty((len(self._rounds), differs.shape[1]))
-        for start in range(0, differs.shape[1], _MODELS_AT_ONCE):
-            models = slice(start, start + _MODELS_AT_ONCE)
-            totals[:, models] = every_remaining @ differs[:, models]
-        sums = []
-        for (remaining, new, total), round_totals in zip(self._rounds, totals, strict=True):
-            drawn_differences = remaining[new, None] * differs[new]
-            earlier_differences = np.cumsum(drawn_differences, axis=0) - drawn_differences
-            sums.append((round_totals - earlier_differences) * total[:, None])
+    def spread(self, differences: Differences, models: IntArray) -> FloatArray:
+        """Return Σ 1/q over the remaining units on which each of J models differs, at each draw (n, J)."""
+        sums = [np.empty((0, len(models)))]
+        for draw_round in self._rounds:
+            rows = draw_round.rows
+            drawn = draw_round.inverse_sizes[rows, None] * differences.of_units(rows)[:, models]
+            earlier = np.cumsum(drawn, axis=0) - drawn
+            remaining = differences.inverse_sizes(draw_round)[models] - earlier
+            sums.append(remaining * draw_round.totals[:, None])
         return np.concatenate(sums)
 
 
@@ -123,7 +199,7 @@ def sizes_of(
     """
     # A loop over models, because the answers of one model are contiguous in memory.
     leader_answers = codes[:, leader]
-    differing_rivals = np.zeros(len(codes), dtype=np.int32)
+    differing_rivals = np.zeros(len(codes), dtype=np.int16)
     differ = np.zeros(len(codes), dtype=bool)
     for model in np.union1d(survivors, rivals).tolist():
         differs = codes[:, model] != leader_answers
@@ -188,17 +264,6 @@ class Disagreements(Design):
         """Whether units on which all models agree count too: except for accuracy and preference."""
         return self.criterion not in ("accuracy", "preference")
 
-    def replay(self, codes: IntArray, uniform: FloatArray, rounds: int | None = None) -> PoissonDraw:
-        """Draw all rounds, or the first `rounds`, from answers (N, k) as numbers and random numbers (N,)."""
-        draws = PoissonDraw(uniform)
-        states = list(zip(self.leaders, self.survivors, self.rivals, strict=True))[:rounds]
-        # Most rounds have the models of the previous round, and therefore the same sizes.
-        sizes = {state: self.sizes(codes, *state) for state in dict.fromkeys(states)}
-        for count, state in zip(self.units[:rounds], states, strict=True):
-            if count:
-                draws.draw(sizes[state], count)
-        return draws
-
     def sizes(
         self, codes: IntArray, leader: int, survivors: tuple[int, ...], rivals: tuple[int, ...]
     ) -> FloatArray:
@@ -220,7 +285,7 @@ class Disagreements(Design):
     def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw all rounds; units are in the order of the draw."""
         units = units_and_answers(population, self.answers, seed)
-        draws = self.replay(units.codes, units.candidates.uniform)
+        draws = units.draws(self)
         return self, units.candidates.drawn.only(draws.rows), np.minimum(draws.probability, 1.0), None
 
     def larger(self, sample: Sample, additional: int) -> Design:
@@ -253,6 +318,34 @@ class ModelAnswers:
     candidates: Candidates
     codes: IntArray
     code_by_answer: dict[Any, int]
+    # The latest draws by their rounds, and the latest differences by their reference model.
+    _draws: dict[tuple[Any, ...], PoissonDraw] = field(default_factory=dict, init=False, repr=False)
+    _differences: dict[tuple[int, bool], Differences] = field(default_factory=dict, init=False, repr=False)
+
+    def draws(self, design: Disagreements, rounds: int | None = None) -> PoissonDraw:
+        """Return the draw of all rounds of a design, or of the first `rounds`; it must not be continued."""
+        states = list(zip(design.leaders, design.survivors, design.rivals, strict=True))
+        steps = tuple(zip(design.units, states, strict=True))[:rounds]
+        if steps in self._draws:
+            return self._draws[steps]
+        if steps:
+            draws = self.draws(design, len(steps) - 1).copy()
+            count, state = steps[-1]
+            draws.draw(design.sizes(self.codes, *state), count)
+        else:
+            draws = PoissonDraw(self.candidates.uniform)
+        self._draws[steps] = draws
+        for outdated in [*self._draws][:-_DRAWS_KEPT]:
+            del self._draws[outdated]
+        return draws
+
+    def differences(self, reference: int, *, everywhere: bool) -> Differences:
+        """Return the differences from a model; those of the latest model are kept."""
+        key = (reference, everywhere)
+        if key not in self._differences:
+            self._differences.clear()
+            self._differences[key] = Differences(self.codes, reference, everywhere=everywhere)
+        return self._differences[key]
 
     @cached_property
     def n_distinct(self) -> int:
@@ -260,9 +353,33 @@ class ModelAnswers:
         return len({column.tobytes() for column in self.codes.T})
 
     @cached_property
-    def likely_accuracies(self) -> FloatArray:
-        """The probability (N, k) that each answer is correct, from the models' agreement without labels."""
-        return estimate_accuracies(self.codes, UNITS_FOR_ACCURACIES)[1]
+    def likely_accuracies(self) -> LikelyAccuracies:
+        """The probabilities that answers are correct, from the models' agreement without labels."""
+        return LikelyAccuracies(self.codes)
+
+
+class LikelyAccuracies:
+    """The probability that each answer is correct, from the agreement of the models without labels.
+
+    Parameters
+    ----------
+    codes : int (N, k)
+        The answers as numbers.
+    """
+
+    def __init__(self, codes: IntArray) -> None:
+        self._codes = codes
+        self._votes = estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[1]
+
+    def of_units(self, rows: IntArray | slice) -> FloatArray:
+        """Return the probabilities (n, k) for these units."""
+        return answer_shares(self._codes[rows], self._votes)
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """The sum (k,) of the probabilities of each model over all units."""
+        sums = [self.of_units(units).sum(axis=0) for units in _runs(len(self._codes))]
+        return np.asarray(np.sum(sums, axis=0))
 
 
 # Cache of the last answers of each population, because every round of a selection needs them.
@@ -291,6 +408,8 @@ def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -
             columns[name] = np.array(texts, dtype=np.str_)
     drawn = replace(candidates.drawn, groups={**candidates.drawn.groups, **columns})
     codes, code_by_answer = coded_answers(list(columns.values()))
+    # A round compares all answers. The fewer bytes each has, the faster it is; `answer_shares` adds 1.
+    codes = codes.astype(np.min_scalar_type(-len(code_by_answer) - 2))
     return ModelAnswers(
         candidates=replace(candidates, drawn=drawn), codes=codes, code_by_answer=code_by_answer
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -10,7 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs.disagreements import Disagreements, PoissonDraw, sizes_of
+from stratal.designs.disagreements import (
+    Differences,
+    Disagreements,
+    LikelyAccuracies,
+    PoissonDraw,
+    sizes_of,
+)
 from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DrawSteps, difference_capital
 from stratal.metrics.class_functions import SIGNED, Shares, metric_function
 
@@ -88,16 +95,17 @@ class SelectionState(NamedTuple):
 
 def update_state(
     draws: PoissonDraw,
-    codes: IntArray,
+    differences_from: Callable[[int], Differences],
     outcomes: Outcomes,
     state: SelectionState,
     design: Disagreements,
     n_distinct: int,
-    likely_accuracies: FloatArray,
+    likely_accuracies: LikelyAccuracies | None,
 ) -> SelectionState:
-    """Return the state after more labels for answers (N, k) with `n_distinct` different columns.
+    """Return the state after more labels for models of which `n_distinct` have different answers.
 
-    `likely_accuracies` (N, k) are the probabilities of right answers that the agreement suggests.
+    `differences_from` gives the differences from a model, and `likely_accuracies` the probabilities of right
+    answers that the agreement suggests, if they matter.
 
     A model is eliminated if the bounds show that it is worse than the leader. The error probability is
     divided among the models that differ from the best, with copies counted once. So the best model is
@@ -111,28 +119,27 @@ def update_state(
     if np.any(is_labelled):
         # The leader determines which models are compared, but no bound depends on it. So a guess that is
         # improved by the agreement is allowed.
-        residuals = (values - likely_accuracies[draws.rows])[is_labelled][:, survivors]
-        corrections = residuals / draws.probability[is_labelled, None]
-        scores = likely_accuracies.sum(axis=0)[survivors] + corrections.sum(axis=0)
+        likely_totals = np.zeros(values.shape[1])
+        residuals = values
+        if likely_accuracies is not None:
+            likely_totals = likely_accuracies.totals
+            residuals = values - likely_accuracies.of_units(draws.rows)
+        corrections = residuals[is_labelled][:, survivors] / draws.probability[is_labelled, None]
+        scores = likely_totals[survivors] + corrections.sum(axis=0)
         leader = int(survivors[np.argmax(scores)])
     others = survivors[survivors != leader]
-    leader_answers = codes[:, leader]
-    differs = np.empty((len(others), len(codes)), dtype=bool)
-    for row, model in enumerate(others.tolist()):
-        differs[row] = codes[:, model] != leader_answers
-    differs |= design.everywhere
-    counts = differs.T
+    differences = differences_from(leader)
+    drawn_differs = differences.of_units(draws.rows)[:, others]
     gains = values[:, others] - values[:, [leader]]
     # A drawn unit without a label counts against every elimination.
-    gains = np.where(is_labelled[:, None], gains, counts[draws.rows] * max_difference)
-    drawn_counts = np.count_nonzero(counts[draws.rows], axis=0)
-    remaining = max_difference * (np.count_nonzero(differs, axis=1) - drawn_counts)
-    spread = draws.spread(counts)
+    gains = np.where(is_labelled[:, None], gains, drawn_differs * max_difference)
+    remaining = max_difference * (differences.counts[others] - np.count_nonzero(drawn_differs, axis=0))
+    spread = draws.spread(differences, others)
     capital = partial(
         difference_capital,
         gains,
         spread,
-        DrawSteps(inverse=draws.inverse, largest=draws.largest, size=len(codes)),
+        DrawSteps(inverse=draws.inverse, largest=draws.largest, size=differences.size),
         step=max(design.indifference, SMALLEST_STEP),
         reach=max_difference,
         left=remaining,
@@ -140,7 +147,7 @@ def update_state(
     limit = math.log(max(n_distinct - 1, 1) / (1.0 - design.confidence))
     is_no_rival = capital(design.indifference) >= limit
     # With an indifference of 0, no bound shows that a copy of the leader is worse, but it is not better.
-    is_no_rival |= gains.sum(axis=0) + remaining <= design.indifference * len(codes)
+    is_no_rival |= gains.sum(axis=0) + remaining <= design.indifference * differences.size
     is_eliminated = is_no_rival & (capital(0.0) >= limit)
     return SelectionState(
         leader=leader,

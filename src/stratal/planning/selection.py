@@ -12,6 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.disagreements import (
     UNITS_FOR_ACCURACIES,
+    Differences,
     Disagreements,
     ModelAnswers,
     units_and_answers,
@@ -135,16 +136,15 @@ class Selection(PageDisplay):
         no_verdict = np.full((sample.size, len(design.answers)), np.nan)
         self.verdicts: FloatArray = no_verdict if verdicts is None else verdicts
         self._units = units or units_and_answers(population, design.answers, sample.seed)
-        candidates = self._units.candidates
         self._codes: IntArray = self._units.codes
-        all_draws = design.replay(self._codes, candidates.uniform)
+        all_draws = self._units.draws(design)
         self._drawn = all_draws.drawn
         self._drawn_rows = all_draws.rows
         self._draws = all_draws
         if len(design.units) > 1 and not self._newest_labelled():
             # The units of a round that has no labels yet must not count as missing labels.
-            self._draws = design.replay(self._codes, candidates.uniform, -1)
-        self._answers = candidates.drawn.groups
+            self._draws = self._units.draws(design, -1)
+        self._answers = self._units.candidates.drawn.groups
         self._state = SelectionState(design.leaders[-1], design.survivors[-1], design.rivals[-1])
         self._criterion_outcomes = self._outcomes()
         if self._criterion_outcomes is not None and self.labels:
@@ -153,7 +153,7 @@ class Selection(PageDisplay):
     def _eliminate(self) -> None:
         """Eliminate models until the state is stable: fewer survivors may have another leader."""
         if self._design.everywhere:
-            likely_accuracies = np.zeros(self._codes.shape)
+            likely_accuracies = None
         else:
             likely_accuracies = self._units.likely_accuracies
         assert self._criterion_outcomes is not None
@@ -162,13 +162,16 @@ class Selection(PageDisplay):
             previous = self._state
             self._state = update_state(
                 self._draws,
-                self._codes,
+                self._differences_from,
                 self._criterion_outcomes,
                 previous,
                 self._design,
                 self._units.n_distinct,
                 likely_accuracies,
             )
+
+    def _differences_from(self, model: int) -> Differences:
+        return self._units.differences(model, everywhere=self._design.everywhere)
 
     @classmethod
     def resume(cls, sample: Sample, population: Population | None = None) -> Self:
@@ -405,26 +408,26 @@ class Selection(PageDisplay):
     def _difference(self, outcomes: Outcomes | None, j: int, leader: int) -> Estimate:
         draws = self._draws
         design = self._design
-        codes = self._codes
+        differences = self._differences_from(leader)
+        differs = differences.of_model(j)
         label = {"model": design.answers[j], "other": design.answers[leader]}
-        counts = (codes[:, [j]] != codes[:, [leader]]) | design.everywhere
         is_labelled = self._labelled[: len(draws.rows)]
         weighting = PoissonWeighting(
-            inclusion_probability=draws.probability[is_labelled], size=len(codes), fixed_size=True
+            inclusion_probability=draws.probability[is_labelled], size=differences.size, fixed_size=True
         )
         if outcomes is None or not np.any(is_labelled):
             return replace(undefined_estimate(weighting, 0, None), label=label, null=0.0)
         values, reach = outcomes
         gain = values[:, j] - values[:, leader]
-        differing = counts[draws.rows[is_labelled], 0]
+        differing = differs[draws.rows[is_labelled]]
         weights = differing / draws.probability[is_labelled]
         mean = float(weights @ gain[is_labelled]) / max(float(weights.sum()), 1e-300)
-        value = mean * float(counts.mean())
+        value = mean * float(differs.mean())
         # Only rounds with both models count: units on which an eliminated model differs are no longer drawn.
         has_both = [j in group and leader in group for group in design.survivors]
         is_used = np.repeat(has_both, design.units)[: len(draws.rows)]
-        missing = np.where(counts[draws.rows, 0], reach, 0.0)
-        is_undrawn = counts[:, 0].copy()
+        missing = np.where(differs[draws.rows], reach, 0.0)
+        is_undrawn = differs.copy()
         is_undrawn[draws.rows[is_used]] = False
         largest = 2.0 if design.criterion in SIGNED else 1.0
         interval = DifferenceInterval(
@@ -432,8 +435,10 @@ class Selection(PageDisplay):
             bounds=(-largest, largest),
             ahead=np.where(is_labelled, gain, missing)[is_used, None],
             behind=np.where(is_labelled, -gain, missing)[is_used, None],
-            spread=draws.spread(counts)[is_used],
-            turns=DrawSteps(inverse=draws.inverse[is_used], largest=draws.largest[is_used], size=len(codes)),
+            spread=draws.spread(differences, np.array([j]))[is_used],
+            turns=DrawSteps(
+                inverse=draws.inverse[is_used], largest=draws.largest[is_used], size=differences.size
+            ),
             step=max(design.indifference, SMALLEST_STEP),
             reach=reach,
             left=reach * float(is_undrawn.sum()),
@@ -447,10 +452,11 @@ class Selection(PageDisplay):
     @property
     def random_labels(self) -> float:
         """About how many random labels tell the leader from its hardest rival as well as these do."""
-        counts = (self._codes != self._codes[:, [self._state.leader]]) | self._design.everywhere
-        share = counts.mean(axis=0)
-        size = len(counts)
-        spread = self._draws.spread(counts)[self._labelled[: len(self._draws.rows)]]
+        differences = self._differences_from(self._state.leader)
+        size = differences.size
+        share = differences.counts / size
+        spread = self._draws.spread(differences, np.arange(len(share)))
+        spread = spread[self._labelled[: len(self._draws.rows)]]
         others = share > 0
         observed = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
         return float(np.max(size * observed / (1.0 + observed), initial=0.0))
@@ -670,7 +676,7 @@ def select(
     leader = int(np.argmax(estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[0]))
     models = tuple(range(len(names)))
     # Largest possible difference from the leader, times N.
-    max_differences = (codes != codes[:, [leader]]).sum(axis=0)
+    max_differences = units.differences(leader, everywhere=False).counts
     if criterion not in ("accuracy", PREFERENCE):
         max_differences = len(codes) * (max_differences > 0)
     rivals = tuple(j for j in models if max_differences[j] > indifference * len(codes))

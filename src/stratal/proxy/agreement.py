@@ -274,10 +274,10 @@ def _different_models(near: FloatArray, is_counted: AnyArray) -> float:
 
 
 def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[FloatArray, FloatArray]:
-    """Return the accuracy of each model (k,) and the probability of each answer (N, k), from agreement alone.
+    """Return the accuracy of each model (k,) and its share of the votes (k,), from agreement alone.
 
-    The accuracies are estimated from the first `n_items` rows of codes (N, k), as those of independent models
-    with the same mean agreement. The probability of an answer is the weighted share of models that give it.
+    They are estimated from the first `n_items` rows of codes (N, k), as those of independent models with the
+    same mean agreement. The probability of an answer is the share of the votes for it: `answer_shares`.
     """
     consensus = _consensus(_renumber(codes[:n_items]))
     quality = consensus.quality
@@ -291,17 +291,18 @@ def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[Floa
     weights = consensus.weights
     if not np.any(weights):
         weights = np.ones(len(weights))
-    shares = weights / weights.sum()
-    return accuracies, _answer_shares(codes, shares)
+    return accuracies, weights / weights.sum()
 
 
-def _answer_shares(codes: IntArray, shares: FloatArray) -> FloatArray:
+def answer_shares(codes: IntArray, shares: FloatArray) -> FloatArray:
     """Return the total share (N, k) of the models that give the same answer to an item."""
     n_answers = int(codes.max()) + 2  # with missing answers
     if n_answers > codes.shape[1]:
         return np.column_stack([(codes == column[:, None]) @ shares for column in codes.T])
     # Answers are fewer than models: each answer is compared once, and not that of each model.
-    of_answer = np.column_stack([(codes == answer) @ shares for answer in range(-1, n_answers - 1)])
+    of_answer = np.column_stack(
+        [(codes == answer).astype(np.float64) @ shares for answer in range(-1, n_answers - 1)]
+    )
     return np.take_along_axis(of_answer, codes + 1, axis=1)
 
 

@@ -230,9 +230,9 @@ def test_shares_of_few_answers_are_those_of_each_model_compared():
     codes = np.random.default_rng(2).integers(-1, 3, (50, 9))
     shares = np.random.default_rng(3).dirichlet(np.ones(9))
     expected = [[shares[codes[row] == codes[row, model]].sum() for model in range(9)] for row in range(50)]
-    few_models = agreement._answer_shares(codes[:, :2], shares[:2])
+    few_models = agreement.answer_shares(codes[:, :2], shares[:2])
 
-    np.testing.assert_allclose(agreement._answer_shares(codes, shares), expected, rtol=1e-12)
+    np.testing.assert_allclose(agreement.answer_shares(codes, shares), expected, rtol=1e-12)
     np.testing.assert_allclose(
         few_models, [[shares[:2][row == answer].sum() for answer in row] for row in codes[:, :2]], rtol=1e-12
     )
