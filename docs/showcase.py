@@ -133,7 +133,7 @@ def judge() -> None:
     )
     page.says(
         "A decision tree reads digits; a second model, the *judge*, says whether each answer passes, and how sure it is. "
-        "May the judge be believed, and how often is the tree right? Two annotators, who each err on 3% of the items, label 240 "
+        "Can the judge be trusted, and how often is the tree right? Two annotators, who each err on 3% of the items, label 240 "
         "of 1,497 answers, a third of them both."
     )
     page.runs("stratal draw answers.parquet --proxy judge_score --by judge --show answer --budget 240 --seed 7 --output audit/", 6)

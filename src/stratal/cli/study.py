@@ -246,7 +246,7 @@ def form_of_options(questions: list[str], kinds: dict[str, str | None], rubric: 
     if files:
         conflicting = [f"--{kind}" for kind in ANSWER_KINDS if kinds[kind] is not None] + questions[1:]
         if conflicting:
-            raise no_effect_error(conflicting[0], "without a file of questions")
+            raise no_effect_error(conflicting[0], "without a question file")
         return form.from_toml(text_of(Path(files[0])), rubric)
     if len(questions) == 1:
         return form.of(parse_question(questions[0], kinds, rubric))
@@ -753,7 +753,7 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
         Print what would be imported, and save nothing.
     """
 
-    file: Annotated[Path, argument("FILE", "File that the tool exported, or the folder of Potato.")]
+    file: Annotated[Path, argument("FILE", "File that the tool exported, or Potato's folder.")]
     from_: Text = None
     annotator: Text = None
     id: Text = None

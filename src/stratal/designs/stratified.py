@@ -117,7 +117,7 @@ class Stratified(Design):
         sizes = self.strata.sizes
         if n_h.shape != sizes.shape or np.any(n_h > sizes):
             raise InputError(
-                "the allocation is not for these strata",
+                "the allocation does not fit these strata",
                 given=f"{n_h.tolist()[:5]} of {sizes.tolist()[:5]} units",
                 action=action,
             )

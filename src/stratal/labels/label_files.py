@@ -681,7 +681,7 @@ def _review_note(review: Labels, change_count: int) -> str:
         return f"{source}: nothing is filled in yet"
     return (
         f"{source}: in {change_count} of {len(review.ids)} the first label was wrong; only items on which a "
-        "judge and people differed were reviewed, which can only bring the two closer"
+        "judge and people differed were reviewed, so the corrections can only bring the two closer"
     )
 
 

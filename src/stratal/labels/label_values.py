@@ -578,9 +578,9 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
         raise LabelError(
             f"no label is ever among the model's answers (first: {labels[0]!r})",
             allowed=", ".join(map(repr, sorted(distinct_answers)[:MAX_VALUES_SHOWN])),
-            action="If labels say right or wrong, or which of two models is better, they are outcomes, not "
-            "classes: leave out predicted= (--predicted) and estimands of classes. Their mean is the share "
-            "of right answers, or of wins.",
+            action="If labels are verdicts (right or wrong, or which of two models is better), they are "
+            "outcomes, not classes: leave out predicted= (--predicted) and estimands for classes. Their mean "
+            "is the share of right answers, or of wins.",
         )
 
 

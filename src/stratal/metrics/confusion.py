@@ -476,7 +476,7 @@ class Confusion:
         among = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
         return (
             f"{note} To show that at most a tenth of the class is missed would take about "
-            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels, none of them of the class"
+            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels, all of them of other classes"
         )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:

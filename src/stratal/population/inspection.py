@@ -163,7 +163,8 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     if answers:
         sentence = f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]})"
         advice = (
-            "how many agree with a model predicts where it is right. Name that model's column in --predicted"
+            "the number that agree with a model's answer predicts whether it is right. "
+            "Name that model's column in --predicted"
         )
         notes.append(f"{sentence}: {advice}")
     if rows_in_memory is None:

@@ -249,7 +249,7 @@ def _plan_sentence(plan: JsonMapping) -> str:
     else:
         sentence += f", by a {design} sample"
     if rounds and rounds["total"] > budget:
-        sentence += f", and {rounds['total'] - budget:,} more in a second round, by the first labels"
+        sentence += f", and {rounds['total'] - budget:,} more in a second round, based on the first labels"
     return sentence
 
 

@@ -350,9 +350,9 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
         drawings.append(calibration_drawing(check))
     return Page(
         lines=[
-            f"Mean labels by the proxy {check['proxy']!r}, in groups of units with similar proxies. If the "
-            "proxy is calibrated, both means are equal. An inaccurate proxy makes the interval wider, but "
-            "does not bias the estimate.",
+            f"Mean label and mean of the proxy {check['proxy']!r}, in groups of units with similar proxies. "
+            "If the proxy is calibrated, the two means are equal. An inaccurate proxy makes the interval "
+            "wider, but does not bias the estimate.",
             *_bias_lines(check, level, share),
             *_proxy_quality_lines(check),
         ],

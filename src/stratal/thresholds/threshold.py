@@ -809,8 +809,8 @@ def _threshold_notes(
         )
     if requirement.is_monotone and not labels.has_all_strata:
         notes.append(
-            f"units in strata without a label count against {requirement}: it needs labels drawn at random "
-            f"from all units; for_= (plan --for 'threshold:{requirement}') states how many"
+            f"units in strata without a label count against {requirement}, which requires labels drawn at "
+            f"random from all units; for_= (plan --for 'threshold:{requirement}') computes how many"
         )
     accepted_groups = {row.group or "" for row in chosen}
     other_groups = [repr(name) for name in groups if name not in accepted_groups]
