@@ -376,19 +376,24 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
         Naming the allowed sizes.
     """
     largest = float(np.max(np.abs(values), initial=0.0))
-    action = "Rescale them."
+    action = "Rescale the values."
     if largest > LARGEST_NUMBER:
-        raise InputError(f"{name} are too large", allowed=f"up to {LARGEST_NUMBER:g} in size", action=action)
+        raise InputError(
+            f"{name} are too large", allowed=f"up to {LARGEST_NUMBER:g} in absolute value", action=action
+        )
     if 0.0 < largest < SMALLEST_NUMBER:
         what = f"{name} are too small to be squared"
         size_text = f"up to {largest:g}"
         raise InputError(
-            what, given=size_text, allowed=f"0, or from {SMALLEST_NUMBER:g} in size", action=action
+            what,
+            given=size_text,
+            allowed=f"0, or at least {SMALLEST_NUMBER:g} in absolute value",
+            action=action,
         )
 
 
 def checked_threads(threads: int) -> int:
     """Return a number of threads, refusing anything but a whole number from 1 on."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError("threads counts from 1", given=threads, allowed="1 or more")
+        raise InputError("threads must be a whole number above 0", given=threads, allowed="1 or more")
     return threads

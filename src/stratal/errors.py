@@ -279,14 +279,14 @@ def lone_surrogate_error(holder: str, text: str) -> InputError:
 def duplicate_ids_error(where: str, count: int, first: object) -> InputError:
     """Return the error for ids that occur more than once."""
     what = f"{where}{'1 id is' if count == 1 else f'{count} ids are'} duplicated (first: {first!r})"
-    action = "Remove the duplicates, or make an id that distinguishes the units."
+    action = "Remove the duplicates, or create an id that distinguishes the units."
     return InputError(what, allowed="one unit per id", action=action)
 
 
 def unreadable_file_error(file: object, error: Exception) -> InputError:
     """Return the error for a file that is not whole, or not of its format, from what its reader says."""
     first_line = next(iter(str(error).splitlines()), type(error).__name__)
-    action = "Check that the file is whole and of the format that its name says."
+    action = "Check that the file is complete and has the format that its name states."
     if isinstance(error, UnicodeError):
         action = "Save it as UTF-8 text (in Excel: CSV UTF-8)."
     return InputError(f"{file} cannot be read", given=first_line, action=action)
@@ -338,7 +338,7 @@ def suggest_names(
 
 def no_effect_error(option: str, allowed: str) -> InputError:
     """Return the error that an option would have no effect."""
-    action = "Leave it out, or change the other option."
+    action = "Leave this option out, or change the other one."
     return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
 
 

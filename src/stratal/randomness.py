@@ -76,7 +76,7 @@ def id_text(value: object) -> str:
     if value is None:
         raise InputError("an id is missing (null)", action="Every unit needs an id.")
     value_text = f"{value!r} ({type(value).__name__})"
-    raise InputError("unsupported type of an id", given=value_text, allowed=_ALLOWED)
+    raise InputError("an id has an unsupported type", given=value_text, allowed=_ALLOWED)
 
 
 def id_array(values: object) -> AnyArray:
@@ -93,7 +93,7 @@ def id_array(values: object) -> AnyArray:
         raise InputError("ids must be one-dimensional", given=array_text, allowed="(N,)", action=action)
     if array.dtype.kind in "mMcV":
         array_text = f"dtype {array.dtype}"
-        raise InputError("unsupported type of ids", given=array_text, allowed=_ALLOWED)
+        raise InputError("ids have an unsupported type", given=array_text, allowed=_ALLOWED)
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
         return array.astype(np.int64)
     text = [id_text(value) for value in array.tolist()]

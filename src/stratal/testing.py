@@ -64,14 +64,14 @@ def assert_requirement(
     >>> assert_requirement(estimate, "value>=.9")
     Traceback (most recent call last):
     stratal.errors.RequirementError: value>=0.9: UNDECIDED; about 8 more labels would decide it if the
-    estimate stays (given: 95.0% (95% interval 89.8% to 98.0%), from 100 labels)...
+    estimate stays the same (given: 95.0% (95% interval 89.8% to 98.0%), from 100 labels)...
     """
     __tracebackhide__ = True  # pytest shows the test, not this function
     if not isinstance(estimate, Estimate | Estimates):
         raise InputError(
             "assert_requirement takes an Estimate or Estimates",
             given=type_text(estimate),
-            action="Compute one first: stratal.estimate(sample, labels).",
+            action="Compute an estimate first: stratal.estimate(sample, labels).",
         )
     if not requirements:
         example = "such as assert_requirement(estimate, 'value>=.9')"
@@ -87,7 +87,7 @@ def assert_requirement(
     else:
         labels = max(row.labels for row in estimate)
     figures = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
-    action = "More labels narrow the interval; a better model moves it."
+    action = "More labels make the interval narrower; a better model changes the estimate."
     raise RequirementError("; ".join(map(requirement_text, missed)), given=figures, action=action)
 
 

@@ -41,7 +41,7 @@ def written(folder: Path, **columns: Any) -> Path:
             ("1 id is duplicated (first: 'b')", ["a", "b", "b"], [0.1, 0.2, 0.3]),
             ("1 missing value (first: id 'b'", ["a", "b", "c"], [0.1, None, 0.3]),
             ("1 missing id", ["a", " ", "c"], [0.1, 0.2, 0.3]),
-            ("1 id that cannot be an id (first: 2.5)", [1.0, 2.5, 3.0], [0.1, 0.2, 0.3]),
+            ("1 id that is of an unsupported type (first: 2.5)", [1.0, 2.5, 3.0], [0.1, 0.2, 0.3]),
         ],
         fast=(),
     ),
@@ -72,9 +72,9 @@ def test_strata_and_text_ids_are_the_same_on_spark(spark: Any, tmp_path: Path) -
 def test_files_that_spark_cannot_read_are_one_error(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"PAR1 and nothing else")
-    with pytest.raises(InputError, match=r"rows.parquet.*(cannot be read|Spark could not answer)"):
+    with pytest.raises(InputError, match=r"rows.parquet.*(cannot be read|Spark could not run the query)"):
         Population.read(path, engine="spark", proxy="proxy")
-    with pytest.raises(InputError, match=r"hdfs://nowhere.*Spark could not answer"):
+    with pytest.raises(InputError, match=r"hdfs://nowhere.*Spark could not run the query"):
         Population.read("hdfs://nowhere.invalid/rows.parquet", engine="spark", proxy="proxy")
     whole = written(tmp_path, id=[1, 2], proxy=[0.1, 0.9])
     with pytest.raises(InputError, match="another Spark session is already running in this process"):

@@ -248,7 +248,7 @@ def test_prediction_powered_inference_on_a_sample_that_exists(run_command, tmp_p
     arrays = stratal.estimate_from(z, of_labels, np.delete(score, chosen))
     assert found["estimate"] == pytest.approx(arrays.value, abs=1e-12)
     assert found["population_size"] == 3000
-    assert "250 labelled units among them" in " ".join(found["notes"])
+    assert "including the 250 labelled units" in " ".join(found["notes"])
     assert len(json.loads(stratified.stdout)["strata"]) == 2
 
 

@@ -89,7 +89,7 @@ def test_a_study_goes_on_until_the_winner_is_known(tickets):
     [
         ("select p.csv --answers answer_*", "--output is missing"),
         ("select p.csv --output r", "answers is missing"),
-        ("select p.csv --answers answer_x* --output r", "no column fits"),
+        ("select p.csv --answers answer_x* --output r", "no column matches"),
         ("select p.csv --answers answer_a --output r", "too few or too many models"),
         ("select p.csv --answers answer_* --indifference 2 --output r", "indifference is out of range"),
         ("select p.csv --answers answer_* --labels p.csv --output r", "--labels"),

@@ -249,8 +249,8 @@ class ClusterSample(Design):
     def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the design of about a budget, in groups of a column."""
         if cluster is None:
-            action = "Name the column of the groups that are drawn whole: cluster= (--cluster COL)."
-            raise InputError("a cluster sample needs the column of its clusters", action=action)
+            action = "Name the column whose groups are drawn as a whole: cluster= (--cluster COL)."
+            raise InputError("a cluster sample requires the column of its clusters", action=action)
         return cls(cluster=cluster, budget=budget)
 
     def _count(self, clusters: int, size: int) -> int:
@@ -262,7 +262,7 @@ class ClusterSample(Design):
         if not min(2, clusters) <= count <= clusters:
             problem = f"{count} clusters of '{self.cluster}' cannot be drawn"
             if count < 2:
-                action = "One cluster has no variance: draw at least two."
+                action = "A variance cannot be estimated from one cluster: draw at least two."
             else:
                 action = None
             raise BudgetError(problem, allowed=f"{min(2, clusters)} to {clusters}", action=action)

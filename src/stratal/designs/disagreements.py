@@ -297,7 +297,7 @@ class Disagreements(Design):
         """Raise an error: no mean can be estimated, as units on which all models agree are never drawn."""
         raise InputError(
             "this sample only distinguishes models: units on which all of them agree are never labelled",
-            action="Ask for differences: stratal.select, stratal select --extend. For the winner's own "
+            action="Estimate differences: stratal.select, stratal select --extend. For the winner's own "
             "value, draw a separate sample: stratal plan, stratal draw.",
         )
 

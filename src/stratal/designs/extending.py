@@ -132,7 +132,7 @@ def require_planned(sample: Sample, planned: Population) -> None:
     changed = differing(sample.proxy_names, planned_digest, drawn_digest)
     if planned_digest.size != drawn_digest.size or changed:
         raise InputError(
-            "this is not the population that was planned for" + (f":{changed}" if changed else ""),
+            "this is not the population of the plan" + (f":{changed}" if changed else ""),
             given=f"{drawn_digest.size:,} units",
             allowed=f"{planned_digest.size:,} units, as they were when the plan was made",
             action="Give that population unchanged, or make a plan for this one.",
@@ -247,9 +247,9 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     earlier = rows_of(texts, larger.ids)
     if -1 in earlier:
         raise InputError(
-            f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",
+            f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not part of the larger sample",
             given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
-            allowed="a larger design of a nested kind, from the same population, unchanged",
+            allowed="a larger design of a nested kind, and the unchanged population",
         )
     new = np.ones(larger.size, dtype=bool)
     new[earlier] = False
@@ -278,7 +278,7 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     counts = realised.counts
     if counts is None:
         raise InputError(
-            "rows that were labelled elsewhere can only be extended by strata",
+            "a sample of rows that were labelled elsewhere can only be extended within strata",
             given=f"design {realised.kind!r}",
             allowed="a simple random or stratified design",
         )
@@ -319,7 +319,7 @@ def population_of(sample: Sample, population: Population | None) -> Population:
     if population is None:
         raise InputError(
             "this sample does not contain the population that it was drawn from",
-            action="Give population=, the one that it was drawn from.",
+            action="Give this population: population=.",
         )
     return require_same_population(sample, population)
 
@@ -329,7 +329,7 @@ def refuse_other_designs(sample: Sample) -> None:
     if not sample.design.rounds_by_labels:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",
-            action="If it is nested, extend it without labels: next_round(sample, additional=…).",
+            action="If the design is nested, extend it without labels: next_round(sample, additional=…).",
         )
 
 

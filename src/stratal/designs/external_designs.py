@@ -96,7 +96,7 @@ def _stratum_sizes_checked(
     """Return N_h (H,); raise an error for sizes that contradict the labelled units."""
     if sizes_by_stratum is None and unlabelled is None:
         raise InputError(
-            "the table does not say what the labels are a sample of",
+            "the table does not state which population the labels were drawn from",
             allowed="population= (--population FILE), sizes= of the strata (--sizes FILE), weight= "
             "(--weight COL), inclusion_probability= or population_size= (--population-size N)",
             action="Labels chosen by hand or by outcome are not a random sample: nothing can be estimated.",
@@ -193,7 +193,7 @@ def weighted_parts(
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + _WEIGHT_TOLERANCE):
             what = f"{columns.label}: the weights sum to no more than the number of labelled units"
-            raise InputError(what, action="They are relative: give population_size= too.")
+            raise InputError(what, action="The weights are relative: also give population_size=.")
         if size is not None:
             scale *= size / total
     if size is not None and size < n and options.mechanism == "poisson":

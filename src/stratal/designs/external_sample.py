@@ -55,7 +55,7 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
         distinct_labels = dict.fromkeys(map(str, columns.values(options.value)))
         refuse_no_answer_words(list(distinct_labels))
     if len(options.proxies) > 1:
-        what = "several proxies need a table that has all units, those without a label too"
+        what = "several proxies require a table of all units, including those without a label"
         raise InputError(what, given=", ".join(options.proxies), allowed="one proxy")
     id_name = id_column(columns, options.id)
     row_numbers = np.arange(len(columns))
@@ -128,7 +128,7 @@ def _require_complete_clusters(
     assert options.cluster is not None
     if options.stratum is not None:
         raise InputError(
-            "clusters within strata need the number of clusters of each stratum",
+            "clusters within strata require the number of clusters in each stratum",
             given=f"cluster={options.cluster!r} and strata in {options.stratum!r}",
             allowed="weight= (--weight COL) or sizes= (--sizes FILE)",
         )
@@ -272,9 +272,11 @@ def _labelled_and_others(
     if options.population is None:
         if not empty:
             allowed = "rows with an empty label, population= (--population FILE), or proxy_moments="
-            raise InputError(f"{columns.label}: a proxy needs the units that have no label", allowed=allowed)
+            raise InputError(
+                f"{columns.label}: a proxy requires the units that have no label", allowed=allowed
+            )
         others = other_units(columns_of_units(columns.only(empty), options), options)
-        note = f"{len(empty):,} rows without a label are the population's other units"
+        note = f"{len(empty):,} rows without a label are the other units of the population"
         return labelled, replace(others, notes=(note,))
     name = id_column(columns, options.id)
     if name is None:

@@ -39,7 +39,7 @@ def replacing(path: Path) -> Iterator[Path]:
         if folder_exists:
             action = "Choose another folder."
         else:
-            action = f"Make the folder {path.parent} first."
+            action = f"Create the folder {path.parent} first."
         raise InputError(f"{path}: cannot write here ({error.strerror})", action=action) from None
     try:
         yield partial

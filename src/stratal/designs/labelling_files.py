@@ -99,7 +99,7 @@ def write_labelling_folder(
     """
     for name in RESERVED:
         if name in sample.shown or sample.question.id == name:
-            action = "That is where the annotators' answers go; rename the column."
+            action = "Rename the column: this name is reserved for the annotators' answers."
             raise InputError(f"a column cannot be called '{name}'", action=action)
     with create_folder(folder, SAMPLE_NAME) as partial:
         sample.write(partial / SAMPLE_NAME)

@@ -168,11 +168,11 @@ def fitted_ratios(
     if np.max(np.abs(shortfall)) < np.sqrt(_MEAN_TOLERANCE):
         return ratio
     if is_raking:
-        action = "Fewer or coarser margins, or method='regression', which allows negative weights."
+        action = "Give fewer or coarser margins, or use method='regression', which allows negative weights."
     else:
-        action = "Totals contradict each other among the labelled units: give fewer or coarser ones."
+        action = "The totals contradict each other among the labelled units: give fewer or coarser margins."
     raise InputError(
-        "no weights of these labels reach the known totals",
+        "no weights for these labels reproduce the known totals",
         given=f"off by {np.max(np.abs(shortfall)):.2g} of the population",
         action=action,
     )
@@ -420,7 +420,7 @@ def unlabelled_level_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, .
         empty_levels = ", ".join(level for level in levels if level not in with_label)
         text = (
             f"no unit with {column} = {empty_levels} has a label ({share:.1%} of the population): the margin "
-            "is fitted to the other levels, and these units are taken to be like the others"
+            "is fitted to the other levels, and these units are assumed to be like the others"
         )
         code = REMARK
         if (1.0 - share) ** int(labelled.sum()) < _MIN_CHANCE:
@@ -561,7 +561,7 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
     population = sample.population
     if not isinstance(population, ArrayPopulation):
         raise InputError(
-            f"strata of the proxy {proxy!r} need the proxy of all units",
+            f"strata of the proxy {proxy!r} require the proxy of all units",
             given="a sample without its population",
             action="Give a table of all units, or name a group column whose sizes are known.",
         )

@@ -152,10 +152,10 @@ def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
     """Return the note on the rows of the population that are labelled units."""
     size_text = f"the population has {size:,} rows"
     if not has_ids:
-        return f"{size_text}, taken not to include the labelled ones, since there are no ids to compare"
+        return f"{size_text}, assumed not to include the labelled units, because there are no ids to compare"
     if n_matched == 0:
-        return f"{size_text}, none of which has the id of a labelled unit: the labelled ones are added"
-    return f"{size_text}, the {n_matched:,} labelled units among them"
+        return f"{size_text}, none of which has the id of a labelled unit: the labelled units are added"
+    return f"{size_text}, including the {n_matched:,} labelled units"
 
 
 def _level_means_of_others(
@@ -219,7 +219,7 @@ def _population_of_source(
             # The population may lack a group. The second attempt raises any other error again.
             pass
     population, has_ids = _read_population(source, options.first_proxy, strata, id_name)
-    note = "the population lacks a column of the groups, so means of groups do not use a proxy"
+    note = "the population lacks a group column, so means of groups do not use a proxy"
     lacks_groups = options.first_proxy is not None and len(groups) > len(strata)
     return population, has_ids, (note,) if lacks_groups else ()
 
@@ -257,12 +257,13 @@ def _require_matching_units(
             f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {example!r}"
         )
         if other_spellings:
-            given_text += f", which it has as {other_spellings[example]!r}"
+            given_text += f", which the population contains as {other_spellings[example]!r}"
         raise InputError(
             "the ids of the labelled units match the population's only in part",
             given=given_text,
-            allowed="all labelled units among the population's, or none",
-            action="Write ids alike in both files; give the whole population, or one without labelled units.",
+            allowed="all labelled units in the population, or none of them",
+            action="Write ids in the same way in both files; give the whole population, or only its "
+            "unlabelled units.",
         )
     proxies = {name: matched.proxies[:, k] for k, name in enumerate(population.proxy_names)}
     # The two files may differ in the case of their column names.

@@ -385,7 +385,7 @@ class ProportionalToSize(UnequalProbabilities):
 
     kind = "proportional-to-size"
     words = ("a sequential Poisson sample with inclusion probabilities proportional to size", "ohlsson")
-    assumption = "The variance is the design's approximate one."
+    assumption = "The variance is the approximate variance of the design."
     fixed_size = True
     budget: int
     size: str = "sqrt-variance"

@@ -35,8 +35,8 @@ _LARGEST = 2**30
 
 _WRITTEN_BY_DRAW = (
     "The sample comes first: give the file that `stratal draw` wrote, not predictions or labels. "
-    "A table with labels in some rows is given alone: stratal estimate FILE; stratal doctor FILE shows "
-    "the rest."
+    "A table with labels in some rows is used without a sample: stratal estimate FILE. For any other file, "
+    "stratal doctor FILE suggests a command."
 )
 
 
@@ -151,14 +151,16 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], JsonDict]:
         if _NO_THREAD in str(error):
             raise MemoryError(str(error)) from error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        action = f"{_WRITTEN_BY_DRAW} If `draw` wrote it, it was damaged since: take it from a copy."
+        action = (
+            f"{_WRITTEN_BY_DRAW} If `draw` wrote this file, it was damaged later: restore it from a copy."
+        )
         raise InputError(f"{path}: not a sample file ({reason[:300]})", action=action) from None
 
 
 def _readable_here(path: Path, table: pa.Table, description: object) -> JsonDict:
     """Return the description, refusing files without a design, of other formats, and changed since."""
     if not isinstance(description, dict):
-        raise InputError(f"{path}: not a sample file (it carries no design)", action=_WRITTEN_BY_DRAW)
+        raise InputError(f"{path}: not a sample file (it contains no design)", action=_WRITTEN_BY_DRAW)
     if description.get("format") not in _READ:
         action = "Read it with the version of stratal that wrote it."
         raise InputError(f"{path}: written in another format", given=description.get("format"), action=action)
@@ -169,7 +171,7 @@ def _readable_here(path: Path, table: pa.Table, description: object) -> JsonDict
     return description
 
 
-_ANOTHER_COPY = "Take the file as it was drawn, from a copy or from version control."
+_ANOTHER_COPY = "Restore the original file from a copy or from version control."
 
 
 def damaged(path: str | Path, reason: str) -> InputError:

@@ -110,7 +110,7 @@ class Stratified(Design):
     allocation: Allocation = field()
 
     def __post_init__(self) -> None:
-        action = "Make it with stratal.strata.allocate(strata, budget)."
+        action = "Create the allocation with stratal.strata.allocate(strata, budget)."
         if not isinstance(self.strata, Strata) or not isinstance(self.allocation, Allocation):
             raise InputError("Stratified takes strata and an allocation", action=action)
         n_h = self.allocation.n_h
@@ -342,7 +342,7 @@ class StratifiedWeighting(Weighting):
         """Return the weighting of strata (n,) of known sizes (H,), given the units drawn of each."""
         if len(sizes) == 1:
             raise InputError(
-                "post-stratification needs groups of known sizes",
+                "post-stratification requires groups of known sizes",
                 action="Give the sample its groups: stratal.designs.post_stratify(sample, by=…), "
                 "--post-stratify GROUP.",
             )

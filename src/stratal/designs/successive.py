@@ -119,7 +119,7 @@ class Successive(Design):
         "probabilities proportional to the predicted standard deviation",
         "ohlsson",
     )
-    assumption = "The variance is the design's approximate one."
+    assumption = "The variance is the approximate variance of the design."
     rounds_by_labels = True
     hajek_below = 8
     nested: ClassVar[JsonMapping] = {"predicted": Expression}
@@ -130,8 +130,8 @@ class Successive(Design):
         self._freeze()
         if len(self.budgets) != len(self.predicted) or not self.budgets:
             raise InputError(
-                "each round needs a number of units and a prediction",
-                allowed="as many of each",
+                "each round requires a number of units and a prediction",
+                allowed="the same number of each",
             )
 
     @property

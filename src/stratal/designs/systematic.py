@@ -114,7 +114,7 @@ class Systematic(Design):
         "a systematic sample along the proxy, its variance approximated by successive differences",
         "cochran",
     )
-    assumption = "The variance is the design's approximate one."
+    assumption = "The variance is the approximate variance of the design."
     budget: int
     order: str | None = None
 

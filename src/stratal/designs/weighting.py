@@ -303,5 +303,5 @@ class Weighting(Record, ABC):
             Where units of one stratum had unequal chances or came in clusters: the strata's weights would put
             other ones in the place of those that the units were drawn with.
         """
-        problem = "post-stratification needs units drawn with equal chances, one by one"
+        problem = "post-stratification requires units that were drawn individually with equal probabilities"
         raise InputError(problem, action="Use estimator='hajek', 'difference' or 'ppi++' for this design.")

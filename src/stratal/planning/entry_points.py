@@ -148,14 +148,14 @@ def plan(
     """
     _refuse_two_goals(budget, half_width)
     check_confidence_level(confidence_level)
-    check_choice("assumption of the proxy", assume, PROXY_ASSUMPTIONS)
+    check_choice("assumption about the proxy", assume, PROXY_ASSUMPTIONS)
     if pilot and labels is not None:
         raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
     if pilot and budget is not None:
-        raise InputError("a pilot needs a target half-width", action="Give half_width=.")
+        raise InputError("a pilot requires a target half-width", action="Give half_width=.")
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
-            raise InputError(f"{name} needs labels", action="Give labels=, or leave it out.")
+            raise InputError(f"{name} requires labels", action="Give labels=, or leave it out.")
     requested = as_estimand(planned_for(estimand, for_))
     if budget is None and not requested.is_estimated:
         raise InputError(
@@ -211,7 +211,7 @@ def _with_previous_waves(planner: Planner, previous: object) -> Planner:
     is_open = planner.compares_candidates and planner.options.by is None
     if not is_open or not planner.estimand.of_one_outcome:
         raise InputError(
-            "earlier waves choose the strata and their labels, for the mean of one outcome",
+            "earlier waves determine the strata and their labels, and only for the mean of one outcome",
             action="Leave out the options of strata, estimand and labels, or previous= (--previous).",
         )
     waves = PreviousWaves.read(previous, planner.population, planner.options_with_defaults.proxy)
@@ -290,7 +290,7 @@ def plan_for_rate(
         )
         planned = planner.plan_half_width("expected") if budget is None else planner.plan_rounds(budget)
         text = (
-            f"Outcomes are 0 or 1, {rate:g} of them 1, and a judge that rates all units has "
+            f"Outcomes are 0 or 1 (a share of {rate:g} is 1), and a judge that rates all units has "
             f"sensitivity {sensitivity:g} and specificity {specificity:g}."
         )
         return replace(planned, population=None, assumptions=(text, *planned.assumptions))
@@ -337,7 +337,7 @@ def _plan_of_rate(budget: int, stratum: Strata, rate: float, confidence_level: f
         allocation=allocation,
         designs=(row,),
         recommended=row,
-        assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; it is not known which.",),
+        assumptions=(f"Outcomes are 0 or 1. A share of {rate:g} is 1, but it is not known which ones.",),
         notes=(EVERY_UNIT if budget == stratum.size else _SMALLER_WITH_A_FILE,),
         confidence_level=confidence_level,
     )

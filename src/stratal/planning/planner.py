@@ -71,8 +71,8 @@ _EFFICIENCY_TOLERANCE = 0.98
 EVERY_UNIT = "Every unit is labelled: the value for these units will be exact."
 
 _SIMPLE_IS_NARROWER = (
-    "A simple random sample is expected to give a narrower interval than strata with a minimum of labels "
-    "each, and is planned instead."
+    "A simple random sample is expected to give a narrower interval than strata with a minimum number of "
+    "labels each, and is planned instead."
 )
 
 
@@ -754,7 +754,7 @@ class Planner:
         """The option that keeps strata for which a simple random sample is planned."""
         if self.anticipated.n_proxies:
             return "To keep the strata, state their number: n_strata= (--strata)."
-        return "To keep them: method='category' (--stratify category)."
+        return "To keep the strata: method='category' (--stratify category)."
 
     @cached_property
     def _plans_successive(self) -> bool:

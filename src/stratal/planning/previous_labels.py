@@ -160,8 +160,10 @@ class PreviousLabels:
         else:
             alike = "all units"
         return (
-            f"The {len(self.z):,} earlier labels are typical of {alike}, in the earlier data and in these.",
-            f"Optimistic to conservative: {1 - 2 * TAIL_PROBABILITY:.0%} of the uncertainty that they leave.",
+            f"The {len(self.z):,} earlier labels are typical of {alike}, in the earlier data and in this "
+            "population.",
+            f"The range from optimistic to conservative covers {1 - 2 * TAIL_PROBABILITY:.0%} of the "
+            "remaining uncertainty.",
             ALL_COME_BACK,
         )
 
@@ -314,7 +316,7 @@ def _require_ids(labels: object) -> Labels:
     if isinstance(labels, Labels | Mapping) or is_indexed(labels):
         nobody: Any = None
         return as_labels(labels, nobody)
-    problem = "earlier labels need the ids of their units"
+    problem = "earlier labels require the ids of their units"
     allowed = "what stratal.read_labels returns, a mapping of id to label, a Series indexed by id"
     raise InputError(problem, given=type(labels).__name__, allowed=allowed)
 

@@ -130,7 +130,7 @@ class PreviousWaves:
         info = population.proxy_info(proxy)
         if info.bounds is None or not info.scaled:
             raise InputError(
-                f"earlier waves need a proxy with the bounds of the outcome, unlike '{info.name}'",
+                f"earlier waves require a proxy with the bounds of the outcome, unlike '{info.name}'",
                 action="State them: bounds=(lowest, highest) (--bounds LOW,HIGH).",
             )
         pairs = [_sample_and_labels(wave) for wave in waves]
@@ -147,7 +147,8 @@ class PreviousWaves:
         with_labels = tuple(wave for wave in labelled if wave is not None)
         if not with_labels:
             raise InputError(
-                "no earlier wave has a label", action="Fill in the column label of its to_label.csv."
+                "no earlier wave has a label",
+                action="Fill in the column label in the to_label.csv of a wave.",
             )
         return cls(
             waves=with_labels,
@@ -174,8 +175,8 @@ class PreviousWaves:
         """Return why the plan does not use the labels."""
         if not (self.numbers or self.groups):
             return (
-                "Labels of earlier waves recalibrate the only proxy, which saves no labels: name groups that "
-                "all waves have (groups=, --groups)."
+                "Labels of earlier waves would only recalibrate the proxy, which saves no labels: name "
+                "groups that all waves have (groups=, --groups)."
             )
         return f"{self.labels} labels of earlier waves are too few to be used (at least {_MIN_LABELS})."
 
@@ -189,9 +190,9 @@ class PreviousWaves:
         columns = ", ".join((self.proxy, *self.groups, *self.numbers))
         waves = _waves_text(len(self.waves), "earlier ")
         return (
-            f"{self.labels:,} labels of {waves}{age} divide and allocate the strata, by {columns}. They are "
-            "not part of the estimate, and are expected to make it more precise. If they mislead, the "
-            "standard error is at most about 5% larger."
+            f"{self.labels:,} labels of {waves}{age} are used to divide and allocate the strata by "
+            f"{columns}. They are not part of the estimate, and are expected to make it more precise. If "
+            "they mislead, the standard error is at most about 5% larger."
         )
 
     def divided(

@@ -568,7 +568,7 @@ def _calibration_options(
 ) -> Calibrating:
     """Return the options of a learner, which must improve on the first proxy."""
     if learner is None:
-        raise InputError("features= needs a learner", action="Name a learner.")
+        raise InputError("features= requires a learner", action="Name a learner.")
     if not is_learner(learner):
         raise InputError(
             "unknown learner",

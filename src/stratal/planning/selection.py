@@ -80,8 +80,8 @@ _OPTIMISTIC_LEAD = 4.0
 _PRICED_HALF_WIDTH = 0.03
 
 _WIDER_INTERVAL_NOTE = (
-    "a model was eliminated by a bound against the model that led at the time; its interval, against the "
-    "current leader and for all pairs together, is wider and may contain 0"
+    "a model was eliminated by a bound against the model that led at the time. Its interval, which refers to "
+    "the current leader and holds for all pairs simultaneously, is wider and may contain 0"
 )
 
 
@@ -210,7 +210,7 @@ class Selection(PageDisplay):
             verdicts = self._with_verdicts(labels)
             sample = replace(sample, question=sample.question.refine(predicted=False))
         elif sample.question.compares is False:
-            action = "Give a column of right and wrong for each model, as in the earlier rounds."
+            action = "Give a column of verdicts (right or wrong) for each model, as in the earlier rounds."
             raise LabelError("the labels of this selection must be verdicts on each model", action=action)
         else:
             truth = self._with_truth(labels)
@@ -239,7 +239,7 @@ class Selection(PageDisplay):
         missing = sorted(names - {*labels})
         if missing:
             raise LabelError(
-                f"no column of right and wrong is given for {', '.join(map(repr, missing))}",
+                f"no column of verdicts (right or wrong) is given for {', '.join(map(repr, missing))}",
                 allowed=f"one for each of {', '.join(self._design.answers)}",
                 action="Give the verdicts on every model's answers.",
             )
@@ -644,7 +644,7 @@ def select(
     if not 0.5 < confidence < 1:
         raise InputError("confidence is out of range", given=confidence, allowed="above 0.5, below 1")
     if not 0 <= indifference < 1:
-        raise InputError("indifference is out of range", given=indifference, allowed="0 to 1, without 1")
+        raise InputError("indifference is out of range", given=indifference, allowed="at least 0, below 1")
     criteria = [PREFERENCE, *(name for name in METRICS if name not in _UNSELECTABLE)]
     if criterion not in criteria and not is_f_measure(criterion):
         raise InputError(

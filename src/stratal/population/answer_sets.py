@@ -42,7 +42,7 @@ def mixed_answers(column: str, cell: str, place: str, declared: str | None) -> I
         f"tags={NO_SETS!r} "
     )
     return InputError(
-        f"the answers in {column!r} are sets of tags, but the one of {place} is not",
+        f"the answers in {column!r} are sets of tags, but the answer of {place} is not",
         given=repr(str(cell)),
         allowed="lists or JSON lists" if declared is None else f"sets of tags in the format {declared!r}",
         action=f"{action}(--tags {NO_SETS}).",

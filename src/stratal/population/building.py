@@ -161,7 +161,7 @@ def _roles_of_arrays(
     for keyword, names in columns.items():
         for name in names:
             if name not in groups and (name not in proxies or name == roles.answer):
-                action = "Give it in groups= too."
+                action = "Also name the column in groups=."
                 raise InputError(f"{keyword} is not a group column: {name!r}", action=action)
     return roles
 
@@ -215,8 +215,8 @@ def _note_on_outliers(info: ProxyInfo, values: FloatArray) -> str | None:
     verb = "lies" if len(outside) == 1 else "lie"
     return (
         f"{len(outside):,} of {len(values):,} values of {info.name!r} {verb} outside [0, 1] (such as "
-        f"{outside[0]:g}), so it is only used to order units; correct them, or declare what it predicts: "
-        "predicts= (--predicts)"
+        f"{outside[0]:g}), so the proxy is only used to order units; correct these values, or declare what "
+        "the proxy predicts: predicts= (--predicts)"
     )
 
 
@@ -258,7 +258,7 @@ def _group_column(name: str, values: object) -> AnyArray:
     if len(missing):
         n_missing = f"{len(missing)} missing value{'s' if len(missing) > 1 else ''}"
         problem = f"group column '{name}' holds {n_missing} (first at position {missing[0]})"
-        raise InputError(problem, action="Give them a category of their own.")
+        raise InputError(problem, action="Assign a separate category to them.")
     if array.dtype.kind == "f":
         array = np.array([str(int(v) if v.is_integer() else v) for v in array.tolist()])
     if array.dtype.kind == "M":

@@ -306,8 +306,8 @@ def _check_agreements(
         raise InputError(
             f"{label}: answers= names only the evaluated model",
             given=", ".join(answers),
-            allowed="other models' columns",
-            action="Name those too.",
+            allowed="columns of other models",
+            action="Also name the columns of other models.",
         )
 
 
@@ -341,10 +341,11 @@ def _refuse_revealing_history(history: History, answers: Sequence[str], label: s
     revealing = [name for name in answers if any(_names_model(name, model) for model in history.models)]
     if revealing:
         raise InputError(
-            f"{label}: answers and past results of the same models reveal what is right",
+            f"{label}: answers and past results of the same models reveal which answers are right",
             given=", ".join(revealing[:5]),
-            action="If one of them was right, its answer is the true one: compare the evaluated "
-            "model's with it, and label the other items alone. Else leave history or these answers out.",
+            action="If one of these models was right, its answer is the true one: compare the answer of the "
+            "evaluated model with it, and label only the other items. Otherwise leave out history or these "
+            "answers.",
         )
 
 
@@ -373,11 +374,9 @@ def refuse_taken(names: Iterable[str], existing: Iterable[str], label: str) -> N
     """Raise an error if the table has a column with the name of one that will be computed."""
     common = sorted(set(names) & set(existing))
     if common:
-        problem = (
-            f"{label}: a column is called {common[0]!r} already, and is needed for what is computed from it"
-        )
+        problem = f"{label}: a column is already called {common[0]!r}, the name of a column that is computed"
         raise InputError(
-            problem, action="Rename it, or name it as the proxy and leave answers or history out."
+            problem, action="Rename it, or name it as the proxy and leave out answers or history."
         )
 
 
@@ -406,7 +405,7 @@ def listed(keyword: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
         return (names,)
     if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
         raise InputError(
-            f"{keyword} must name columns", given=repr(names), allowed="text, or several of them"
+            f"{keyword} must name columns", given=repr(names), allowed="a name, or several names"
         )
     return tuple(dict.fromkeys(names))
 
@@ -448,7 +447,7 @@ def _other_delimiter(existing: list[str]) -> str | None:
     """Return what to do if all columns look like one, because they are delimited by another character."""
     delimiters = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
     if delimiters:
-        return f"Say what delimits the columns: delimiter={delimiters[0]!r}, --delimiter."
+        return f"State the delimiter of the columns: delimiter={delimiters[0]!r}, --delimiter."
     return None
 
 
@@ -507,7 +506,7 @@ def columns_fitting(
             names = [column for column in fitting([name], existing) if column not in excluded]
         if not names:
             allowed = suggest_names(name, existing)
-            raise InputError(f"{label}: no column fits {keyword}", given=repr(name), allowed=allowed)
+            raise InputError(f"{label}: no column matches {keyword}", given=repr(name), allowed=allowed)
         columns.extend(names)
     return tuple(dict.fromkeys(columns))
 
@@ -516,15 +515,19 @@ def _require(name: str, existing: list[str], label: str) -> str:
     """Return the column of this name, without regard to case where that is unique."""
     if not isinstance(name, str):
         raise InputError(
-            "a column must be named by text", given=repr(name), allowed=suggest_names("", existing)
+            "the name of a column must be text", given=repr(name), allowed=suggest_names("", existing)
         )
     column = same_name(name, existing)
     if column is None:
         action = _other_delimiter(existing)
         if name.startswith(PEER_AGREEMENT):
-            action = "It is made of other models' answers: name their columns, answers=…, --answers COL,…."
+            action = (
+                "It is computed from other models' answers: name their columns, answers=…, --answers COL,…."
+            )
         if name == HISTORY:
-            action = "It is made of earlier models' results: name their file, history=…, --history FILE."
+            action = (
+                "It is computed from earlier models' results: name their file, history=…, --history FILE."
+            )
         allowed = suggest_names(name, existing)
         raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)
     if existing.count(column) > 1:

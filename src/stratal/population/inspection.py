@@ -161,7 +161,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         description["softmax"] = as_pattern(added, names)
     answers = answer_columns(described)
     if answers:
-        sentence = f"{len(answers)} columns hold answers ({answers[0]} … {answers[-1]})"
+        sentence = f"{len(answers)} columns contain answers ({answers[0]} … {answers[-1]})"
         advice = (
             "the number that agree with a model's answer predicts whether it is right. "
             "Name that model's column in --predicted"

@@ -78,7 +78,7 @@ def _history_of(table: Table) -> History:
         id_column = table.names[-1]
     other_columns = [name for name in table.names if name != id_column]
     if id_column is None or len(other_columns) < 2:
-        problem = f"{table.label}: past results lack a column of ids, or models"
+        problem = f"{table.label}: past results contain no column of ids, or no models"
         allowed = f"a column {' or '.join(ID_NAMES[:2])} and one for each model, or {MODEL} and one result"
         raise InputError(problem, given=", ".join(table.names[:5]), allowed=allowed)
     rows = table.take(EveryColumn(table.names))
@@ -94,7 +94,7 @@ def _history_of(table: Table) -> History:
         if len(result_columns) != 1:
             names_text = ", ".join(result_columns[:5]) or "none"
             allowed = "one: 1 or 0, true or false, pass or fail"
-            problem = f"{rows.label}: the column of the results is not recognised"
+            problem = f"{rows.label}: the column with the results is not recognised"
             raise InputError(problem, given=names_text, allowed=allowed)
         results, items, names = _read_long(rows, id_column, model, result_columns[0])
     invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID_RESULT)
@@ -104,10 +104,10 @@ def _history_of(table: Table) -> History:
         else:
             column = result_columns[0]
         problem = f"{rows.label}: column {column!r} contains a value that is neither right nor wrong"
-        allowed = "1 or 0, true or false, pass or fail; nothing where there is no result"
+        allowed = "1 or 0, true or false, pass or fail; empty if there is no result"
         raise InputError(problem, allowed=allowed, action="Leave out columns that are not models.")
     if None in items or len(set(items)) < len(items):
-        allowed = f"each item once; results in rows have a column {MODEL!r}"
+        allowed = f"each item once; results in rows require a column {MODEL!r}"
         raise InputError(f"{rows.label}: an item has no id, or occurs twice", allowed=allowed)
     return fit_history(results, ids=np.array(items, dtype=np.str_), names=names)
 

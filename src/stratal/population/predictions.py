@@ -45,7 +45,7 @@ def with_predictions(
             require_same_meaning(stored[info.name], score)
             if scaled is False and score.predicts != ORDER:
                 raise InputError(
-                    f"{info.name!r} cannot only order units and also predict {score.predicts}, "
+                    f"{info.name!r} cannot both only order units and predict {score.predicts}, "
                     f"{score.meaning}",
                     given=f"scaled=False (--margin) and {info.name}={score.predicts}",
                     action="Leave one of them out.",

@@ -128,7 +128,7 @@ class CutPoints(Rule, kind="cut-points"):
         self._freeze()
         if np.any(np.diff(self.cuts) <= 0) or not np.all(np.isfinite(self.cuts)):
             problem = "cut points must be finite and strictly increasing"
-            action = "Sort them, without repeats."
+            action = "Sort them and remove duplicates."
             raise InputError(problem, given=self.cuts.tolist(), action=action)
 
     @property
@@ -191,7 +191,7 @@ class Categories(Rule, kind="categories"):
         unknown = np.flatnonzero(levels[positions] != text)
         if len(unknown):
             level = str(text[unknown[0]])
-            problem = f"column '{self.column}' has a category that the strata do not know"
+            problem = f"column '{self.column}' has a category that does not occur in the strata"
             raise InputError(problem, given=repr(level), allowed=suggest_names(level, self.levels))
         return self.codes[positions]
 

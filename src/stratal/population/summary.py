@@ -109,7 +109,7 @@ def proxy_info_for(
         raise InputError("bounds must be increasing", given=bounds, allowed=allowed)
     if low < bounds[0] or high > bounds[1]:
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
-        action = "Correct the bounds, or declare that it only orders units (scaled=False, --margin)."
+        action = "Correct the bounds, or declare that the proxy only orders units (scaled=False, --margin)."
         raise InputError(
             f"proxy '{name}' has values outside the bounds", given=range_text, allowed=allowed, action=action
         )

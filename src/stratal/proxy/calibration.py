@@ -595,7 +595,7 @@ def _fit(
         return
     if not hasattr(model, "predict_proba"):
         raise InputError(
-            f"the learner {learner_name(model)} has no probabilities",
+            f"the learner {learner_name(model)} does not predict probabilities",
             allowed="a classifier with predict_proba, or a regressor",
             action="Wrap it: sklearn.calibration.CalibratedClassifierCV.",
         )

@@ -159,7 +159,7 @@ class History(Record):
             )
         missing = ""
         if n_items < size:
-            missing = f"; {size - n_items:,} of {size:,} items have none"
+            missing = f"; {size - n_items:,} of {size:,} items have no results"
         return (
             f"{HISTORY!r} is the accuracy predicted from results of {len(self.models)} earlier models "
             f"({self.rank} factor{'s' * (self.rank != 1)}, chosen by leaving models out){missing}"

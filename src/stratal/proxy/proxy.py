@@ -76,7 +76,7 @@ class Proxy(Record):
         same_length(second_moments=moments, **{self.name: self.values})
         if not self.scaled:
             raise InputError(
-                "second_moments= needs a proxy on the scale of the outcome",
+                "second_moments= requires a proxy on the scale of the outcome",
                 given="scaled=False",
                 action="Remove second_moments=, or use scaled=True.",
             )
@@ -179,7 +179,7 @@ def accuracy(
         outcome_probabilities = surrogate_probabilities
     if outcome_probabilities is None or (model_probabilities is None and predicted is None):
         raise InputError(
-            "accuracy needs probabilities, or predicted classes with a surrogate's probabilities",
+            "accuracy requires probabilities, or predicted classes with a surrogate's probabilities",
             action="Give probabilities=, or predicted= and surrogate=.",
         )
     if model_probabilities is not None and surrogate_probabilities is not None:

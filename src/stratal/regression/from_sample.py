@@ -459,7 +459,8 @@ def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula:
     check_choice("family", family, FAMILIES)
     if not features and formula is None:
         raise InputError(
-            f"{family} regression needs features", action="Give features= or formula= (or take the mean)."
+            f"{family} regression requires features",
+            action="Give features= or formula= (or estimate the mean).",
         )
     return FAMILIES[family]()
 
@@ -491,7 +492,7 @@ def scaled_moments(population: Population, proxy: str | None, subject: str) -> A
     """Return a proxy's moments of the outcome; refuse one that only orders the units."""
     if not population.proxy_names or not population.proxy_info(proxy).scaled:
         raise InputError(
-            f"{subject} needs a proxy on the outcome's scale",
+            f"{subject} requires a proxy on the outcome's scale",
             given=", ".join(population.proxy_names) or "no proxy",
             action="Name a column that predicts the outcome (proxy=, --proxy); give the outcome's bounds "
             "(bounds=, --bounds LOW,HIGH), or scaled=True if it has none.",

@@ -331,7 +331,7 @@ class RectifiedLoss:
             self._require_fit(units)
         elif np.any(self.lam):
             action = "Give proxy= and unlabelled=, or estimator='classical'."
-            raise InputError("λ needs a proxy", given="no proxy", action=action)
+            raise InputError("λ requires a proxy", given="no proxy", action=action)
         if self.separate:
             self.weighting = self.weighting.independent()
 

@@ -352,7 +352,7 @@ def _stratify(task: SimulationTask) -> Strata:
     method = design.stratification or "none"
     strata = stratify(task.population, method, design.n_strata, by=design.by, proxy=design.proxy)
     if strata.codes is None and strata.n_strata > 1:
-        raise InputError("a simulation needs its population in memory", action="Use Population.from_arrays.")
+        raise InputError("a simulation requires a population in memory", action="Use Population.from_arrays.")
     return strata
 
 

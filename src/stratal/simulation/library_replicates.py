@@ -40,9 +40,9 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
         return SimpleRandom(budget=budget)
     if design.adaptive or design.allocation == "oracle":
         raise InputError(
-            f"the allocation '{design.allocation}' needs the outcomes of a mean",
+            f"the allocation '{design.allocation}' requires the outcomes of a mean",
             given=design.name,
-            action="Use 'planned' or 'two-round', or an allocation that needs no outcome.",
+            action="Use 'planned' or 'two-round', or an allocation that requires no outcome.",
         )
     allocation = allocate(strata, budget, design.allocation, design.minimum)
     return Stratified(strata=strata, allocation=allocation)
@@ -101,8 +101,8 @@ def _check_library_options(design: SimulatedDesign, task: SimulationTask) -> Non
         )
     if not task.population.numbered_by_row:
         raise InputError(
-            f"{design.name} needs units that are numbered by row",
-            action="Remove the design, or give Population.from_arrays no ids.",
+            f"{design.name} requires units that are numbered by row",
+            action="Remove the design, or omit the ids in Population.from_arrays.",
         )
 
 
@@ -175,7 +175,7 @@ def census_value(population: Population, labels: AnyArray, estimand: Estimand) -
     if not population.numbered_by_row:
         raise InputError(
             "an estimand can be simulated only for units that are numbered by row",
-            action="Give Population.from_arrays no ids.",
+            action="Omit the ids in Population.from_arrays.",
         )
     census = SimpleRandom(budget=population.size).draw(population, seed=0)
     return float(estimate(census, labels[census.ids], estimand=estimand, target="population").value)

@@ -98,7 +98,7 @@ def stratum_variances(
     variances = sample_variance(counts, first, second)
     if np.any((counts < 2) & (sizes > 1)):
         if len(counts) > 1:
-            raise InputError("adaptive designs need two labels per stratum", action="Use a larger pilot.")
+            raise InputError("adaptive designs require two labels per stratum", action="Use a larger pilot.")
         group = collapse_singletons(counts[0].astype(np.int64), sizes)
         is_member = (group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
         group_variances = sample_variance(counts @ is_member, first @ is_member, second @ is_member)[:, group]
@@ -298,7 +298,7 @@ def replicate_means(
     check_choice("estimator", estimator, ("auto", *SIMULATED_ESTIMATORS))
     evidence.require_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
-        raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
+        raise InputError(f"estimator '{estimator}' requires a proxy", action="Give the population a proxy.")
     counts = sums.counts
     sizes = truth.sizes
     with_replacement = settings.with_replacement

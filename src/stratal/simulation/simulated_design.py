@@ -101,11 +101,13 @@ class SimulatedDesign:
         check_choice("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS))
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
             raise InputError(
-                "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
+                "the pilot must be a share of the budget", given=self.pilot, allowed="between 0 and 1"
             )
         # A variance needs two labels.
         if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
-            raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
+            raise InputError(
+                "the pilot must have two labels per stratum", given=self.pilot, allowed="2 or more"
+            )
         if self.step is not None and self.step < 1:
             raise InputError("step must be positive", given=self.step, allowed="1 or more")
 

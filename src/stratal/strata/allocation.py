@@ -109,7 +109,7 @@ class AllocationBounds(Record):
             raise InputError(
                 f"the maximum of stratum {h} is below its minimum",
                 given=f"maximum {upper[h]}, minimum {least[h]}",
-                allowed="as much",
+                allowed="a maximum of at least the minimum",
             )
         return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(upper, counts))
 
@@ -120,7 +120,7 @@ class AllocationBounds(Record):
         largest = int(self.upper.sum())
         if n < fewest:
             raise BudgetError(
-                "the budget is below the strata's minima",
+                "the budget is below the sum of the strata's minima",
                 given=f"{n} for {len(self.sizes)} strata",
                 allowed=f"{fewest} to {largest}",
                 action="Raise the budget, use fewer strata, or give minimum=1.",
@@ -130,7 +130,7 @@ class AllocationBounds(Record):
             if census:
                 above = "the population"
             else:
-                above = "the strata's maxima"
+                above = "the sum of the strata's maxima"
             raise BudgetError(f"the budget is above {above}", given=n, allowed=f"{fewest} to {largest}")
         return n
 
@@ -541,7 +541,7 @@ def allocate(
     by_cost = method == "cost-optimal"
     if by_cost and (costs is None or cost_budget is None or budget is not None):
         raise InputError(
-            "method 'cost-optimal' needs costs, and a budget in money rather than in labels",
+            "method 'cost-optimal' requires costs, and a budget in money rather than in labels",
             given="budget" if budget is not None else None,
             action="Give a cost per stratum and the total cost: costs=, cost_budget=.",
         )
@@ -553,7 +553,8 @@ def allocate(
         notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
     elif budget is None:
         raise InputError(
-            "budget is missing", action="Give the number of labels; only cost-optimal works without it."
+            "budget is missing",
+            action="Give the number of labels; only the method 'cost-optimal' works without it.",
         )
     else:
         n_h = optimal_integers(
@@ -617,7 +618,7 @@ def check_money(bounds: AllocationBounds, costs: Any, cost_budget: Any) -> tuple
     least = float(prices @ bounds.lower)
     if least > money * (1 + _SLACK):
         raise BudgetError(
-            "the budget is below the cost of the strata's minima",
+            "the budget is below the total cost of the strata's minima",
             given=f"{money:g}",
             allowed=f"at least {least:g}",
         )

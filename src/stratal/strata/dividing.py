@@ -276,7 +276,7 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
         allowed = "a proxy on the scale of an outcome with bounds"
     if method in ("neyman", "robust-neyman") and not (distribution.scaled and has_spread):
         raise InputError(
-            "Neyman cuts need the variance of the outcome around the proxy",
+            "Neyman cuts require the variance of the outcome around the proxy",
             given=f"method={method!r}",
             allowed=allowed,
             action="Use method='k-means', or calibrate the proxy first.",
@@ -527,12 +527,15 @@ def fit_centres(
         centres = grid.values(whole_number_k_means(grid.coordinates(rows), n_strata, seed))
         return rules.NearestCentre(names=names, centres=centres, scale=scale)
     if not hasattr(clusterer, "fit_predict"):
-        raise InputError("this clusterer cannot be fitted", allowed="scikit-learn's fit_predict")
+        raise InputError(
+            "this clusterer cannot be fitted",
+            allowed="a clusterer with the method fit_predict, as in scikit-learn",
+        )
     scaled = rows / scale
     labels = np.asarray(copy.deepcopy(clusterer).fit_predict(scaled))
     cluster_labels = [label for label in np.unique(labels) if label >= 0]
     if labels.shape != (len(rows),) or not cluster_labels:
-        raise InputError("the clusterer found no cluster", action="Change its settings.")
+        raise InputError("the clusterer found no cluster", action="Change the settings of the clusterer.")
     centres = np.stack([scaled[labels == label].mean(axis=0) for label in cluster_labels])
     return rules.NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
 
@@ -809,9 +812,9 @@ def stratify(
         isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
     )
     if n_strata != "auto" and not is_whole_number:
-        raise InputError("n_strata is not usable", given=repr(n_strata), allowed="1, 2, … or 'auto'")
+        raise InputError("n_strata is invalid", given=repr(n_strata), allowed="1, 2, … or 'auto'")
     if not is_whole_number and budget is None and method not in ("none", "category"):
-        raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")
+        raise InputError("n_strata='auto' requires a budget", action="Give budget=, or a number of strata.")
     for name, value in (("budget", budget), ("minimum", minimum)):
         if value is not None and value < 1:
             raise InputError(f"{name} is too small", given=value, allowed="1 or more")

@@ -247,7 +247,9 @@ def _read(
     totals = one_per_stratum("sums", sums, h, -np.inf, axes=2)
     if not np.isfinite(high - low):
         if squares is None:
-            raise InputError("an outcome without bounds needs the sums of squares", action="Give squares=.")
+            raise InputError(
+                "an outcome without bounds requires the sums of squares", action="Give squares=."
+            )
         low = 0.0
         high = 1.0
     # Sums of millions of labels in floating point may be off by a millionth.

@@ -82,11 +82,11 @@ def existing_file(path: Path) -> Path:
     if not path.exists():
         similar_names = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
         if similar_names:
-            action = f"In that folder: {', '.join(similar_names)}."
+            action = f"Files in that folder: {', '.join(similar_names)}."
         else:
             action = "Check the path."
         if re.match(r"(https?|s3):/", str(path)):
-            action = "Download it first; only predictions are fetched."
+            action = "Download it first; only files of predictions are read from an address."
         if str(path).partition(":")[0] in PLATFORMS:
             action = f"Read its units first: stratal platform read {path} --output units.jsonl."
         raise InputError(f"{path}: no such file", action=action)
@@ -170,7 +170,7 @@ def _too_long_error(label: Path | str) -> InputError:
     return InputError(
         f"{label}: a line is too long",
         allowed=f"up to {MAX_LINE_CHARACTERS:,} characters",
-        action="Is it a text file?",
+        action="Check that it is a text file.",
     )
 
 
@@ -323,8 +323,8 @@ def json_document(
                         f"{path}: is too large {purpose}",
                         allowed=f"up to {max_characters // 2**20:,} MiB of text "
                         f"and {MAX_JSON_VALUES:,} values",
-                        action="Write one object per line and call it .jsonl, or keep the columns that are "
-                        "needed.",
+                        action="Write one object per line and name the file .jsonl, or keep only the columns "
+                        "that are needed.",
                     )
                 parts.append(part)
         return json.loads("".join(parts), object_pairs_hook=_unique_keys)
@@ -449,5 +449,5 @@ def too_large_error(
     return InputError(
         f"{path}: is too large for a table of labels",
         allowed=f"up to {max_rows:,} rows and {max_characters // 2**20:,} MiB of text",
-        action="Keep the labelled units and the columns that are needed.",
+        action="Keep only the labelled units and the columns that are needed.",
     )

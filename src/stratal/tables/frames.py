@@ -93,8 +93,8 @@ def _arrow_reader(table: object) -> Foreign:
     if isinstance(table, HuggingFaceDataset):
         if isinstance(table.column_names, Mapping):
             splits = ", ".join(map(repr, table.column_names))
-            action = "Give one of them: dataset['test']."
-            raise InputError("this contains several splits", given=splits, action=action)
+            action = "Give one of the splits: dataset['test']."
+            raise InputError("the data set contains several splits", given=splits, action=action)
         table = table.with_format("arrow")[:]
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])

@@ -171,7 +171,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
         raise InputError(
             f"{rows.label}, {place}: the number of entries of this unit is unknown",
             given=f"no list in {', '.join(columns)}",
-            allowed="a list of each unit, such as its passages or scores, also without labels",
+            allowed="a list for each unit, such as its passages or scores, even without labels",
             action="Add such a column, or count one number for each unit: mean, precision@K, hit@K.",
         )
     nested = {_source_column(rows, name) for name in columns}
@@ -179,7 +179,9 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
     unit = unit or "unit"
     units = plain.get(unit, [str(row + 1) for row in range(len(rows))])
     if len(set(map(str, units))) < len(units):
-        raise InputError(f"{rows.label}: column {unit!r} has an id twice", allowed="one row for each unit")
+        raise InputError(
+            f"{rows.label}: column {unit!r} contains an id twice", allowed="one row for each unit"
+        )
     lists: dict[str, list[Cell]] = {unit: [units[row] for row in source_rows]}
     lists |= {name: [entries[row] for row in source_rows] for name, entries in plain.items()}
     for name, cells in columns.items():
@@ -262,7 +264,7 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell]
     columns = list_columns(rows, is_stated=True)
     if not columns:
         raise InputError(
-            f"{rows.label}: no column has lists",
+            f"{rows.label}: no column contains lists",
             given="lists= (--lists)",
             allowed="a list in each cell of a column",
         )
@@ -273,7 +275,7 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell]
             raise InputError(
                 f"{rows.label}, {rows.places[row]}: lists of different lengths",
                 given=given_text,
-                allowed="one entry for each item in every list; other columns of lists left out",
+                allowed="one entry per item in every list, without other columns of lists",
             )
     return columns
 
@@ -319,7 +321,7 @@ def _reduce_list(place: str, name: str, numbers: Sequence[float | None], rule: L
     raise LabelError(
         f"{place}: the list in {name!r} has labels for only some of its entries",
         given=f"{len(present)} of {len(counted)} entries",
-        allowed="labels of all entries that count, or of none",
+        allowed="labels for all entries that count, or for none",
         action="Label the other entries too, or count only the first ones: precision@K, hit@K.",
     )
 

@@ -154,9 +154,9 @@ def ambiguous_number_error(label: str, name: str, entry: str) -> InputError:
     decimal = entry.replace(",", ".")
     return InputError(
         f"{label}: {entry!r} in column {name!r} may be {grouped} or {decimal}",
-        given=f"{entry!r}; no other number in the file shows which decimal mark it uses",
-        allowed="a file in which the decimal mark is certain",
-        action=f"Write the numbers without marks between thousands ({grouped}), or with another number of "
+        given=f"{entry!r}; no other number in the file shows which decimal mark is used",
+        allowed="a file in which the decimal mark is unambiguous",
+        action=f"Write the numbers without thousands separators ({grouped}), or with another number of "
         f"decimals ({float(decimal):.4f}).",
     )
 

@@ -101,11 +101,13 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
         example_part,
     ) in keys.items():  # engines prefer the folder name to the column of a part
         if str(example_part).lower().count(f"{key.lower()}=") > 1:
-            raise InputError(f"{example_part}: two folders give {key!r}", action="Rename one of them.")
+            raise InputError(
+                f"{example_part}: two folder names contain {key!r}", action="Rename one of them."
+            )
         for part, schema in schemas.items():
             if key.lower() in lowercase_names.intersection(map(str.lower, schema.names)):
                 raise InputError(
-                    f"{part}: column {key!r} is in the file and in the folder's name",
+                    f"{part}: column {key!r} occurs both in the file and in the name of its folder",
                     action="Rename the folders, or write the parts without the column.",
                 )
     file_columns = [name for name in used if name not in keys]
@@ -118,7 +120,7 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
                 raise InputError(
                     f"{part}: column {name!r} holds {kind}",
                     allowed=f"{first_part[1][name]}, as in {first_part[0].name}",
-                    action="Write all parts of a directory with one type.",
+                    action="Write the column with the same type in all parts of the directory.",
                 )
 
 
@@ -160,7 +162,7 @@ def parquet_column_names(part: Path, count: int) -> list[str]:
     if SAMPLE_KEY in (schema.metadata or {}):
         raise InputError(
             f"{part} is a drawn sample, not a file of predictions or labels",
-            action="Give the file that it was drawn from; the sample itself goes to `stratal estimate`.",
+            action="Give the file that it was drawn from; pass the sample itself to `stratal estimate`.",
         )
     names = list(schema.names)
     if len(names) <= count:
@@ -335,7 +337,7 @@ def _refuse_chunk(part: Path, file: Foreign, group: int, chunk: Foreign) -> None
     packed = chunk.total_compressed_size
     if unpacked > _MIN_SUSPICIOUS_BYTES and unpacked > _MAX_COMPRESSION_RATIO * max(packed, 1):
         raise InputError(
-            f"{part}: column {name!r} unpacks to far more than is stored",
+            f"{part}: column {name!r} is compressed to an implausibly small size",
             given=f"{packed:,} bytes that unpack to {unpacked:,}",
             allowed=f"up to {_MAX_COMPRESSION_RATIO} times as much",
             action="Leave the column out of the file.",

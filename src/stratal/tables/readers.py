@@ -121,7 +121,7 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
         register_address(connection, str(file))
     if partition_parts and _needs_link(str(file)):
         raise InputError(
-            f"{file}: a partitioned table needs a folder without a backslash, and not beginning with ~",
+            f"{file}: the folder of a partitioned table must not contain a backslash or begin with ~",
             action="Rename the folder.",
         )
     paths = [_quote_text(duckdb_path(part) if local_parts else str(part)) for part in parts]
@@ -551,9 +551,9 @@ def _readable_workbook(path: Path) -> Iterator[None]:
         *(zlib.error, zipfile.BadZipFile, InvalidFileException),
     ) as error:
         raise InputError(
-            f"{path}: is not a workbook that can be read",
+            f"{path}: is not a readable workbook",
             given=str(error)[:200] or type(error).__name__,
-            allowed=".xlsx as spreadsheets save it",
+            allowed="an .xlsx file that was saved by a spreadsheet program",
             action="Open it in a spreadsheet and save it again.",
         ) from None
 
@@ -640,7 +640,7 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
             unreadable_cells = _find_unreadable_cells(book, page)
         if unreadable_cells:
             raise InputError(
-                f"{file}: sheet {page.title!r} has {unreadable_cells}",
+                f"{file}: sheet {page.title!r} contains {unreadable_cells}",
                 allowed="a value in each cell",
                 action="Unmerge merged cells and fill in each row. For formulas, open the workbook in a "
                 "spreadsheet program and save it, or paste the formulas as values.",
@@ -648,7 +648,7 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
     finally:
         book.close()
     if len(sheets) > 1:
-        sheet_notes = [f"{file}: sheet {page.title!r} was read, of {titles}"]
+        sheet_notes = [f"{file}: only sheet {page.title!r} was read (sheets: {titles})"]
     else:
         sheet_notes = []
     notes = (*sheet_notes, *blank_note(str(file), blank_count))

@@ -172,12 +172,12 @@ def _refuse_second_stage(
         return
     unit = _unit_name(clusters)
     raise InputError(
-        f"{label}: only some {unit} of the labelled {grouping.column!r} have labels, as in two stages of "
+        f"{label}: only some {unit} of the labelled {grouping.column!r} have labels, as in two-stage "
         "sampling",
         given=f"labels in {in_units.labelled:,} of {len(in_units.sizes):,} {grouping.column!r} (about "
         f"{in_units.expected:,.0f} expected if {unit} were chosen at random), and in "
         f"{in_units.labelled_share:.0%} of their {unit}",
-        allowed=f"labels in all {unit} of the chosen groups, or {unit} that were chosen one by one",
+        allowed=f"labels in all {unit} of the chosen groups, or {unit} that were chosen individually",
         action=f"Label the other {unit} of these groups, or leave them out of the table{override_hint}.",
     )
 

@@ -52,7 +52,7 @@ def require_unique_index(index: Foreign, label: str) -> Foreign:
     """
     action = "Name a column of unique ids, or drop the index: reset_index(drop=True)."
     if index.nlevels > 1:
-        problem = f"{label}: an index of several levels cannot serve as the ids"
+        problem = f"{label}: an index with several levels cannot be used as ids"
         raise InputError(problem, given=", ".join(map(str, index.names)), allowed="one level", action=action)
     duplicates = index[index.duplicated()]
     if len(duplicates):
@@ -80,7 +80,7 @@ def shared_index(columns: Mapping[str, Foreign]) -> Foreign | None:
             raise InputError(
                 f"the indexes of {first_name!r} and {name!r} differ",
                 given=f"{index[:1].tolist()[0]!r}, … and {values.index[:1].tolist()[0]!r}, …",
-                allowed="one index, in one order",
+                allowed="the same index, in the same order",
                 action="Align them (reindex), or give ids=, and arrays in their order (to_numpy()).",
             )
     return index
@@ -90,7 +90,7 @@ def refuse_two_ids(index: str, columns: Sequence[str], label: str, keyword: str 
     """Refuse a table whose index and one of `columns` may both have the ids, if neither was named."""
     if columns:
         raise InputError(
-            f"{label}: the index {index!r} and the column {columns[0]!r} may both be the ids",
+            f"{label}: the index {index!r} and the column {columns[0]!r} may both contain the ids",
             allowed="one column of ids",
             action=f"Name the one to use, {keyword}=…; reset_index(drop=True) drops the index.",
         )

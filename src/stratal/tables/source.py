@@ -198,7 +198,7 @@ def translate_engine_errors(label: str) -> Iterator[None]:
             raise
         if "state machine" not in str(error):
             raise unreadable_file_error(label, ValueError(_short_message(str(error)))) from error
-        action = "Its line ends differ (CRLF and LF): save it again with one kind."
+        action = "It mixes CRLF and LF line endings: save it again with only one kind."
         raise InputError(
             f"{label} cannot be read", given=_short_message(str(error)), action=action
         ) from error
@@ -214,7 +214,7 @@ def translate_engine_errors(label: str) -> Iterator[None]:
         if engine not in _DRIVER_NAMES or isinstance(error, MemoryError):
             raise
         raise InputError(
-            f"{label}: {_DRIVER_NAMES[engine]} could not answer",
+            f"{label}: {_DRIVER_NAMES[engine]} could not run the query",
             given=_short_message(str(error)),
             action="Check the table and the engine's message, or write the columns to a Parquet file.",
         ) from error
@@ -228,13 +228,13 @@ def _translate_memory_error(label: str, error: Exception) -> None:
         raise InputError(
             f"{label}: the disk has no room for the data that does not fit in memory",
             given=f"{tempfile.gettempdir()}: {reason}",
-            action="Set TMPDIR to a folder with more room, or let more stay in memory: memory= (--memory).",
+            action="Set TMPDIR to a folder with more space, or allow more memory: memory= (--memory).",
         ) from error
     if " used)" in message:
         raise InputError(
             f"{label}: the memory limit is too low",
             given=reason,
-            action="Allow more, memory='2GB' (--memory 2GB), or fewer threads.",
+            action="Allow more memory, such as memory='2GB' (--memory 2GB), or use fewer threads.",
         ) from error
 
 

@@ -131,7 +131,8 @@ def _start_session(builder: Foreign, master: str) -> Foreign:
         raise InputError(
             f"Spark at {master} did not start",
             given=str(error).splitlines()[0][:300],
-            action="Install Java 17 or 21, and check that the master runs and can be reached from here.",
+            action="Install Java 17 or 21, and check that the master runs and can be reached from this "
+            "machine.",
         ) from error
 
 
@@ -145,7 +146,7 @@ def _spark_format(text: str, local_path: Path | None, reading: FileReading) -> s
         kind = files.format_of_file(local_path, kind)
     if kind not in _FORMATS:
         raise InputError(
-            f"{text}: Spark does not read this format",
+            f"{text}: Spark cannot read this format",
             given=kind,
             allowed=", ".join(_FORMATS),
             action="Leave out engine='spark' (--engine spark), or write a Parquet file.",

@@ -81,7 +81,8 @@ def _make_folder(process: int, parent: str) -> Path:
         release = lock_file(folder / _LOCK)
     except OSError as error:
         raise InputError(
-            f"{parent}: cannot write here ({error.strerror})", action="Set TMPDIR to a folder with room."
+            f"{parent}: cannot write here ({error.strerror})",
+            action="Set TMPDIR to a folder with free space.",
         ) from None
 
     _private_folders.append((process, folder, release))

@@ -127,15 +127,15 @@ def usable_proxies(
             usable.append(proxy)
         elif proxy in stated:
             raise InputError(
-                f"{rows.label}: whether {proxy!r} lacks a verdict depends on whether a row has a label",
+                f"{rows.label}: whether a row has a verdict in {proxy!r} depends on whether it has a label",
                 given=f"no verdict in {counts}",
                 allowed="verdicts that are missing at random",
                 action="Get the missing verdicts, or leave the proxy out: proxy='none' (--proxy none).",
             )
         else:
             notes.append(
-                f"{proxy!r} has no verdict in {counts}, which chance does not explain, so it does not "
-                f"correct the estimate"
+                f"{proxy!r} has no verdict in {counts}. Chance does not explain this difference, so the "
+                f"column does not correct the estimate"
             )
     return tuple(usable), tuple(notes)
 

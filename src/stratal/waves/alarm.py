@@ -372,11 +372,11 @@ def _require_independent_draws(waves: Sequence[Wave]) -> None:
             common = ids[place] & ids[other]
             if common and not _are_independent(later, earlier) and have_same_items(later, earlier):
                 raise InputError(
-                    "an alarm needs newly drawn items in each wave",
+                    "an alarm requires newly drawn items in each wave",
                     given=f"{len(common):,} items are in {earlier.name} and in {later.name}",
                     action="Draw each wave with its own seed (--seed). If the items are different, give them "
                     "different ids, such as the week and a number. Otherwise leave the requirement out "
-                    "(require=, --require): the changes account for the same items.",
+                    "(require=, --require): the estimated changes account for shared items.",
                 )
 
 
@@ -480,7 +480,7 @@ def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
     if len(bounds) != 1 or None in bounds:
         texts = ["none" if pair is None else f"{pair[0]:g} to {pair[1]:g}" for pair in bounds]
         raise InputError(
-            "an alarm needs an outcome with the same bounds in every wave",
+            "an alarm requires an outcome with the same bounds in every wave",
             given=", ".join(texts),
             action="State them: bounds=(lowest, highest) (--bounds LOW,HIGH).",
         )

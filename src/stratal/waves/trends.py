@@ -418,7 +418,7 @@ def _order_notes(waves: Sequence[Wave], wave_column: str | None) -> list[str]:
         return []
     first = waves[0].name
     latest = waves[-1].name
-    return [f"the waves are in the order of the rows: {first} is the first, {latest} the latest"]
+    return [f"the waves are in the order of the rows: {first} is the first and {latest} is the latest"]
 
 
 def _trend_notes(
@@ -428,7 +428,7 @@ def _trend_notes(
     notes = []
     unlabelled = [wave.name for wave in waves if wave.evaluation is None]
     if unlabelled:
-        notes.append(f"without labels, and not in any estimate: {', '.join(unlabelled)}")
+        notes.append(f"without labels, and therefore not in any estimate: {', '.join(unlabelled)}")
     partial = []
     for wave in waves:
         row = next(iter(wave.rows.values()), None)
@@ -458,8 +458,9 @@ def _trend_notes(
         notes.append("levels are those of future items from the same source (target superpopulation)")
     if alarms and _share_row_numbers(waves_with_labels(waves)):
         notes.append(
-            "samples without ids that were drawn with one seed have the same row numbers: the bound on false "
-            "alarms assumes that a row number is another item in each wave; draw with different seeds"
+            "samples without ids that were drawn with the same seed have the same row numbers: the bound on "
+            "false alarms assumes that each row number is a different item in each wave; draw with different "
+            "seeds"
         )
     for alarm in alarms or ():
         if not alarm.waves:

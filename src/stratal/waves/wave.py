@@ -286,7 +286,7 @@ def _waves_of_table(
     rows = replace(rows, lists=others)
     if options.get("chosen") == UNKNOWN:
         raise InputError(
-            "changes between rows that were chosen in an unknown way cannot be estimated",
+            "changes cannot be estimated from rows that were chosen in an unknown way",
             action="Draw the rows to label at random.",
         )
     stated = {**options, **_recognised_roles(rows, options)}

@@ -131,7 +131,7 @@ def test_a_half_width_that_every_unit_is_needed_for():
 def test_a_folder_that_is_not_there_is_to_be_made():
     label("A", "l.csv", [1, 0])
     message = said("report A/sample.parquet l.csv --output nodir/r.html")
-    assert "Make the folder nodir first." in message
+    assert "Create the folder nodir first." in message
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_raking_is_iterative_proportional_fitting():
 def test_margins_out_of_reach_are_refused():
     x = np.array([[1.0, 0], [1, 0], [1, 0]])
     for method in ("raking", "regression"):
-        with pytest.raises(InputError, match="no weights of these labels reach"):
+        with pytest.raises(InputError, match="no weights for these labels reproduce"):
             fitted_ratios(np.full(3, 1 / 3), x, np.array([1.0, 0.5]), method)
     ordered = np.column_stack([np.ones(3), [1.0, 2, 3]])
     with pytest.raises(InputError, match="method='regression'"):

@@ -194,7 +194,7 @@ def test_rows_that_changed_places_under_numbers_are_seen(tmp_path):
 def test_a_plan_draws_from_no_other_population(what, design):
     plan = stratal.plan(population(), budget=60).using(None if design == "stratified" else design)
     assert plan.draw(seed=7, population=population()) == plan.draw(seed=7)
-    with pytest.raises(InputError, match=r"not the population that was planned for|from another population"):
+    with pytest.raises(InputError, match=r"not the population of the plan|from another population"):
         plan.draw(seed=7, population=population(**OTHERS[what][0]()))
 
 

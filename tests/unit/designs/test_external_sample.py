@@ -169,8 +169,8 @@ class TestTables:
 
 class TestRefusals:
     @pytest.mark.parametrize(("options", "message"), [
-        ({}, "what the labels are a sample of"),
-        ({"stratum": "language"}, "what the labels are a sample of"),
+        ({}, "which population the labels were drawn from"),
+        ({"stratum": "language"}, "which population the labels were drawn from"),
         ({"stratum": "language", "sizes": {"de": 30}}, "stratum 'en' has no size"),
         ({"stratum": "language", "sizes": {"de": 2, "en": 60}}, "more labelled units than its size"),
         ({"stratum": "language", "sizes": {**SIZES, "fr": 5}}, "stratum 'fr' has no labelled unit"),
@@ -184,7 +184,7 @@ class TestRefusals:
         ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "give one of sizes, weight"),
         ({"population_size": 3}, "more labelled units than its size"),
         ({"population_size": 3.5}, "whole number"),
-        ({"population_size": 90, "proxy": "proxy"}, "a proxy needs the units that have no label"),
+        ({"population_size": 90, "proxy": "proxy"}, "a proxy requires the units that have no label"),
         ({"weight": "weight", "mechanism": "systematic"}, "no such sampling mechanism"),
     ])  # fmt: skip
     def test_what_contradicts_itself_is_refused(self, options, message):

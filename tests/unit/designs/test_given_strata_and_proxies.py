@@ -90,7 +90,7 @@ def test_a_population_without_the_groups_says_so():
         labelled, value="right", stratum="group", proxy="judge", population=population, groups=("half",)
     )
     found = stratal.estimate(sample, labels, by="half", estimator="ppi++")
-    assert any("lacks a column of the groups" in note for note in labels.notes)
+    assert any("lacks a group column" in note for note in labels.notes)
     assert any("used no proxy in the groups" in note for note in found.notes)
 
 

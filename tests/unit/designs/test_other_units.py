@@ -76,7 +76,7 @@ def test_the_population_may_be_a_file(whole, drawn, tmp_path, kind):
     sample, labels = stratal.Sample.from_labelled(table, value="right", proxy="score", population=path)
 
     assert sample.population_size == 400
-    assert "the 80 labelled units among them" in labels.notes[0]
+    assert "including the 80 labelled units" in labels.notes[0]
 
 
 def test_one_table_whose_labels_are_mostly_empty(whole, drawn):
@@ -99,7 +99,7 @@ def test_rows_without_ids_are_other_units(whole):
     )
 
     assert sample.population_size == 403
-    assert "since there are no ids to compare" in labels.notes[0]
+    assert "because there are no ids to compare" in labels.notes[0]
 
 
 def test_a_population_without_a_proxy_says_how_many_units_there_are(whole, drawn):
@@ -132,7 +132,7 @@ def test_a_proxy_outside_0_and_1_has_no_bounds():
             "proxy_moments and population are mutually exclusive",
         ),
         ({"population": {"other": [0.1]}, "proxy": "score"}, "no such column: 'score'"),
-        ({"proxy": "score"}, r"needs the units that have no label .*population="),
+        ({"proxy": "score"}, r"requires the units that have no label .*population="),
     ],
 )
 def test_what_cannot_be_counted_is_refused(options, message):
@@ -204,8 +204,8 @@ def test_a_population_with_some_of_the_labelled_units_is_refused(whole, drawn):
     ("ids", "message"),
     [
         (["000", "001", "zzz"], "2 of 3 labelled units, but not 'zzz'"),
-        (["1", "2", "3"], "0 of 3 labelled units, but not '1', which it has as '001'"),
-        (["001.0", "002.0", "003.0"], "but not '001.0', which it has as '001'"),
+        (["1", "2", "3"], "0 of 3 labelled units, but not '1', which the population contains as '001'"),
+        (["001.0", "002.0", "003.0"], "but not '001.0', which the population contains as '001'"),
     ],
 )
 def test_ids_that_match_only_in_part_are_refused(ids, message):
@@ -216,7 +216,7 @@ def test_ids_that_match_only_in_part_are_refused(ids, message):
 def test_units_of_which_none_is_in_the_population_come_on_top():
     sample, labels = together({"id": ["a", "b", "c"], "score": [0.1, 0.2, 0.3]}, pairs())
     assert sample.population_size == 9
-    assert "the labelled ones are added" in labels.notes[0]
+    assert "the labelled units are added" in labels.notes[0]
 
 
 def test_a_32_bit_proxy_with_fewer_digits_is_refused_by_name():

@@ -83,7 +83,7 @@ def test_a_sample_with_a_flipped_byte_is_called_damaged(tmp_path, population):
     written = bytearray(path.read_bytes())
     written[-9] ^= 1  # of Parquet's own footer
     path.write_bytes(written)
-    with pytest.raises(InputError, match="damaged since: take it from a copy"):
+    with pytest.raises(InputError, match="damaged later: restore it from a copy"):
         stratal.Sample.read(path)
 
 
@@ -148,8 +148,8 @@ def test_a_file_of_format_1_is_still_read(population, tmp_path):
         (lambda t, d: (replaced(t, "stratum", [0] * len(t)), d), "not those that its design draws"),
         (lambda t, d: (replaced(t, "proxy.proxy", [float("nan")] * len(t)), d), "not finite"),
         (lambda t, d: (replaced(t, "inclusion_probability", [0.5] * len(t)), d), "inclusion prob"),
-        (lambda t, d: (t, []), "carries no design"),
-        (lambda t, d: (t, "text"), "carries no design"),
+        (lambda t, d: (t, []), "contains no design"),
+        (lambda t, d: (t, "text"), "contains no design"),
         (lambda t, d: (t, {**d, "design": []}), "damaged"),
         (lambda t, d: (t, {**d, "proxies": [3]}), "damaged"),
         (lambda t, d: (t, {**d, "summary": {**d["summary"], "sizes": "many"}}), "damaged"),

@@ -247,7 +247,7 @@ def test_bad_names():
         problem.mean(estimator="ppi+")
     with pytest.raises(InputError, match="no such target"):
         problem.mean(target="sample")
-    with pytest.raises(InputError, match="needs a proxy"):
+    with pytest.raises(InputError, match="requires a proxy"):
         mean_estimate(problem.z[problem.units], weighting=problem.weighting, estimator="difference")
 
 

@@ -509,7 +509,7 @@ def test_verdicts_that_are_missing_only_without_a_label_do_not_correct_the_estim
     else:
         assert result.estimate.value == pytest.approx(is_right[is_labelled].mean())
         assert "0 of 150 labelled rows" in str(result)
-        with pytest.raises(InputError, match=r"'judge' lacks a verdict.*0 of 150 labelled rows"):
+        with pytest.raises(InputError, match=r"has a verdict in 'judge'.*0 of 150 labelled rows"):
             stratal.evaluate(table, proxy="judge")
 
 
@@ -653,7 +653,7 @@ def test_a_stated_cluster_needs_labels_in_whole_clusters():
     stated = stratal.evaluate(passages(), cluster="question_id")
     assert stated.estimate.limits(0.95) == stratal.evaluate(passages()).estimate.limits(0.95)
 
-    with pytest.raises(InputError, match="two stages"):
+    with pytest.raises(InputError, match="two-stage"):
         stratal.evaluate(passages(labelled=30, ranks=3))
     with pytest.raises(InputError, match="some rows of the labelled clusters"):
         stratal.evaluate(passages(labelled=150, ranks=2), cluster="question_id")

@@ -112,7 +112,7 @@ def test_a_workbook_that_is_none_is_refused(tmp_path):
     path = tmp_path / "labels.xlsx"
     path.write_text("id,label\n")
 
-    with pytest.raises(InputError, match="not a workbook that can be read"):
+    with pytest.raises(InputError, match="not a readable workbook"):
         read_labels(path)
 
 
@@ -221,13 +221,13 @@ def test_a_key_that_stands_twice_is_refused(tmp_path, name, text):
 def test_a_formula_without_a_saved_value_and_merged_cells_are_named(tmp_path):
     """A spreadsheet shows something there, and a reader finds nothing."""
     path = workbook(tmp_path / "f.xlsx", ("Answers", [["id", "label"], ["a", "=1+0"], ["b", 0]]))
-    with pytest.raises(InputError, match=r"sheet 'Answers' has a formula without a saved value: B2"):
+    with pytest.raises(InputError, match=r"sheet 'Answers' contains a formula without a saved value: B2"):
         read_labels(path)
     path = workbook(tmp_path / "m.xlsx", ("Answers", [["id", "label"], ["a", 1], ["b", None]]))
     book = openpyxl.load_workbook(path)
     book["Answers"].merge_cells("B2:B3")
     book.save(path)
-    with pytest.raises(InputError, match=r"sheet 'Answers' has merged cells: B2:B3"):
+    with pytest.raises(InputError, match=r"sheet 'Answers' contains merged cells: B2:B3"):
         read_labels(path)
 
 

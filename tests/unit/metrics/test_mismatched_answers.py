@@ -103,7 +103,7 @@ def test_one_verdict_is_enough_for_equal_answers():
 def test_verdicts_of_some_models_and_mixed_labels_are_refused(cities):
     selection = stratal.select(cities, list(ANSWERS))
     verdicts = {name: labels_of(selection.sample, right) for name, right in RIGHT.items()}
-    with pytest.raises(LabelError, match="no column of right and wrong is given for 'poor'"):
+    with pytest.raises(LabelError, match=r"no column of verdicts \(right or wrong\) is given for 'poor'"):
         selection.update({name: verdicts[name] for name in ("in_words", "with_points")})
     with pytest.raises(LabelError, match="the verdict on 'poor'"):
         selection.update(verdicts | {"poor": dict.fromkeys(selection.sample.ids.tolist(), 0.5)})

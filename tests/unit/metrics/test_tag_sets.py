@@ -172,7 +172,7 @@ def test_a_mixture_is_one_error_with_the_row(table):
         stratal.estimate(sample, {**labels, third: "spam"})
     answers = [*write(table["answer"][:-1], "json"), "spam"]
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
-    with pytest.raises(InputError, match=f"'answer' are sets of tags, but the one of id '{N - 1}' is not"):
+    with pytest.raises(InputError, match=f"'answer' are sets of tags, but the answer of id '{N - 1}' is not"):
         stratal.designs.SimpleRandom(budget=N).draw(population, seed=1)
 
 

@@ -171,7 +171,7 @@ def test_a_pilot_is_the_first_step_to_a_half_width_with_any_proxy(population):
         f"{narrow.budget:,} labels: half of the {enough:,} that would suffice"
         in narrow.to_dict()["notes"][-1]
     )
-    with pytest.raises(InputError, match="needs a target half-width"):
+    with pytest.raises(InputError, match="requires a target half-width"):
         stratal.plan(population, 50, pilot=True)
 
 

@@ -128,7 +128,7 @@ def test_a_list_is_planned_and_estimated_together(pool):
     [
         ({"budget": 50, "by": "part"}, "takes no by="),
         ({"budget": 50, "allocation": "equal"}, "takes no allocation="),
-        ({"budget": 50, "pilot": True}, "needs a target half-width"),
+        ({"budget": 50, "pilot": True}, "requires a target half-width"),
         ({"half_width": -1}, "positive number"),
         ({"half_width": [0.1, 0.2]}, "one half-width per estimand"),
         ({}, "either a budget or a half-width"),

@@ -198,7 +198,7 @@ def test_a_proxy_that_is_distributed_otherwise_than_where_labels_are_from_is_war
     assert "the distribution of 'proxy' differs" in " ".join(plan.notes)
     with pytest.raises(LabelError, match="not in the population"):
         stratal.plan(population, 200, labels=labels)
-    with pytest.raises(InputError, match="calibrate_by needs labels"):
+    with pytest.raises(InputError, match="calibrate_by requires labels"):
         stratal.plan(population, 200, calibrate_by="domain")
     strange = stratal.Population.from_arrays(proxy=[0.5] * 500, groups={"domain": ["sports"] * 500}, ids=ids)
     with pytest.raises(LabelError, match=r"category of 'domain' here.*law, med, news"):

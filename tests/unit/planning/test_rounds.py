@@ -206,7 +206,7 @@ class TestWithoutLabels:
     def test_refuses_a_draw_that_leaves_units_out(self):
         sample = stratal.designs.Systematic(budget=20).draw(population(), seed=7)
 
-        with pytest.raises(InputError, match="of the sample is not drawn again"):
+        with pytest.raises(InputError, match="of the sample is not part of the larger sample"):
             stratal.next_round(sample, design=stratal.designs.Systematic(budget=50))
 
 

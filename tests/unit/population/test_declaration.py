@@ -43,7 +43,7 @@ def test_all_kinds_of_columns() -> None:
         ({"groups": ["languages"]}, "'language'"),
         ({"show": [3]}, "show must name columns"),
         ({"proxy": 3}, "proxy must name columns"),
-        ({"id": 3}, "a column must be named by text"),
+        ({"id": 3}, "the name of a column must be text"),
         ({"second_moment": "second"}, "0 proxies"),
         ({"second_moment": {"judge": "second"}}, "not a proxy: no such column: 'judge'"),
         ({"proxy": "proxy", "second_moment": "third"}, "no such column: 'third'"),
@@ -64,7 +64,7 @@ def test_proxies_may_be_named_by_a_pattern():
         "model-0",
         "model-1",
     )
-    with pytest.raises(InputError, match=r"no column fits proxy.*judge\*"):
+    with pytest.raises(InputError, match=r"no column matches proxy.*judge\*"):
         declaration_of({"proxy": "judge*"}, names, "the table")
 
 

@@ -254,7 +254,7 @@ def test_the_environment_says_how_many_unless_the_caller_does(monkeypatch, envir
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])
 def test_a_number_of_threads_counts_from_one(threads):
-    with pytest.raises(InputError, match="threads counts from 1"):
+    with pytest.raises(InputError, match="threads must be a whole number above 0"):
         checked_threads(threads)
 
 

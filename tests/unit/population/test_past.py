@@ -116,7 +116,7 @@ def test_items_without_past_results_are_kept_and_counted(files):
         {f"m{at}": np.arange(N) % (at + 2) > 0 for at in range(M)}, ids=[*IDS[:100], *range(20)]
     )
     population = stratal.Population.read(files / "units.csv", history=some)
-    assert "20 of 120 items have none" in population.notes[-1]
+    assert "20 of 120 items have no results" in population.notes[-1]
 
 
 def test_a_history_of_other_items_is_refused(files):
@@ -137,10 +137,10 @@ def test_another_history_is_another_population(files):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a,m1,m2\nq1,1,0\n", "lack a column of ids"),
+        ("a,m1,m2\nq1,1,0\n", "contain no column of ids"),
         ("id,m1,m2\nq1,1,perhaps\n", "'m2' contains a value that is neither"),
         ("id,m1,m2\nq1,1,0\nq1,0,1\n", "occurs twice"),
-        ("id,model,a,b\nq1,m,1,0\n", "column of the results is not recognised"),
+        ("id,model,a,b\nq1,m,1,0\n", "column with the results is not recognised"),
         ("id,model,a\nq1,m,1\nq1,m,0\n", "two results for one item"),
         ("id,model,a\n,m,1\nq1,m,0\n", "has no id"),
         ("id,model,a\nq1,,1\nq2,m,0\n", "has no model"),
@@ -157,7 +157,7 @@ def test_what_is_no_history_is_refused(tmp_path, text, words):
 def test_answers_of_the_same_models_would_reveal_the_truth(files, tmp_path):
     rows = "\n".join(f"{unit},a,b,c" for unit in IDS)
     (tmp_path / "units.csv").write_text(f"id,own,answer_m1,answer_m2\n{rows}")
-    with pytest.raises(InputError, match="reveal what is right"):
+    with pytest.raises(InputError, match="reveal which answers are right"):
         stratal.Population.read(
             tmp_path / "units.csv", predicted="own", answers="answer_*", history=files / "wide.parquet"
         )
@@ -165,5 +165,5 @@ def test_answers_of_the_same_models_would_reveal_the_truth(files, tmp_path):
 
 def test_a_column_that_is_there_already_is_not_overwritten(files, tmp_path):
     (tmp_path / "units.csv").write_text("id,history\n" + "\n".join(f"{unit},0.5" for unit in IDS))
-    with pytest.raises(InputError, match="called 'history' already"):
+    with pytest.raises(InputError, match="already called 'history'"):
         stratal.Population.read(tmp_path / "units.csv", history=files / "wide.parquet")

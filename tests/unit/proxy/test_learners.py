@@ -80,7 +80,7 @@ def test_what_is_no_learner_is_refused():
         learn(X, Z, learner="forest")
     with pytest.raises(InputError, match="scikit-learn estimator"):
         learn(X, Z, learner=object())
-    with pytest.raises(InputError, match="no probabilities"):
+    with pytest.raises(InputError, match="does not predict probabilities"):
         learn(X, Z, learner=linear_model.RidgeClassifier())
     from sklearn.neighbors import KNeighborsClassifier
 

@@ -156,7 +156,7 @@ def test_what_a_coefficient_lacks_is_said(population):
     bare = stratal.Population.from_arrays(
         features={"length": np.arange(9.0)}, groups={"g": list("abcabcabc")}
     )
-    with pytest.raises(InputError, match="needs a proxy on the outcome's scale"):
+    with pytest.raises(InputError, match="requires a proxy on the outcome's scale"):
         stratal.plan(bare, 5, estimand="coefficient:length")
 
 

@@ -188,7 +188,7 @@ def test_missing_labels_are_nonresponse(world):
         ({"features": ("lenght",), "estimator": "classical"}, "no column 'lenght'"),
         ({"proxy": "judge"}, "no such proxy"),
         ({"features": (), "formula": "1 + age"}, "names no column"),
-        ({"features": ()}, "linear regression needs features"),
+        ({"features": ()}, "linear regression requires features"),
         ({"formula": "length"}, "features= or formula=, not both"),
         ({"features": ("language",)}, "'language' is not numeric"),
         ({"family": "mean", "features": ()}, r"no such family .given: 'mean'"),

@@ -486,7 +486,7 @@ def test_fits_are_for_linear_regression():
 
 def test_λ_without_a_proxy_is_told():
     data = Data()
-    with pytest.raises(InputError, match="λ needs a proxy"):
+    with pytest.raises(InputError, match="λ requires a proxy"):
         linear_regression(*data.labelled, weighting=data.weighting, lam=0.5)
 
 

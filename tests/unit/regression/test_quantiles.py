@@ -234,7 +234,7 @@ def test_the_superpopulation_is_less_certain():
 def test_λ_without_a_proxy_is_told():
     weighting = StratifiedWeighting(stratum=np.zeros(9, int), sizes=np.array([90]))
 
-    with pytest.raises(InputError, match="λ needs a proxy"):
+    with pytest.raises(InputError, match="λ requires a proxy"):
         quantile(np.arange(9.0), 0.5, weighting=weighting, lam=0.5)
 
 

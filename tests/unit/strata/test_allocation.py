@@ -224,7 +224,7 @@ class TestCostOptimal:
         assert cost_optimal([3, 4], [1.0, 1.0], [1.0, 5.0], 1e6).tolist() == [3, 4]
 
     def test_minima_that_cost_too_much(self):
-        with pytest.raises(BudgetError, match="below the cost of the strata"):
+        with pytest.raises(BudgetError, match="below the total cost of the strata"):
             cost_optimal([9, 9], [1.0, 1.0], [10.0, 1.0], 20.0)
 
     @pytest.mark.parametrize("costs", [[0.0, 1.0], [-1.0, 1.0], [1.0], [float("nan"), 1.0]])

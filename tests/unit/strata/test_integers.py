@@ -127,7 +127,7 @@ def test_recalibrated_deviations_are_the_librarys(name):
         ),
         (
             lambda: AllocationBounds.read([5, 5], maximum=3).check(7),
-            "above the strata.s maxima .*given: 7; allowed: 4 to 6",
+            "above the sum of the strata.s maxima .*given: 7; allowed: 4 to 6",
         ),
         (
             lambda: AllocationBounds.read([5, 5]).check(3),

@@ -198,11 +198,11 @@ class TestErrors:
         assert found.n_h.tolist()[2] == 5
 
     def test_a_budget_below_the_minima(self):
-        with pytest.raises(BudgetError, match="below the strata's minima"):
+        with pytest.raises(BudgetError, match="below the sum of the strata's minima"):
             allocate_several(SIZES, DEVIATIONS, 5, standard_errors=[0.1, 0.1])
 
     def test_a_budget_above_what_is_not_known(self):
-        with pytest.raises(BudgetError, match="above the strata's maxima"):
+        with pytest.raises(BudgetError, match="above the sum of the strata's maxima"):
             allocate_several([9, 6], [[0.0, 0.5]], 7, standard_errors=[0.1], known_strata=[True, False])
 
 

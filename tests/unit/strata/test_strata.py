@@ -323,7 +323,7 @@ class TestErrors:
             ({"n_strata": 0}, "n_strata"),
             ({"n_strata": 2.5}, "n_strata"),
             ({"n_strata": True}, "n_strata"),
-            ({"n_strata": "auto"}, "needs a budget"),
+            ({"n_strata": "auto"}, "requires a budget"),
             ({"n_strata": "auto", "budget": 0}, "budget"),
             ({"minimum": 0}, "minimum"),
             ({"method": "category"}, "by="),

@@ -92,7 +92,7 @@ def test_lists_of_labels_need_a_statement():
         stratal.evaluate(table)
     with pytest.raises(InputError, match="allowed: rows, mean, precision@K, hit@K"):
         stratal.evaluate(table, lists="precision")
-    with pytest.raises(InputError, match="no column has lists"):
+    with pytest.raises(InputError, match="no column contains lists"):
         stratal.evaluate({"id": [1, 2], "label": [1, None]}, lists="rows")
 
 

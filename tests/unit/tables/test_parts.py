@@ -74,7 +74,7 @@ def test_a_folders_name_does_not_speak_over_the_files_column(tmp_path):
     columns = {"id": ["a"], "proxy": [0.5], "language": ["fr"]}
     folder = written(tmp_path, columns, under=("language=de",))
 
-    with pytest.raises(InputError, match="'language' is in the file and in the folder's name"):
+    with pytest.raises(InputError, match="'language' occurs both in the file and in the name of its folder"):
         Population.read(folder, proxy="proxy", groups="language", directory=True)
     assert Population.read(folder, proxy="proxy", directory=True).size == 1
 
@@ -170,17 +170,17 @@ def test_a_folder_that_differs_from_a_files_column_in_capitals_does_not_speak_ov
     parts = [{"id": [name], "proxy": [0.5], "language": ["fr"]} for name in "ab"[:count]]
     folder = written(tmp_path, *parts, under=("Language=de", "Language=en"))
 
-    refused(folder, "'Language' is in the file and in the folder's name", groups=asked)
+    refused(folder, "'Language' occurs both in the file and in the name of its folder", groups=asked)
 
 
 def test_a_folder_written_in_percent_signs_does_not_speak_over_the_files_column(tmp_path):
     columns = {"id": ["a"], "proxy": [0.5], "a%20b": ["fr"]}
     folder = written(tmp_path, columns, under=("a%20b=de",))
 
-    refused(folder, "'a%20b' is in the file and in the folder's name", groups="a%20b")
+    refused(folder, "'a%20b' occurs both in the file and in the name of its folder", groups="a%20b")
 
 
 def test_two_folders_that_give_one_column_are_refused(tmp_path):
     folder = written(tmp_path, {"id": ["a"], "proxy": [0.5]}, under=("day=1/DAY=2",))
 
-    refused(folder, "two folders give 'day'", groups="day")
+    refused(folder, "two folder names contain 'day'", groups="day")

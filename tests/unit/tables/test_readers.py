@@ -348,7 +348,7 @@ def test_types_that_cannot_be(tmp_path: Path) -> None:
     path = parquet(tmp_path, id=["a"], data=[b"x"], day=[day], text=["0.5"], half=[1.5])
     assert "unsupported type for ids" in refusal(path, id="data")
     assert "unsupported type for ids" in refusal(path, id="day")
-    assert "1 id that cannot be an id (first: 1.5" in refusal(path, id="half")
+    assert "1 id that is of an unsupported type (first: 1.5" in refusal(path, id="half")
     assert "column 'text' is not numeric" in refusal(path, proxy="text")
     assert Population.read(path, groups="day").levels("day") == {"2024-01-01": 1}
 
@@ -624,7 +624,7 @@ def test_rows_of_labels_are_named_by_their_lines_whatever_blank_is(
 def test_line_ends_that_differ_are_named(tmp_path):
     file = tmp_path / "p.csv"
     file.write_bytes(b"id,p\r\n" + b"".join(b"%d,0.5\r\n" % row for row in range(50)) + b"50,0.5\n51,0.5\n")
-    with pytest.raises(InputError, match="line ends"):
+    with pytest.raises(InputError, match="line endings"):
         Population.read(file, id="id", proxy="p")
 
 

@@ -15,8 +15,8 @@ from stratal.tables.source import check_reading
         ({"master": "local[2]"}, "engine='spark'"),
         ({"engine": "spark", "threads": 2}, "threads .* engine=.duckdb"),
         ({"engine": "spark", "memory": "2GB"}, "memory .* engine=.duckdb"),
-        ({"threads": 0}, "threads counts from 1"),
-        ({"threads": True}, "threads counts from 1"),
+        ({"threads": 0}, "threads must be a whole number above 0"),
+        ({"threads": True}, "threads must be a whole number above 0"),
         ({"memory": "2"}, "with a unit"),
     ],
 )

@@ -37,9 +37,9 @@ def raised(error):
         ),
         (
             duckdb.OutOfMemoryException("could not allocate block of size 256 KiB (14.0 MiB/14.3 MiB used)"),
-            "Allow more, memory='2GB'",
+            "Allow more memory, such as memory='2GB'",
         ),
-        (duckdb.IOException("No magic bytes found at end of file"), "Check that the file is whole"),
+        (duckdb.IOException("No magic bytes found at end of file"), "Check that the file is complete"),
     ],
 )
 def test_each_is_one_error_that_says_what_to_do(error, words):

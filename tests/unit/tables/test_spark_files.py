@@ -32,7 +32,7 @@ def test_without_java_it_is_said_how_to_get_it(monkeypatch):
 @pytest.mark.parametrize("name", ["rows.xlsx", "rows.json", "rows.feather"])
 def test_other_formats_are_refused_with_a_way_out(tmp_path, name):
     (tmp_path / name).write_bytes(b"")
-    with pytest.raises(InputError, match=r"Spark does not read this format.*parquet, csv, jsonl"):
+    with pytest.raises(InputError, match=r"Spark cannot read this format.*parquet, csv, jsonl"):
         Population.read(tmp_path / name, engine="spark")
 
 

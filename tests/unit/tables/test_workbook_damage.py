@@ -55,5 +55,5 @@ def test_a_declared_dimension_takes_no_memory(workbook):
     ],
 )
 def test_errors_of_xml_are_one_error(workbook, change):
-    with pytest.raises(InputError, match="is not a workbook that can be read"):
+    with pytest.raises(InputError, match="is not a readable workbook"):
         SmallTable.of(workbook(change), "labels")

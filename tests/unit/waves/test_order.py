@@ -83,6 +83,8 @@ def test_the_latest_wave_of_a_table_is_the_last_quarter():
     result = stratal.trend(table, wave="quarter")
 
     assert [wave.name for wave in result.waves] == quarters
-    assert any("order of the rows: Q3 2025 is the first, Q1 2026 the latest" in note for note in result.notes)
+    assert any(
+        "order of the rows: Q3 2025 is the first and Q1 2026 is the latest" in note for note in result.notes
+    )
     by_number = stratal.trend({**table, "quarter": [1] * 30 + [2] * 60}, wave="quarter")
     assert not any("order of the rows" in note for note in by_number.notes)

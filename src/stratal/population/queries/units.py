@@ -254,7 +254,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
         if source.column(declared.id).type().is_floating():
             refuse(
-                "id that cannot be an id",
+                "id that is of an unsupported type",
                 lambda ids: whole_number_expression(ids).isnull(),
                 allowed="text, integers, whole floats below 2**53, UUIDs",
                 action="Convert the column to text.",
@@ -268,7 +268,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     for name, column in units.categories.items():
         if row[f"{column}_n"] < size:
             refuse = _invalid_rows_raiser(source, declared, name, f"group column {name!r}")
-            refuse("missing value", absent, action="Give them a category of their own.")
+            refuse("missing value", absent, action="Assign a separate category to them.")
     _require_distinct_ids(units, source, size)
     return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
 
@@ -288,10 +288,9 @@ _TEXT_VALUE = "value that is not a number"
 _REMEDIES = {
     _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT,
     _TEXT_VALUE: (
-        "In a JSON object, name the number: judge.score. Words are not scores: categories can form "
-        "strata (by=, --by COL), a model's answer is kept with predicted= (--predicted), and labels are "
-        "counted with --map and --positive of estimate; otherwise write 1 and 0. If these are a few missing "
-        "values: "
+        "In a JSON object, name the number: judge.score. Words are not scores: use categories as strata "
+        "(by=, --by COL), a model's answer in predicted= (--predicted), and labels with --map and --positive "
+        "of estimate; otherwise write 1 and 0. If these are a few missing values: "
         f"{_FILL[0].lower()}{_FILL[1:]}"
     ),
 }
@@ -633,7 +632,9 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
 def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with missing proxies replaced by one number, and a group that marks them."""
     if not declared.proxies:
-        raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
+        raise InputError(
+            "missing='own-stratum' requires a proxy", action="Name one: proxy=…, --proxy COLUMN."
+        )
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number_expression(source, name) for name in names}
     missing_masks = []
@@ -660,6 +661,6 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
             new_columns[name] = ibis.ifelse(is_missing, ibis.literal(repr(fill)), source.column(name))
         else:
             new_columns[name] = ibis.ifelse(is_missing, ibis.literal(fill), value)
-    note = f"{count:,} units without a proxy are a stratum of their own"
+    note = f"{count:,} units without a proxy form a separate stratum"
     declared = replace(declared, groups=(*declared.groups, OWN_STRATUM_GROUP))
     return _with_columns(source, (note,), **new_columns), declared

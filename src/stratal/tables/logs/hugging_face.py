@@ -48,11 +48,13 @@ def read_evaluate(document: Mapping[str, object], source: str) -> Log:
         raise InputError(
             f"{source}: contains no score per unit, only scores for all units together",
             allowed="lists with an entry per prediction",
-            action="Save what the metric gives for each: evaluate.save(path, exact_match=[…]).",
+            action="Save the value of the metric for each prediction: evaluate.save(path, exact_match=[…]).",
         )
     lengths = {name: len(value) for name, value in lists.items()}
     if len(set(lengths.values())) != 1:
-        raise InputError(f"{source}: lists of different lengths", given=lengths, allowed="one length")
+        raise InputError(
+            f"{source}: lists of different lengths", given=lengths, allowed="lists of the same length"
+        )
     entries = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
     rows = [
         LogRow(
@@ -79,7 +81,7 @@ def read_saved_dataset(folder: Path) -> Foreign | None:
         raise InputError(
             f"{folder}: contains several splits",
             given=", ".join(splits),
-            action=f"Give one of them: {folder / splits[0]}." if splits else None,
+            action=f"Give one of the splits: {folder / splits[0]}." if splits else None,
         )
     state = folder / DATASET_STATE
     if not state.is_file():

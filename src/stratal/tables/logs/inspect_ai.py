@@ -81,7 +81,7 @@ def read_inspect(document: JsonMapping, source: str) -> Log:
         raise InputError(
             f"{source}: {status_note}, and no sample was scored",
             given=None if reason is None else json_text(reason).strip().splitlines()[0][:200],
-            action=f"Remove the cause and run it again: inspect eval-retry {source}.",
+            action=f"Fix the cause and run the evaluation again: inspect eval-retry {source}.",
         )
     if not samples:
         raise InputError(

@@ -179,9 +179,9 @@ def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
     for row in rows:
         if (row.unit, row.variant) in seen_answers:
             raise InputError(
-                f"{tool}: two answers of unit {row.unit!r}",
+                f"{tool}: two answers for unit {row.unit!r}",
                 given=row.variant or None,
-                allowed="one for each filter or model",
+                allowed="one answer per filter or model",
                 action="Read one run of the evaluation at a time.",
             )
         seen_answers.add((row.unit, row.variant))
@@ -214,7 +214,7 @@ def _no_score_error(tool: str, failed_count: int, answer_count: int) -> InputErr
     reason = None
     if failed_count:
         reason = f"{failed_count:,} of {answer_count:,} answers failed (an error, or no output)"
-    action = "Run the evaluation with a metric, on an application that answers."
+    action = "Run the evaluation with a metric, on an application that returns answers."
     return InputError(f"{tool}: no unit has a score", given=reason, action=action)
 
 
@@ -266,7 +266,7 @@ def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) 
     else:
         first_row = next(at for at, value in enumerate(values) if value is not None)
     text = json_text(values[first_row])
-    shown = f"{text[:40]!r} of unit {units[first_row]!r}"
+    shown = f"{text[:40]!r} for unit {units[first_row]!r}"
     number_count = sum(value is not None for value in values) - len(invalid_rows)
     if isinstance(values[first_row], list | dict):
         return f"{name!r} is not a score: it contains several values per unit (first: {shown})"
@@ -275,8 +275,8 @@ def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) 
     else:
         valid_note = ""
     return (
-        f"{name!r} is not a score: {shown} is not a number{valid_note}; to use it as a verdict, give it "
-        f"to --groups and --judge"
+        f"{name!r} is not a score: {shown} is not a number{valid_note}; to use it as a verdict, name it "
+        f"in --groups and --judge"
     )
 
 

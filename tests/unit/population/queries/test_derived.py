@@ -390,8 +390,8 @@ def test_models_that_guess_make_no_proxy():
     [
         ({"answers": "answer_*"}, "evaluated model, which is not named"),
         ({"answers": "answer_a", "predicted": "answer_a"}, "names only the evaluated model"),
-        ({"proxy": "peer_agreement"}, "made of other models' answers: name their columns"),
-        ({"answers": "reply_*", "predicted": "answer_a"}, "no column fits answers"),
+        ({"proxy": "peer_agreement"}, "computed from other models' answers: name their columns"),
+        ({"answers": "reply_*", "predicted": "answer_a"}, "no column matches answers"),
         ({"answers": "answer_*", "proxy": ["score", "id"]}, "evaluated model, which is not named"),
     ],
 )
@@ -401,7 +401,7 @@ def test_answers_that_cannot_be_compared_are_refused(pool, keywords, message):
 
 
 def test_a_column_that_is_called_like_the_agreement_is_refused(pool):
-    with pytest.raises(InputError, match="'peer_agreement' already"):
+    with pytest.raises(InputError, match="already called 'peer_agreement'"):
         Population.from_table(pool.assign(peer_agreement=0.5), **ANSWERS)
 
 
@@ -413,7 +413,7 @@ def test_inspection_offers_the_answers(pool, tmp_path):
     assert answer_options(found) == ["--predicted", "answer_a", "--answers", "answer_*"]
     assert answer_options(found, "answer_b") == ["--answers", "answer_*"]
     assert suggestion(found, None, None) == ["--id", "id", "--proxy", "score"]
-    assert "5 columns hold answers" in found["notes"][0]
+    assert "5 columns contain answers" in found["notes"][0]
     assert answer_options(describe_columns(tmp_path / "two.csv")) == []
 
 

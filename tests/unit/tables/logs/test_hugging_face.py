@@ -46,7 +46,7 @@ def test_a_saved_data_set_is_read(tools):
 
 
 def test_splits_are_to_be_chosen(tools):
-    with pytest.raises(InputError, match=r"several splits \(given: test\).*Give one of them: .*test"):
+    with pytest.raises(InputError, match=r"several splits \(given: test\).*Give one of the splits: .*test"):
         Population.read(tools / "datasets-5.2.0", proxy="score")
 
 

@@ -113,7 +113,7 @@ def test_a_run_that_did_not_finish_is_said_to_be_so(found, changed):
             "sample 1: does not have the format that Inspect writes",
         ),
         (lambda d: [sample.pop("scores") for sample in d["samples"]], "no unit has a score"),
-        (lambda d: d["samples"].append(d["samples"][0]), "two answers of unit '007#1'"),
+        (lambda d: d["samples"].append(d["samples"][0]), "two answers for unit '007#1'"),
     ],
 )
 def test_damaged_files_end_in_one_error(found, changed, refusal, how, said):
