@@ -243,7 +243,7 @@ def test_clusters_of_a_partly_labelled_table_need_what_units_stand_for():
     sparse = rows | {"label": [1, 0, None, None, None, None, None, None]}
     with pytest.raises(InputError, match="some rows of the labelled clusters") as error:
         stratal.Sample.from_labelled(sparse, value="label", cluster="school")
-    assert "2 of 3 'school'" in str(error.value)
+    assert "2 of 3 clusters ('school')" in str(error.value)
     assert "weight=" in str(error.value)
     whole = rows | {"school": ["a", "a", "b", "b", "c", "c", "d", "d"]}
     assert stratal.Sample.from_labelled(whole, value="label", cluster="school")[0].design.kind == "clusters"

@@ -149,7 +149,7 @@ def test_a_mean_as_estimand_is_the_plan_as_it_was(pool):
 
 def test_models_that_always_agree_leave_nothing_open():
     population = stratal.Population.from_arrays(groups={"a": list("xy") * 9, "b": list("xy") * 9})
-    with pytest.raises(InputError, match="known without a label"):
+    with pytest.raises(InputError, match="known without labels"):
         stratal.plan(population, 5, estimand="difference:a,b")
 
 
