@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, array_of, is_masked
 from stratal.errors import InputError, lone_surrogate_error
+from stratal.whole_numbers import MAX_EXACT_INTEGER
 
 try:  # CPython's own takes half of OpenSSL's time for a short text, and is there where policy bars OpenSSL's
     from _md5 import md5  # type: ignore[import-not-found]
@@ -31,8 +32,6 @@ KeyArray = NDArray[np.uint64]
 # Hexadecimal digits of the digest that are kept: 64 bits.
 KEY_DIGITS = 16
 
-# Above this, floating-point numbers do not distinguish all integers.
-_WHOLE_FLOAT_LIMIT = 2.0**53
 _ALLOWED = "text, integers, whole floats, UUIDs"
 
 # Numbers that Philox gives at each count of its counter.
@@ -69,7 +68,7 @@ def id_text(value: object) -> str:
         if isinstance(value, numbers.Integral):
             return str(int(value))
         number = float(value)
-        if number.is_integer() and abs(number) < _WHOLE_FLOAT_LIMIT:
+        if number.is_integer() and abs(number) < MAX_EXACT_INTEGER:
             return str(int(number))
         if np.isnan(number):
             raise InputError("an id is missing (NaN)", action="Every unit needs an id.")

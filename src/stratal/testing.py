@@ -15,12 +15,13 @@ from stratal.errors import InputError, RequirementError, StratalError, type_text
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.requirement import PASS, held_against
+from stratal.estimation.requirement import held_against
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.population.summary import Drawn
 from stratal.randomness import id_texts
 from stratal.report.estimates import requirement_text, value_with_interval
+from stratal.report.verdicts import PASS
 
 __all__ = ["assert_requirement", "check_design", "check_engine", "check_estimand", "same_draw"]
 

@@ -102,6 +102,7 @@ def test_the_commands_that_estimate_import_public_functions_only():
         "stratal.question",
         "stratal.evaluation",
         "stratal.report",
+        "stratal.report.verdicts",
         "stratal.thresholds",
     }
     modules = {entry.module for entry in imports_of_commands() if entry.importer == "stratal.cli.estimate"}

@@ -22,6 +22,7 @@ from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import population_again, reading_of
 from stratal.errors import check_choice, no_effect_error
 from stratal.protocols import Keywords
+from stratal.report.verdicts import FAIL, PASS, UNDECIDED
 
 if TYPE_CHECKING:
     from stratal import Evaluation, Population, Sample, Threshold
@@ -32,7 +33,7 @@ TEXT_FORMAT = "text"
 MARKDOWN = "markdown"
 
 # Exit statuses of the verdicts on what is required.
-STATUSES = {"PASS": 0, "FAIL": 4, "UNDECIDED": 5}
+STATUSES = {PASS: 0, FAIL: 4, UNDECIDED: 5}
 
 
 def _labels_are_numbers(values: Values) -> bool:

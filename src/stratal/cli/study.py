@@ -33,6 +33,7 @@ from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, population_again, reading_of
 from stratal.errors import InputError, MissingExtraError, no_effect_error
 from stratal.protocols import JsonDict, JsonMapping
+from stratal.report.verdicts import UNDECIDED
 
 if TYPE_CHECKING:
     from stratal.study import Form, StudyQuestion
@@ -393,7 +394,7 @@ def status(requested: StatusOptions) -> Result:
     it is narrow enough or decides a requirement. With --require, the exit status is 0 (PASS), 4 (FAIL) or 5
     (UNDECIDED).
     """
-    from stratal.evaluation import UNDECIDED, status_of
+    from stratal.evaluation import status_of
     from stratal.report.pages import status_page
 
     with show_progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:

@@ -14,9 +14,10 @@ from stratal.cli.options import Number, Text
 from stratal.cli.output import Result, show_progress
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
+from stratal.report.verdicts import ALARM, NO_ALARM, UNDECIDED
 
 # Exit statuses of the verdicts; the same as those of `estimate --require`.
-STATUSES = {None: 0, "NO ALARM": 0, "ALARM": 4, "UNDECIDED": 5}
+STATUSES = {None: 0, NO_ALARM: 0, ALARM: 4, UNDECIDED: 5}
 
 # Only changes have a reference.
 _OF_A_CHANGE = ValueCondition(

@@ -23,6 +23,7 @@ from stratal.intervals.interval_types import BinomialInterval, StudentInterval, 
 from stratal.intervals.methods import interval_of
 from stratal.intervals.smoothed_moments import LABELS_AT_THE_BOUNDS, remaining_share
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.whole_numbers import rounded_up
 
 
 def domain_mean(
@@ -172,8 +173,8 @@ def _simple_random_part(member: BoolArray, weighting: Weighting) -> StratifiedWe
     if not isinstance(weighting, StratifiedWeighting) or np.sum(weighting.counts > 0) > 1:
         return None
     labelled = int(member.sum())
-    units = np.ceil(weighting.population_size * labelled / len(member) - 1e-9)
-    sizes = np.array([max(int(units), labelled)])
+    units = rounded_up(weighting.population_size * labelled / len(member))
+    sizes = np.array([max(units, labelled)])
     return replace(weighting, stratum=np.zeros(labelled, dtype=np.int64), sizes=sizes)
 
 
@@ -282,8 +283,7 @@ def _trials_interval(
         bounds=bounds,
         trials=trials,
         labelled=int(inside.sum()),
-        # A rounding error just above a whole number must not add a unit.
-        units=float(np.ceil(units - 1e-9)),
+        units=float(rounded_up(units)),
         of_shares=of_shares,
         residual_share=residual_share,
     )

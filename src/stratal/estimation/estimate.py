@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +28,7 @@ from stratal.report.estimates import answer_page, details_page
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import Note, as_notes, warnings_among
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
+from stratal.whole_numbers import rounded_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,7 +400,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         if n >= size:
             if not self.evidence.superpopulation:
                 return None
-            return max(_rounded_up(n / target_ratio) - n, 1)
+            return max(rounded_up(n / target_ratio) - n, 1)
         variance = self.evidence.variance
         # The share of the variance that labels do not reduce.
         fixed_share = self.evidence.population_part / variance if variance > 0 else 0.0
@@ -408,7 +408,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             return None
         draw_ratio = (target_ratio - fixed_share) / (1.0 - fixed_share)
         inverse_size = 1.0 / size + draw_ratio * (1.0 / n - 1.0 / size)
-        return max(min(_rounded_up(1.0 / inverse_size), size) - n, 1)
+        return max(min(rounded_up(1.0 / inverse_size), size) - n, 1)
 
     def row(self, confidence_level: float = 0.95, read: LabelInterpretation | None = None) -> JsonDict:
         """Return the row of a table: label, value, standard error, interval and number of labels.
@@ -466,11 +466,6 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             confidence_level=described["confidence_level"],
             no_interval_label="mean label of a stratum",
         )
-
-
-def _rounded_up(number: float) -> int:
-    """Return the next whole number, apart from rounding errors."""
-    return math.ceil(number - 1e-9)
 
 
 def linearised_estimate(

@@ -14,7 +14,7 @@ from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval_types import SkewedInterval
 from stratal.intervals.proportion import skewnesses_of
-from stratal.intervals.stratified import labels_of_either_class
+from stratal.intervals.stratified import mixed_label_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -308,8 +308,7 @@ def pseudo_label_share(
 def adaptive_label_share(positive: BoolArray, weighting: Weighting) -> FloatArray:
     """Return the share (n,) of each label that counts as one of mixed class, if labels chose the allocation.
 
-    A stratum whose first labels agree gets fewer further ones, so that its rate is biased away from one half.
-    The labels that compensate for it are those of the mean (`shrink_to_half`). 0 for other designs.
+    See `mixed_label_share`; 0 for other designs.
     """
     if not weighting.has_adaptive_allocation:
         return np.zeros(len(positive))
@@ -318,8 +317,7 @@ def adaptive_label_share(positive: BoolArray, weighting: Weighting) -> FloatArra
     rates = positive_counts / np.maximum(counts, 1.0)
     parts = weighting.variance_factors * rates * (1.0 - rates)
     left = 1.0 - weighting.sampled_fractions
-    pseudo_labels = 2.0 * labels_of_either_class(rates, counts, left, parts, np.ones(()))
-    return np.asarray((pseudo_labels / np.maximum(counts + pseudo_labels, 1.0))[weighting.stratum])
+    return mixed_label_share(rates, counts, left, parts, np.ones(()))[weighting.stratum]
 
 
 def skewed_interval(

@@ -14,10 +14,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.vocabulary import metric_name
 from stratal.report.text import json_value
-
-PASS = "PASS"
-FAIL = "FAIL"
-UNDECIDED = "UNDECIDED"
+from stratal.report.verdicts import FAIL, PASS, UNDECIDED
 
 # A name, a sign, a number.
 _PARTS = re.compile(r"\s*(.*?)\s*(>=|<=)\s*([^<>=]+?)\s*$")

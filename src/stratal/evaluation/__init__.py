@@ -1,7 +1,6 @@
 """All that is asked of a sample and its labels, in one result: `stratal.evaluate`."""
 
 from stratal.designs.labelling_files import sample_file as sample_file
-from stratal.estimation.requirement import UNDECIDED as UNDECIDED
 from stratal.estimation.requirement import estimate_figures as estimate_figures
 from stratal.estimation.requirement import joint_verdict as status_of
 from stratal.evaluation.evaluation import Evaluation as Evaluation
@@ -11,7 +10,6 @@ from stratal.evaluation.sources import is_sample as is_sample
 from stratal.evaluation.sources import require_present as require_present
 
 __all__ = [
-    "UNDECIDED",
     "Evaluation",
     "EvaluationRequest",
     "estimate_figures",

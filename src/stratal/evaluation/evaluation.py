@@ -35,6 +35,7 @@ from stratal.question.selection import UNKNOWN
 from stratal.randomness import id_texts
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note
+from stratal.report.verdicts import UNDECIDED
 
 if TYPE_CHECKING:
     from stratal.metrics.new_version import NewVersion
@@ -679,7 +680,7 @@ def _undecided(verdict: JsonDict, evidence: LabelledSample, result: Estimate | E
         reason = "the labelled rows are not a random sample of the table"
     else:
         return verdict
-    return verdict | {"verdict": "UNDECIDED", "more_labels": None, "reason": reason}
+    return verdict | {"verdict": UNDECIDED, "more_labels": None, "reason": reason}
 
 
 def _refuse_single_estimand_options(request: EvaluationRequest) -> None:

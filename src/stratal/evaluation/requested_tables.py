@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stratal.arrays import number_of_text
 from stratal.designs.sample import Sample, with_declared_scores
 from stratal.errors import InputError, check_choice, suggest_names
 from stratal.estimation.entry_points import at_look, estimate
@@ -14,7 +13,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample
 from stratal.evaluation.request import BRIER, CONFUSION
-from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.decoding import truth_number
 from stratal.question.vocabulary import METRIC_SYNONYMS, average_name
 
 # Entries of a row's label that are classes.
@@ -179,7 +178,7 @@ def _in_words_of_labels(table: Estimates, evidence: LabelledSample) -> Estimates
         f"{text:g}" if isinstance(text, float) else str(text) for text in texts.tolist() if text is not None
     }
     classes = {str(row.label[name]) for row in table for name in _CLASS_LABELS if row.label.get(name)}
-    verdicts = {text: number_of_text(TRUTH_VALUES.get(text, text)) for text in classes - words}
+    verdicts = {text: truth_number(text) for text in classes - words}
     if not verdicts or not set(verdicts.values()) <= {0.0, 1.0}:
         return table
     word_of = {number: word for word, number in mapping.numbers(words).items()}

@@ -9,6 +9,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.intervals.proportion import student_quantile, upper_tail
+from stratal.whole_numbers import rounded_up
 
 # A critical value of 95% then has a Monte Carlo error of .006 standard errors.
 _DRAWS = 100_000
@@ -83,7 +84,7 @@ class SimultaneousLevel:
         """Return the level that each interval has on its own."""
         draws, df = self._largest(alternative, normal)
         # The smallest draw beyond which every statistic has a p-value of at most 1 − level.
-        rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))
+        rank = rounded_up(confidence_level * (len(draws) + 1))
         beyond = upper_tail(draws[min(rank, len(draws)) - 1], np.array(df))
         return float(1.0 - _SIDES[alternative] * beyond)
 

@@ -294,20 +294,26 @@ def shrink_to_half(
     >>> shrink_to_half(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
     array([0.053])
     """
-    each = labels_of_either_class(rates, counts, left, parts, factor)
-    return np.asarray((counts * rates + each) / np.maximum(counts + 2.0 * each, 1.0))
+    share = mixed_label_share(rates, counts, left, parts, factor)
+    return np.asarray((1.0 - share) * rates + share / 2.0)
 
 
-def labels_of_either_class(
+def mixed_label_share(
     rates: FloatArray, counts: FloatArray, left: FloatArray, parts: FloatArray, factor: FloatArray
 ) -> FloatArray:
-    """Return how many labels (…, H) of either class make up for sizes that follow labels."""
+    """Return the share (…, H) of each label that counts as half of either class; see `shrink_to_half`.
+
+    A stratum whose first labels agree gets fewer further ones, so that its rate is biased away from one half.
+    Pseudo-labels, half of them of either class, compensate for it.
+    """
     total = np.sum(parts, axis=-1, keepdims=True)
     share = parts / np.where(total > 0, total, 1.0)
     followed = sum(counts / (counts + weight) for weight in PSEUDO_LABELS) / len(PSEUDO_LABELS)
     each = _ELASTICITY * (1.0 + share) * left * followed
     rarer = counts * np.minimum(rates, 1.0 - rates)
-    return np.asarray(each * (rarer + 0.5) / (rarer + 1.0) / np.maximum(factor, 1.0)[..., None])
+    each = each * (rarer + 0.5) / (rarer + 1.0) / np.maximum(factor, 1.0)[..., None]
+    # Strata without labels have no pseudo-labels either: the divisor is then unused.
+    return np.asarray(2.0 * each / np.maximum(counts + 2.0 * each, 1.0))
 
 
 # Looks at the tail at most; what is not settled then keeps its last value.

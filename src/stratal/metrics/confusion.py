@@ -51,6 +51,7 @@ from stratal.metrics.class_functions import (
 )
 from stratal.metrics.class_shares import CountedAnswersInterval, RatesInStrata, four_cells, hits_and_misses
 from stratal.metrics.smoothed_variances import satterthwaite_of_groups, smoothed_variance
+from stratal.whole_numbers import rounded_down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,7 +464,7 @@ class Confusion:
         sizes = np.asarray(weighting.sizes)[side]
         counts = weighting.counts[side]
         units = int(sizes.sum())
-        max_missed = int(np.floor(max_unseen_units(sizes, counts) + 1e-9))
+        max_missed = rounded_down(max_unseen_units(sizes, counts))
         note = (
             f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
             f"{class_name!r}, yet up to {max_missed:,} of these {units:,} units may be (97.5% confidence), "

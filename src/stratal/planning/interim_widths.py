@@ -30,12 +30,10 @@ from stratal.planning.expected_widths import (
 )
 from stratal.strata import Strata
 from stratal.strata.strata import expected_variance
+from stratal.whole_numbers import COUNT_ROUNDING
 
 # Share of the largest variance from which an outcome within bounds counts as one of 0 and 1.
 _BINARY_SHARE = 0.98
-
-# Amount by which a computed quantile of a count may exceed a whole number.
-_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,5 +352,5 @@ def count_quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
             levels, np.where(varies, counts, 1).astype(np.float64), np.where(varies, means, 0.5)
         )
     # The quantile of a binomial count; the function gives a real number, often just above a whole.
-    ones = np.clip(np.ceil(counts_of_levels - _ROUNDING), 0, counts)
+    ones = np.clip(np.ceil(counts_of_levels - COUNT_ROUNDING), 0, counts)
     return np.asarray(np.where(varies, ones, counts * (np.asarray(means) >= 1.0)))

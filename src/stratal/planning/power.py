@@ -11,12 +11,10 @@ from stratal.errors import InputError, not_positive_error
 from stratal.intervals.interval import tail_shares
 from stratal.protocols import JsonDict
 from stratal.strata.allocation import whole_number
+from stratal.whole_numbers import rounded_up
 
 # Usual probability to detect a difference in the planning of studies (Cohen 1988).
 DEFAULT_POWER = 0.8
-
-# Tolerance for a number of labels that exceeds a whole number only by rounding.
-_ROUNDING = 1e-9
 
 
 def plan_to_detect(
@@ -140,7 +138,7 @@ def _finite_sample_size(n_labels: float, population_size: float) -> int:
 
     Cochran (1977), eq. 4.1.
     """
-    return math.ceil(n_labels / (1.0 + n_labels / population_size) - _ROUNDING)
+    return rounded_up(n_labels / (1.0 + n_labels / population_size))
 
 
 def _kappa(agreed: float, rate: float) -> tuple[float, float]:
@@ -269,7 +267,7 @@ def cheapest_samples(
         target_error = standard_error
     explained = correlation**2
     relative_variance = target_error**2 / variance
-    n_labels = math.ceil(1 / relative_variance - _ROUNDING)
+    n_labels = rounded_up(1 / relative_variance)
     cheapest = CheapestSamples(
         labels=n_labels,
         predictions=n_labels,
@@ -287,7 +285,7 @@ def cheapest_samples(
         remaining_variance = relative_variance - (1 - explained) / n
         if remaining_variance <= 0:
             continue
-        total = max(n, math.ceil(explained / remaining_variance - _ROUNDING))
+        total = max(n, rounded_up(explained / remaining_variance))
         cost = n * label_cost + total * prediction_cost
         if cost < cheapest.cost:
             error = math.sqrt(variance * ((1 - explained) / n + explained / total))

@@ -61,7 +61,8 @@ _LOGIT_MARGIN = 1e-3
 # A graded outcome varies at least this share of what a binary one does.
 _LEAST_SPREAD = 0.05
 
-WAVE_FORMS = "pairs (sample, labels), or folders that `draw` wrote, with the labels in their to_label.csv"
+# Forms of an earlier wave, for messages.
+_FORMS = "pairs (sample, labels), or folders that `draw` wrote, with the labels in their to_label.csv"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,7 +123,7 @@ class PreviousWaves:
             without bounds.
         """
         if isinstance(waves, str | Path) or not isinstance(waves, Sequence) or len(waves) == 0:
-            raise InputError("previous= (--previous) must be a list of earlier waves", allowed=WAVE_FORMS)
+            raise InputError("previous= (--previous) must be a list of earlier waves", allowed=_FORMS)
         if not population.proxies:
             raise InputError(
                 "earlier waves can only be used with a proxy", action="Name it: proxy= (--proxy COL)."
@@ -346,11 +347,11 @@ def _sample_and_labels(wave: Any) -> tuple[Sample, Any]:
     if isinstance(wave, tuple | list) and len(wave) == 2 and isinstance(wave[0], Sample):
         return wave[0], wave[1]
     if not isinstance(wave, str | Path):
-        raise InputError("an earlier wave has the wrong form", given=type(wave).__name__, allowed=WAVE_FORMS)
+        raise InputError("an earlier wave has the wrong form", given=type(wave).__name__, allowed=_FORMS)
     file = sample_file(Path(wave))
     table = find_table_to_label(file.parent)
     if file == Path(wave) or table is None:
-        raise InputError(f"{wave}: cannot be read as a wave", allowed=WAVE_FORMS)
+        raise InputError(f"{wave}: cannot be read as a wave", allowed=_FORMS)
     sample = Sample.read(file)
     labels = read_labels(table, id_name=sample.question.id or "id", order=sample.ids.tolist())
     return sample, labels

@@ -12,15 +12,13 @@ import numpy as np
 from stratal.arrays import BoolArray, IntArray
 from stratal.population.rules import cells_of
 from stratal.strata import Strata
+from stratal.whole_numbers import COUNT_ROUNDING
 
 # Of the proportional share of a stratum among the labels of its cell.
 MIN_CELL_SHARE = 0.5
 
 # Halvings in the search for the largest share that the budget allows: a millionth remains.
 _HALVINGS = 20
-
-# Tolerance for a share that exceeds a whole number only by rounding.
-_ROUNDING = 1e-9
 
 
 def stratum_minimums(strata: Strata, n_h: IntArray, lower: int | IntArray) -> IntArray | None:
@@ -61,7 +59,7 @@ def cell_share_minimums(
     factor = 1.0
     step = 0.5
     for _ in range(_HALVINGS):
-        whole_shares = np.ceil(factor * shares - _ROUNDING).astype(np.int64)
+        whole_shares = np.ceil(factor * shares - COUNT_ROUNDING).astype(np.int64)
         minimums = np.minimum(np.maximum(whole_shares, lower), sizes)
         fits = int(minimums.sum()) <= total
         if fits and factor == 1.0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.question.question import Question
 from stratal.question.tags import is_set
@@ -15,6 +16,11 @@ TRUTH_VALUES = {"True": "1", "true": "1", "False": "0", "false": "0"}
 
 # Answers that an error quotes.
 _EXAMPLES = 5
+
+
+def truth_number(text: str) -> float:
+    """Return the number of a text, 1 and 0 for truth values; NaN for other texts."""
+    return number_of_text(TRUTH_VALUES.get(text, text))
 
 
 def is_compared(question: Question, labels: Collection[str], answers: Collection[str]) -> bool:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stratal.arrays import number_of_text
 from stratal.errors import LabelError
 from stratal.question.column_words import (
     JUDGE_WORDS,
@@ -16,7 +15,7 @@ from stratal.question.column_words import (
     QUESTION_WORDS,
     RUN_WORDS,
 )
-from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.decoding import truth_number
 from stratal.question.vocabulary import count_words
 
 _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
@@ -139,9 +138,7 @@ class ColumnFacts:
     def are_truth_values(self) -> bool:
         """Whether the entries are 0 and 1, or True and False."""
         texts = self.values or frozenset[str]()
-        return self.verdicts is not None and all(
-            number_of_text(TRUTH_VALUES.get(text, text)) in (0.0, 1.0) for text in texts
-        )
+        return self.verdicts is not None and all(truth_number(text) in (0.0, 1.0) for text in texts)
 
     @property
     def are_classes(self) -> bool:
@@ -168,7 +165,7 @@ def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
     None if the words are unknown or ambiguous, or if there are other numbers.
     """
     texts = list(values)
-    numbers = [number_of_text(TRUTH_VALUES.get(text, text)) for text in texts]
+    numbers = [truth_number(text) for text in texts]
     if set(numbers) <= {0.0, 1.0}:
         return dict(zip(texts, numbers, strict=True))
     try:

@@ -24,6 +24,7 @@ from stratal.report.text import (
     value_text,
     width_text,
 )
+from stratal.report.verdicts import UNDECIDED
 
 # Names of the estimates that an answer about a judge compares.
 CORRECTED = "corrected"
@@ -399,7 +400,7 @@ def requirement_remark(requirement: JsonMapping) -> str:
     """Return the reason for a verdict, or the labels that would decide an undecided requirement; else ""."""
     if "reason" in requirement:
         return str(requirement["reason"])
-    if requirement["verdict"] != "UNDECIDED" or requirement.get("estimate", 0.0) is None:
+    if requirement["verdict"] != UNDECIDED or requirement.get("estimate", 0.0) is None:
         return ""
     more_labels = requirement["more_labels"]
     if more_labels is None:

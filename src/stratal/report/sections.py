@@ -23,6 +23,7 @@ from stratal.report.text import (
     value_text,
     width_text,
 )
+from stratal.whole_numbers import COUNT_ROUNDING, rounded_down, rounded_up
 
 FindingsDict = Mapping[str, Any]
 
@@ -653,16 +654,13 @@ def ticks(low: float, high: float, max_steps: int = 5) -> list[float]:
     power = 10.0 ** math.floor(math.log10(min_step))
     # The smallest round step that is large enough.
     candidates = [power * factor for factor in (1, 2, 2.5, 5, 10)]
-    step = next(candidate for candidate in candidates if candidate >= min_step * (1 - _ROUNDING))
-    first = math.ceil(low / step - _ROUNDING)
-    count = math.floor(high / step + _ROUNDING) - first + 1
+    step = next(candidate for candidate in candidates if candidate >= min_step * (1 - COUNT_ROUNDING))
+    first = rounded_up(low / step)
+    count = rounded_down(high / step) - first + 1
     digits = max(0, 2 - math.floor(math.log10(step)))
     # The sum with 0.0 turns −0.0 into 0.0.
     return [round((first + index) * step, digits) + 0.0 for index in range(count)]
 
-
-# Tolerance of quotients that are integers except for rounding errors.
-_ROUNDING = 1e-9
 
 # Width of a drawing in SVG units: the text is legible on a phone and not too large on a wide screen.
 DRAWING_WIDTH = 440
@@ -839,8 +837,8 @@ def rounded_ends(values: Sequence[float]) -> list[float]:
     first, second, *_ = ticks(scale.low, scale.high)
     step = second - first
     return [
-        math.floor(scale.low / step + _ROUNDING) * step,
-        math.ceil(scale.high / step - _ROUNDING) * step,
+        rounded_down(scale.low / step) * step,
+        rounded_up(scale.high / step) * step,
     ]
 
 

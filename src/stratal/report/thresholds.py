@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 from stratal.protocols import JsonDict, JsonMapping
@@ -18,6 +17,8 @@ from stratal.report.sections import (
     rounded_ends,
 )
 from stratal.report.text import Page, ReportTable, interval_text, table_of, value_text
+from stratal.report.verdicts import FAIL
+from stratal.whole_numbers import rounded_down, rounded_up
 
 _METRIC_NAMES = {
     "error": "error",
@@ -107,9 +108,9 @@ def _conservative_limit_text(limit: float, metric: str) -> str:
     if not 0.001 < limit < 0.999:
         return value_text(limit, True)
     if metric in _UPPER_LIMIT_METRICS:
-        rounded = math.ceil(limit * 1000 - 1e-9)
+        rounded = rounded_up(limit * 1000)
     else:
-        rounded = math.floor(limit * 1000 + 1e-9)
+        rounded = rounded_down(limit * 1000)
     return value_text(rounded / 1000, True)
 
 
@@ -124,7 +125,7 @@ def _no_set_sentence(result: JsonMapping) -> str:
     """Return the reason why no set is accepted, and the number of labels that would probably change it."""
     labels = f"these {result['labels']:,} labels"
     if result["all_violated"]:
-        if result["verdict"] == "FAIL":
+        if result["verdict"] == FAIL:
             others = "the score has no other thresholds"
         else:
             others = "sets above the highest contain too few labels for a decision"

@@ -18,10 +18,11 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Disagreements
 from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.requirement import UNDECIDED, Requirement
+from stratal.estimation.requirement import Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
 from stratal.labels.labels import Labels, join_labels
 from stratal.protocols import JsonDict, Keywords
+from stratal.report.verdicts import UNDECIDED
 from stratal.study import items
 from stratal.study.current_labels import present_labels
 from stratal.study.database import Connection

@@ -40,6 +40,7 @@ from stratal.tables.source import (
 )
 from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
+from stratal.whole_numbers import MAX_EXACT_INTEGER
 
 # The columns of a JSON Lines file are the names in its first objects, up to this number.
 _RECORDS_INSPECTED = 1000
@@ -359,7 +360,7 @@ def _json_text_sql(column: str, is_number: bool) -> str:
     """
     text = f"({column} ->> '$')"
     number = f"TRY_CAST({column} ->> '$' AS DOUBLE)"
-    is_whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
+    is_whole = f"({number} = floor({number}) AND abs({number}) < {MAX_EXACT_INTEGER:.0f})"
     nan = "" if is_number else f"WHEN {text} = 'NaN' THEN NULL "
     return (
         f"CASE json_type({column}) WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
@@ -406,7 +407,7 @@ def _value_text(value: object, is_number: bool) -> str | None:
             if is_number:
                 return "NaN"
             return None
-        if number.is_integer() and abs(number) < 2**53:
+        if number.is_integer() and abs(number) < MAX_EXACT_INTEGER:
             return str(int(number))
         return str(value)
     if value is None or isinstance(value, str):
@@ -505,10 +506,6 @@ def _log_column(values: Sequence[Any]) -> Any:
 
 
 # ---- workbooks, by openpyxl: cells become text, as in a CSV file
-
-
-# Larger whole numbers have lost digits as floating-point numbers, and are not written as integers.
-MAX_EXACT_INTEGER = 2.0**53
 
 
 def cell_text(value: object) -> str | None:

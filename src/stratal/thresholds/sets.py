@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs.stratum_moments import stratum_sums
+from stratal.estimation.group_means import group_codes
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
 
@@ -50,18 +51,22 @@ class CandidateSets(Record):
 
     def codes(self, values: AnyArray) -> IntArray:
         """Return the index of the group of each unit (n,); −1 for another group."""
-        return group_codes(values, self.groups)
+        return codes_of_groups(values, self.groups)
 
 
-def group_codes(values: AnyArray, groups: tuple[str, ...]) -> IntArray:
+def are_equal_weights(weights: FloatArray) -> bool:
+    """Return whether weights (n,) are equal, apart from rounding errors."""
+    return bool(np.ptp(weights) <= _WEIGHT_TOLERANCE * weights.max())
+
+
+def codes_of_groups(values: AnyArray, groups: tuple[str, ...]) -> IntArray:
     """Return the index of each value (n,) among the names of groups; −1 for another value.
 
     If all units are one group, it has an empty name and contains every value.
     """
     if groups == ("",):
         return np.zeros(len(values), dtype=np.int64)
-    code_by_name = {name: code for code, name in enumerate(groups)}
-    return np.array([code_by_name.get(str(value), -1) for value in values.tolist()], dtype=np.int64)
+    return group_codes([str(value) for value in values.tolist()], groups)
 
 
 def candidate_sets(scores: FloatArray, group: IntArray, groups: tuple[str, ...]) -> CandidateSets:
@@ -138,8 +143,7 @@ class LabelledScores(Record):
     @property
     def is_simple(self) -> bool:
         """Whether all labels have the same weight, every stratum has labels, and there are no clusters."""
-        has_equal_weights = bool(np.ptp(self.weights) <= _WEIGHT_TOLERANCE * self.weights[0])
-        return self.has_all_strata and self.cluster is None and has_equal_weights
+        return self.has_all_strata and self.cluster is None and are_equal_weights(self.weights)
 
     @property
     def has_exact_sizes(self) -> bool:

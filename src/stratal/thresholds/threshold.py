@@ -21,7 +21,6 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.missing_labels import unrepresentative_notes
-from stratal.estimation.requirement import FAIL, PASS, UNDECIDED
 from stratal.estimation.resolve import group_column, number_column, with_group
 from stratal.estimation.respondents import unstated_target
 from stratal.evaluation.evaluation import PopulationReader
@@ -51,6 +50,7 @@ from stratal.report.document import describe_threshold_method
 from stratal.report.notes import Note
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_page
+from stratal.report.verdicts import FAIL, PASS, UNDECIDED
 from stratal.thresholds.curves import CURVES, Curve, curve_of
 from stratal.thresholds.decision import Decision, decide
 from stratal.thresholds.evidence import SetEvidence, set_evidence
@@ -58,8 +58,9 @@ from stratal.thresholds.sets import (
     CandidateSets,
     LabelledScores,
     ScoredPopulation,
+    are_equal_weights,
     candidate_sets,
-    group_codes,
+    codes_of_groups,
     rule_of,
 )
 
@@ -71,8 +72,6 @@ _N_BISECTIONS = 6
 # Draws of the largest statistic for that number: the local error is simulated to a tenth of itself.
 _DRAWS_OF_FORECAST = 2_000
 
-# Weights with a smaller relative difference are equal: the difference is rounding.
-_WEIGHT_TOLERANCE = 1e-9
 
 # Text values of a column that an error quotes.
 _MAX_QUOTED_VALUES = 3
@@ -559,7 +558,7 @@ def _decide(
     else:
         values = group_column(sample, by)
         groups = tuple(sorted({str(value) for value in values.tolist()}))
-        codes = group_codes(values, groups)
+        codes = codes_of_groups(values, groups)
     # Where labels decided the sizes of later rounds, sets are fixed by the first.
     is_first = np.ones(sample.size, dtype=bool)
     if sample.design.rounds_by_labels and np.any(sample.round > 1):
@@ -643,8 +642,7 @@ def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
     if sample.design.counts is not None:
         return
     weighting = sample.weighting(labelled)
-    weights = weighting.weights
-    is_equal = bool(np.ptp(weights) <= _WEIGHT_TOLERANCE * weights.max())
+    is_equal = are_equal_weights(weighting.weights)
     if isinstance(weighting, ClusterWeighting):
         is_equal = is_equal and weighting.are_sizes_equal
     elif weighting.groups is not None:

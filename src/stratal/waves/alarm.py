@@ -14,6 +14,7 @@ from stratal.labels.labels import join_labels
 from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
 from stratal.report.text import json_dict
+from stratal.report.verdicts import ALARM, NO_ALARM, UNDECIDED
 from stratal.waves.changes import have_same_items
 from stratal.waves.e_process import (
     EFFECTS,
@@ -25,10 +26,6 @@ from stratal.waves.e_process import (
 )
 from stratal.waves.wave import Wave
 
-ALARM = "ALARM"
-NO_ALARM = "NO ALARM"
-# All waves are part of the reference, so that none was tested.
-UNDECIDED = "UNDECIDED"
 # Requirements of a change since the reference: at most so much below it, or above it.
 FELL = "fell"
 ROSE = "rose"

@@ -20,7 +20,8 @@ from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import warnings_among
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.report.trends import trend_html, trend_page
-from stratal.waves.alarm import ALARM, NO_ALARM, UNDECIDED, Alarm, raise_alarms
+from stratal.report.verdicts import ALARM, NO_ALARM, UNDECIDED
+from stratal.waves.alarm import Alarm, raise_alarms
 from stratal.waves.changes import Change, change_between, correlation_between, paired_change
 from stratal.waves.order import are_sortable
 from stratal.waves.pooled import MIN_WAVES, PooledLevel, pool_levels

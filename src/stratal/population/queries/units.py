@@ -43,9 +43,7 @@ from stratal.tables.engine import (
 )
 from stratal.tables.no_answer import EMPTY_CELL_TEXTS
 from stratal.tables.source import Source, translate_engine_errors
-
-# Floating-point ids below this are integers: a double represents all whole numbers up to it.
-MAX_EXACT_INTEGER = 2.0**53
+from stratal.whole_numbers import MAX_EXACT_INTEGER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -18,6 +18,7 @@ from stratal.arrays import Record
 from stratal.errors import InputError
 from stratal.protocols import Cell, JsonDict, JsonMapping
 from stratal.tables.no_answer import is_no_verdict
+from stratal.whole_numbers import MAX_EXACT_INTEGER
 
 # Separates a column from its filter or model, in logs with several: `score@large`.
 VARIANT_SEPARATOR = "@"
@@ -284,7 +285,7 @@ def unify_column(values: Sequence[Cell]) -> list[Cell]:
     """Return a column as numbers if all values are numbers, else as text; nested values become JSON."""
     present = [value for value in values if value is not None]
     # Beyond 2⁵³, a column of floats would change integers; as text they keep their digits.
-    if all(isinstance(value, int) and abs(value) < 2**53 for value in present):
+    if all(isinstance(value, int) and abs(value) < MAX_EXACT_INTEGER for value in present):
         return [None if value is None else int(value) for value in values]
     if all(isinstance(value, int | float) for value in present):
         return [None if value is None else float(value) for value in values]

@@ -1,0 +1,14 @@
+"""The verdicts on requirements, as results, pages and exit statuses name them."""
+
+from __future__ import annotations
+
+# Of one estimate.
+PASS = "PASS"
+FAIL = "FAIL"
+
+# Of waves over time.
+ALARM = "ALARM"
+NO_ALARM = "NO ALARM"
+
+# Of both: the labels do not decide, or no wave is tested yet because all are part of the reference.
+UNDECIDED = "UNDECIDED"

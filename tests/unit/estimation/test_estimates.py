@@ -1,0 +1,39 @@
+"""Several estimates as one table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+
+TEAMS = np.array(["R&D_1", "50% off"] * 30)
+
+
+@pytest.fixture(scope="module")
+def table():
+    """The mean outcome of two teams whose names contain characters that LaTeX interprets."""
+    population = stratal.Population.from_arrays(groups={"team": TEAMS})
+    sample = stratal.plan(population, budget=40).draw(1)
+    return stratal.estimate(sample, np.arange(40) % 4 > 0, by="team")
+
+
+def test_a_table_in_latex_has_every_cell_of_the_table_that_is_printed(table):
+    printed = table.table()
+    lines = table.to_latex().splitlines()
+    body = lines[lines.index(r"\midrule") + 1 : lines.index(r"\bottomrule")]
+    columns = next(line for line in lines if line.startswith(r"\begin{tabular}"))
+
+    assert lines[lines.index(r"\toprule") + 1].count(" & ") == len(printed.header) - 1
+    assert columns == rf"\begin{{tabular}}{{{'l' + 'r' * (len(printed.header) - 1)}}}"
+    assert len(body) == len(table) == 2
+    unescaped = [line.removesuffix(r" \\").replace(r"\%", "%").replace(r"\_", "_") for line in body]
+    rows = [line.replace(r"\&", "and").split(" & ") for line in unescaped]
+    assert rows == [[cell.replace("&", "and") for cell in row] for row in printed.cells()]
+
+
+def test_a_table_in_latex_has_the_intervals_of_the_requested_level(table):
+    header = table.to_latex(0.5).splitlines()[5]
+
+    assert r"50\% interval" in header
+    assert r"95\%" not in header
