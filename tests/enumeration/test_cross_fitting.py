@@ -10,7 +10,7 @@ import pytest
 
 import stratal
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.calibrated import Calibrating, calibrated_proxy
+from stratal.estimation.calibrated import CalibrationOptions, calibrated_proxy
 from stratal.estimation.lam import LabelledProxies
 from stratal.estimation.outcome_means import mean_estimate
 from stratal.estimation.respondents import Respondents
@@ -94,7 +94,7 @@ def test_a_cross_fitted_calibration_is_unbiased(method):
         sample = dataclasses.replace(drawn, ids=units, proxies=PROXY[units, None])
         frame = Respondents.of(sample, everyone)
         for folds in splits([(2, 2)]):
-            how = Calibrating(column=[0], method=method, folds=folds)
+            how = CalibrationOptions(column=[0], method=method, folds=folds)
             found = calibrated_proxy(sample, everyone, frame, Z[units], how)
             values.append(float(np.mean(Z[units] - found.values[:, 0]) + found.summary.proxy_means[0, 0]))
 
@@ -123,7 +123,9 @@ def test_a_learner_and_the_choice_of_it_are_unbiased(stratum):
         sample = dataclasses.replace(drawn, ids=units, proxies=proxies, stratum=stratum[units])
         frame = Respondents.of(sample, everyone)
         for folds in splits(folds_of):
-            how = Calibrating(column=[0], method=linear_model.Ridge(0.1), folds=folds, features=("a", "b"))
+            how = CalibrationOptions(
+                column=[0], method=linear_model.Ridge(0.1), folds=folds, features=("a", "b")
+            )
             found = calibrated_proxy(
                 sample, everyone, frame, Z[units], dataclasses.replace(how, bounds=(0, 1))
             )

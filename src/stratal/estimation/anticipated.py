@@ -148,7 +148,8 @@ class AnticipatedInfluence(_Anticipated):
     allocation: ClassVar[str] = "neyman"
     method: ClassVar[str] = "neyman"
     needs_gain: ClassVar[bool] = False
-    most_strata: ClassVar[int] = 15  # fine enough for a class of which there are few
+    # Fine enough for a rare class, whose units lie in a small part of the influence's range.
+    most_strata: ClassVar[int] = 15
     per_stratum: ClassVar[int] = 4
 
     @cached_property
@@ -269,6 +270,7 @@ class AnticipatedOutcome(_Anticipated):
             )
         sizes = self._level_sizes
         n_groups = groups_that_fit(sizes, budget, options.minimum)
+        # Small categories share a stratum only if the budget does not suffice for all.
         pool = budget if n_groups < len(sizes) else None
         strata = self._divided(self._most(budget, n_groups), pool, self._method)
         if len(strata.sizes) > 1 and not self.suffices(budget, strata):
@@ -315,6 +317,7 @@ class AnticipatedOutcome(_Anticipated):
 
     def _most(self, budget: int, n_groups: int) -> int:
         """Return the largest number of strata within each of so many groups of categories."""
+        # Categories alone are not divided further, so that their number does not limit that of strata.
         if self._method == "category":
             n_groups = 1
         if self._method == ROBUST_NEYMAN and budget >= MANY_LABELS:
@@ -409,8 +412,9 @@ class AnticipatedOutcome(_Anticipated):
             return ()
         values = self.population.distribution(info.name).values
         least, most = float(values[0]), float(values[-1])
-        size, is_whole_number = self.population.size, np.array_equal(values, np.floor(values))
-        if size >= _MIN_ROW_NUMBERS and is_whole_number and len(values) == size:
+        size = self.population.size
+        are_whole_numbers = np.array_equal(values, np.floor(values))
+        if size >= _MIN_ROW_NUMBERS and are_whole_numbers and len(values) == size:
             return (
                 f"'{info.name}' is a different whole number in each row, {least:g} to {most:g}, like a row "
                 "number. Does it predict which units are right? If not, name another column.",
@@ -474,12 +478,14 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
             conflict = "a proxy that only orders"
         allowed = "residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds"
         raise InputError("residual_sd would have no effect", given=conflict, allowed=allowed)
+    # The bounds, or stated second moments, already say how much the outcome varies about the proxy.
     if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
         return strata
-    means, weights = strata.proxy_means, strata.weights
-    spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))
+    weights = strata.weights
+    deviations = strata.proxy_means - weights @ strata.proxy_means
+    proxy_variance = float(weights @ (strata.proxy_variances + deviations**2))
     if residual_sd is None:
-        residual_variance = RESIDUAL_SHARE**2 * spread
+        residual_variance = RESIDUAL_SHARE**2 * proxy_variance
     else:
         residual_variance = residual_sd**2
     return replace(strata, conditional_variances=np.full(strata.n_strata, residual_variance))

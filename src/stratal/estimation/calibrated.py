@@ -39,10 +39,10 @@ from stratal.proxy.history import HISTORY, history_columns
 from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
 
-# Two to choose by, and one that the choice does not see.
+# With one fold left out for the estimate, the choice of a fit needs two others: one to fit, one to compare.
 MIN_FOLDS = 3
 
-# Fewer have a mean and nothing else.
+# A single label has a mean, but no relation to the features.
 MIN_LABELS_OF_A_FIT = 2
 
 
@@ -70,7 +70,7 @@ class FoldFit(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CalibrationUnits(Record):
-    """Labelled units to learn from.
+    """Labelled units that fits are learned from.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class CalibrationUnits(Record):
     column: int | None = None
 
     def fit(self, kind: str, learner: object, selected: BoolArray) -> FoldFit:
-        """Return what is fitted to the kept units (m,)."""
+        """Return the fit of a kind to the selected units (m,)."""
         z = self.z[selected]
         weights = self.weights[selected]
         options: Keywords = {"weights": weights, "bounds": self.bounds}
@@ -108,18 +108,19 @@ class CalibrationUnits(Record):
         curve = calibration.calibrate(self.features[selected, self.column], z, method=kind, **options)
         return FoldFit(kind=kind, fitted=curve, column=self.column)
 
-    def each(self, kind: str, learner: object = None) -> tuple[FoldFit, ...]:
-        """Return for each fold what is fitted to the others."""
+    def fits_by_fold(self, kind: str, learner: object = None) -> tuple[FoldFit, ...]:
+        """Return for each fold the fit to the other folds."""
         return tuple(self.fit(kind, learner, self.folds != k) for k in range(int(self.folds.max()) + 1))
 
     def loss(self, predicted: FloatArray, selected: BoolArray) -> float:
-        """Return what the variance of a difference estimator is proportional to, on the kept units (m,)."""
+        """Return the variance of a difference estimator, up to a factor, on the selected units (m,)."""
         stratum = self.stratum[selected]
         weights = self.weights[selected]
         residuals = (self.z - predicted)[selected]
         counts = np.bincount(stratum)
         means = np.bincount(stratum, residuals) / np.maximum(counts, 1)
         overall = float(np.average(residuals, weights=weights))
+        # A single unit is its stratum's mean: its own deviation would be 0, whatever the fit.
         is_single = counts[stratum] == 1
         centred = residuals - np.where(is_single, overall, means[stratum])
         freedom = np.where(is_single, 1.0, counts[stratum] / np.maximum(counts[stratum] - 1, 1))
@@ -156,11 +157,12 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     return tuple(fits)
 
 
-def kept_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, ...]) -> str:
-    """Return in which folds the learner was kept."""
+def learner_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, ...]) -> str:
+    """Return the note on the learner: its columns, and the folds in which it was chosen."""
     counts = Counter(fit.kind for fit in fits)
     others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
     rest = ", ".join(f"{words} in {counts[kind]}" for kind, words in others.items() if counts[kind])
+    # "And 1 more" would be as long as the name.
     if len(names) > 5:
         remainder = f" and {len(names) - 4} more columns"
     else:
@@ -182,10 +184,10 @@ def learner_columns(population: Population, requested: Iterable[str] | None) -> 
     else:
         patterns = tuple(requested)
     columns = fitting(patterns, existing)
-    strange = [pattern for pattern in patterns if not fitting([pattern], existing)]
-    if strange or not columns:
-        if strange:
-            problem = f"no column {strange[0]!r} to learn from"
+    unmatched = [pattern for pattern in patterns if not fitting([pattern], existing)]
+    if unmatched or not columns:
+        if unmatched:
+            problem = f"no column {unmatched[0]!r} to learn from"
         else:
             problem = "no columns to learn from"
         action = "Name proxies or features of the population: features=, --features."
@@ -201,20 +203,21 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
         drawn = population.find(texts)
         place = {text: row for row, text in enumerate(id_texts(drawn.ids))}
         if not place.keys() >= set(texts):
-            strange = next(text for text in texts if text not in place)
-            raise not_drawn_from("", f"no unit {strange!r}")
+            absent = next(text for text in texts if text not in place)
+            raise not_drawn_from("", f"no unit {absent!r}")
         rows = np.array([place[text] for text in texts], dtype=np.int64)
         columns = {**drawn.features, **dict(zip(population.proxy_names, drawn.proxies.T, strict=True))}
         columns_of_sample = {name: values[rows] for name, values in columns.items()} | columns_of_sample
     return np.column_stack([columns_of_sample[name] for name in names])
 
 
+# Estimators of a mean that use a proxy; calibration would have no effect on the others.
 _USES_PROXY = ("difference", "ppi++", "stratppi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calibrating(Record):
-    """How a proxy is calibrated.
+class CalibrationOptions(Record):
+    """Options of the calibration of a proxy.
 
     Parameters
     ----------
@@ -316,7 +319,7 @@ def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None
 
 
 def calibrated_proxy(
-    sample: Sample, labelled: BoolArray, respondents: Respondents, z: FloatArray, options: Calibrating
+    sample: Sample, labelled: BoolArray, respondents: Respondents, z: FloatArray, options: CalibrationOptions
 ) -> CalibratedProxy:
     """Calibrate a proxy on the labels, each fold by the others.
 
@@ -327,7 +330,7 @@ def calibrated_proxy(
     respondents : Respondents
     z : float (m,)
         Outcomes of the labelled units.
-    options : Calibrating
+    options : CalibrationOptions
 
     Raises
     ------
@@ -342,9 +345,9 @@ def calibrated_proxy(
         folds = options.folds
     limits = infer_outcome(z, options.outcome, options.bounds)[1]
     method = options.method
-    learner = calibration.is_learner(method)
-    history = isinstance(method, str) and method == HISTORY
-    if not learner:
+    is_learner = calibration.is_learner(method)
+    is_history = isinstance(method, str) and method == HISTORY
+    if not is_learner:
         _refuse_curve(options, limits)
     if population is None:
         raise InputError(
@@ -353,9 +356,9 @@ def calibrated_proxy(
         )
     names = tuple(sample.proxy_names[k] for k in options.column)
     place: int | None = 0
-    if learner:
+    if is_learner:
         learned_columns = options.features
-        if learned_columns is None and history:
+        if learned_columns is None and is_history:
             learned_columns = history_columns(population.feature_names) or (f"{HISTORY}_*",)
         proxies = names
         names = learner_columns(population, learned_columns)
@@ -369,18 +372,20 @@ def calibrated_proxy(
         bounds=(-np.inf, np.inf) if limits is None else limits,
         column=place,
     )
-    if learner and not history:
+    if is_learner and not is_history:
         curves = chosen_fits(units, method)
-        note = kept_note(curves, method, names)
-    elif history:  # its prior is what it falls back on, and λ
-        curves = units.each("learner", HISTORY)
+        note = learner_note(curves, method, names)
+    elif is_history:
+        # No comparison with other fits: its prior and λ already limit the harm of a poor fit.
+        curves = units.fits_by_fold("learner", HISTORY)
         note = (
             f"the prediction from earlier models' results was learned from the labels, in {len(curves)} folds"
         )
     else:
-        curves = units.each(method)
+        curves = units.fits_by_fold(method)
         note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
     summary_by_curve = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
+    # Strata without labels were merged with others.
     if respondents.codes is not None:
         summary_by_curve = summary_by_curve.merged(respondents.codes)
     stratum = respondents.stratum
@@ -402,7 +407,7 @@ def calibrated_proxy(
     return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
 
 
-def _refuse_curve(options: Calibrating, limits: tuple[float, float] | None) -> None:
+def _refuse_curve(options: CalibrationOptions, limits: tuple[float, float] | None) -> None:
     """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
     if not isinstance(options.method, str) or options.method not in calibration.CALIBRATION_METHODS:
         names = ", ".join((*calibration.CALIBRATION_METHODS, *calibration.LEARNER_NAMES))
@@ -444,6 +449,7 @@ def _of_population(
     n_strata = len(sizes)
     diagonal = np.arange(len(curves))
     counts = np.zeros(n_strata, dtype=np.int64)
+    # Of deviations from the first unit: sums of squares of large, similar values would lose their digits.
     sums = np.zeros((n_strata, len(curves)))
     products = np.zeros((n_strata, len(curves), len(curves)))
     centres = np.empty(0)

@@ -12,7 +12,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.intervals.interval_types import StudentInterval
 
-# Fewer slices leave nothing to tell how much they differ: Morris's share of the common mean has D − 3 in it.
+# Fewer slices do not show how much they differ: Morris's share of the common mean has the factor D − 3.
 MIN_SLICES = 4
 
 _PROMISE = (
@@ -43,13 +43,16 @@ def composite_means(values: FloatArray, variances: FloatArray) -> tuple[FloatArr
     centre = np.sum(weights * values, axis=-1, keepdims=True) / total
     # The share of the common mean, less what estimating the variance between slices takes (Morris, eq. 1.16).
     common = (d - 3.0) / (d - 1.0) * variances * weights
-    away = values - centre
-    error = variances * (1.0 - common * (1.0 - weights / total)) + 2.0 / (d - 3.0) * common**2 * away**2
-    return centre + (1.0 - common) * away, error
+    deviations = values - centre
+    of_sampling = variances * (1.0 - common * (1.0 - weights / total))
+    # The variance between slices is estimated, which matters most for slices far from the common mean.
+    of_common = 2.0 / (d - 3.0) * common**2 * deviations**2
+    return centre + (1.0 - common) * deviations, of_sampling + of_common
 
 
 def composite(table: Estimates) -> Estimates:
     """Return the estimates of slices shrunk towards each other, and say what their intervals promise."""
+    # A slice whose labels all agree has no variance, and would be the common mean of all.
     used = [k for k, row in enumerate(table) if np.isfinite(row.value) and row.standard_error > 0]
     if len(used) < MIN_SLICES:
         problem = "a composite needs several groups in which outcomes vary"

@@ -56,6 +56,7 @@ def assign_folds(
         cluster_folds = assign_folds(keys[first], np.zeros(len(names), np.int64), n_folds)
         return cluster_folds[np.searchsorted(names, cluster)]
     check_folds(n_folds, len(keys))
+    # Consecutive units of a stratum get consecutive folds, and the next stratum continues the count.
     folds = np.empty(len(keys), np.int64)
     folds[np.lexsort((keys, stratum))] = np.arange(len(keys)) % n_folds
     return folds
@@ -127,6 +128,7 @@ def cross_fitted(
     clip : bool
         Whether λ is kept within [0, 1].
     """
+    # A λ that was given or fixed by the estimator depends on no label.
     if proxy is None or not chosen.fitted:
         note = "λ was not fitted, so there was nothing to cross-fit"
         return replace(chosen, notes=(*chosen.notes, note)), None

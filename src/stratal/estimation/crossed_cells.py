@@ -57,12 +57,14 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     known_cells = influences[0].known_cells
     crossed = _cells_of(influences[0])
     for part in influences[1:]:
+        # Crossing equal cells would only add cells without units.
         if part.cells == cells:
             known_cells = tuple(name for name in known_cells if name in part.known_cells)
             crossed = [
                 replace(cell, is_known=cell.is_known and cell.name in part.known_cells) for cell in crossed
             ]
             continue
+        # An estimand that alone has more cells keeps them.
         max_cells = max(MAX_CELLS, len(crossed), len(part.cells.names))
         pairs = (first.crossed(second) for first, second in product(crossed, _cells_of(part)))
         crossed = [cell for cell in pairs if cell is not None]

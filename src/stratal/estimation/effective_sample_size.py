@@ -10,20 +10,17 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.proportion import clopper_pearson
 
+# Replicates of the effective size, of which the range has the outer 2.5%: 25 on each side.
 WORTH_REPLICATES = 1_000
 
-
-# Labels' worth that a stratum takes from all labels.
+# Number of labels that a stratum borrows from all strata: few labels that agree may have a variance too.
 POOLED_LABELS = 2.0
-
 
 # Fixed, so that the same labels have the same effective number.
 _SEED = 20_261_121
 
-
 # Beyond this the range is within a few hundredths, and not worth the memory.
 _MAX_LABELS = 20_000
-
 
 # Halvings until the number of labels is exact in double precision.
 _BISECTIONS = 60
@@ -51,14 +48,17 @@ def effective_size_interval(
         return None
     tail = (1.0 - confidence_level) / 2.0
     sizes = _replicated(evidence)
-    if not np.all(sizes > 0):  # labels that all agree, about which the proxy varies: worth no random label
+    # The labels all agree, but the residuals of the proxy vary: they are worth no random label.
+    if not np.all(sizes > 0):
         return None
     logs = np.log(sizes)
     ends = np.quantile(logs, [tail, 1.0 - tail])
-    around = ends - logs.mean() + math.log(size)
-    at = around if evidence.interval is not None else ends  # a win rate's own size is not that of its parts
-    low = math.exp(min(around[0], at[0]))
-    high = math.exp(max(around[1], at[1]))
+    ends_around_size = ends - logs.mean() + math.log(size)
+    # The replicates of a win rate have the size of its parts, so that only their spread is meaningful.
+    if evidence.interval is not None:
+        ends = ends_around_size
+    low = math.exp(min(ends_around_size[0], ends[0]))
+    high = math.exp(max(ends_around_size[1], ends[1]))
     return min(low, size), float(min(max(high, size), weighting.population_size))
 
 
@@ -67,9 +67,9 @@ def random_labels_of_equal_width(
     evidence: Evidence,
     interval: tuple[float, float],
     confidence_level: float,
-    range_: tuple[float, float] | None,
+    size_range: tuple[float, float] | None,
 ) -> float | None:
-    """Return how many random labels give as narrow an interval; None where the effective size stands.
+    """Return how many random labels give as narrow an interval; None if the effective size agrees with it.
 
     Parameters
     ----------
@@ -79,8 +79,8 @@ def random_labels_of_equal_width(
     interval : (float, float)
         Two-sided.
     confidence_level : float
-    range_ : (float, float), optional
-        That of the effective size. Without one it does not stand, nor where all of it is more than this.
+    size_range : (float, float), optional
+        Range of the effective size. It agrees if it is not entirely above the number of random labels.
     """
     if evidence.bounds is None or evidence.interval is not None or evidence.census:
         return None
@@ -88,20 +88,24 @@ def random_labels_of_equal_width(
     scale = highest - lowest
     value = (evidence.value - lowest) / scale
     width = (interval[1] - interval[0]) / scale
+    # Bisection on the logarithm of the binary trials whose interval about the value has this width.
     few = math.log(0.1)
     many = math.log(1e15)
-    for _ in range(_BISECTIONS):  # binary trials whose interval about the value has this width
+    for _ in range(_BISECTIONS):
         middle = (few + many) / 2.0
         low, high = clopper_pearson(value, math.exp(middle), confidence_level=confidence_level)
         if high - low > width:
             few = middle
         else:
             many = middle
-    binary = value * (1.0 - value)
-    labels = math.exp(many) * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
+    labels = math.exp(many)
+    binary_variance = value * (1.0 - value)
+    # Graded outcomes vary less than binary ones with the same mean, so that fewer labels have this width.
+    if binary_variance > 0:
+        labels *= evidence.population_spread / scale**2 / binary_variance
     if not evidence.superpopulation:
         labels = labels / (1.0 + labels / evidence.weighting.population_size)
-    if size is None or range_ is None or labels < range_[0]:
+    if size is None or size_range is None or labels < size_range[0]:
         return float(labels)
     return None
 
@@ -115,21 +119,23 @@ def _replicated(evidence: Evidence) -> FloatArray:
     counts = weighting.counts
     shares = weighting.shares
     factors = weighting.variance_factors
-    chances = (shares / np.maximum(counts, 1))[stratum]
-    chances = chances / chances.sum()
+    # Borrowed labels represent the population: a label counts as many units as its weight.
+    probabilities = (shares / np.maximum(counts, 1))[stratum]
+    probabilities = probabilities / probabilities.sum()
     rng = np.random.default_rng(_SEED)
     variance = np.zeros(WORTH_REPLICATES)
     means = []
     within = []
     for h, count in enumerate(counts):
         unit_indices = np.flatnonzero(stratum == h)
-        other = rng.choice(len(z), size=WORTH_REPLICATES, p=chances)
+        borrowed_indices = rng.choice(len(z), size=WORTH_REPLICATES, p=probabilities)
+        # Normalised gamma numbers have the Dirichlet distribution (the Bayesian bootstrap, Rubin 1981).
         weights = rng.gamma(np.r_[np.ones(count), POOLED_LABELS], size=(WORTH_REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
-        mean, spread = _borrowed_moments(z, unit_indices, other, weights)
+        mean, spread = _borrowed_moments(z, unit_indices, borrowed_indices, weights)
         means.append(mean)
         within.append(spread)
-        variance += factors[h] * _borrowed_moments(residuals, unit_indices, other, weights)[1]
+        variance += factors[h] * _borrowed_moments(residuals, unit_indices, borrowed_indices, weights)[1]
     centres = np.column_stack(means)
     between = (centres - (centres @ shares)[:, None]) ** 2
     spread = (np.column_stack(within) + between) @ shares
@@ -139,11 +145,11 @@ def _replicated(evidence: Evidence) -> FloatArray:
 
 
 def _borrowed_moments(
-    values: FloatArray, unit_indices: IntArray, other: IntArray, weights: FloatArray
+    values: FloatArray, unit_indices: IntArray, borrowed_indices: IntArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return weighted mean and variance (B,) of a stratum's values and one borrowed value per replicate."""
     stratum_values = values[unit_indices]
-    borrowed = values[other]
+    borrowed = values[borrowed_indices]
     borrowed_weights = weights[:, -1]
     mean = weights[:, :-1] @ stratum_values + borrowed_weights * borrowed
     square = weights[:, :-1] @ stratum_values**2 + borrowed_weights * borrowed**2

@@ -242,8 +242,10 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
     else:
         parts = np.array(evenly)
     n = max(row.labels for row in rows) * parts
-    at = planned.at(look, n / np.maximum(1.0 - n / size, 1.0 / size))
-    rows = [row.at(at) for row in rows]
+    # The information of a look is the inverse of the variance, with the finite population correction.
+    information = n / np.maximum(1.0 - n / size, 1.0 / size)
+    limits_at_look = planned.at(look, information)
+    rows = [row.at(limits_at_look) for row in rows]
     if isinstance(estimates, Estimates):
         return replace(estimates, estimates=tuple(rows))
     return rows[0]

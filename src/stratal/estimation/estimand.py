@@ -215,6 +215,7 @@ class Estimand(Described, noun="estimand", registry={}):
             For an unknown kind, and for arguments that it does not support.
         """
         head, _, tail = metric_name(text).partition(":")
+        # `f1-macro:match` names an average of a kind, unless the whole name is a kind of its own.
         average = average_name(text)
         if average is not None and Estimand.of_kind(head) is None:
             head, _, tail = average.partition(":")
@@ -549,7 +550,7 @@ class Several(Estimand):
         """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
         parts = self.parts_of(sample)
         influences = [part.labelled_influence(sample, labels) for part in parts]
-        # The influence of a part that does not vary is 0 in all units, and remains 0.
+        # The influence of a part that does not vary is 0 in all units; the divisor then only avoids 0 / 0.
         u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in influences])
         return LabelledInfluence(u=signed_length(u), labelled=influences[0].labelled)
 

@@ -400,6 +400,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         if n >= size:
             if not self.evidence.superpopulation:
                 return None
+            # New units of the superpopulation are independent of those of a census.
             return max(rounded_up(n / target_ratio) - n, 1)
         variance = self.evidence.variance
         # The share of the variance that labels do not reduce.
@@ -453,7 +454,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """Draw the estimate with its interval, and below it the mean label of each stratum."""
         described = self.described()
         strata = described["strata"]
-        if len(strata) == 1:  # its mean is the estimate without a proxy
+        # The mean of a single stratum is the estimate without a proxy.
+        if len(strata) == 1:
             strata = []
         units = f"{self.population_size:,} units"
         return Intervals(
@@ -582,6 +584,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         coefficients=signs,
         correlation=correlation_from(joint + of_population),
     )
+    # The skewness of the difference is known, and not only those of its terms.
     if all(isinstance(row.evidence.interval, SkewedInterval) for row in pair):
         moments = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
         interval = skewed_interval(moments, result.variable[:, None], weighting).of(0)

@@ -119,7 +119,8 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     ) -> Self:
         """Return estimates of a sample, with their title and without duplicate remarks."""
         first = rows[0]
-        if isinstance(rows, ComputedRows):  # all rows have the same labels
+        # Computed rows have the same labels; reading each one for its number would compute all.
+        if isinstance(rows, ComputedRows):
             labels = first.labels
         else:
             labels = max(row.labels for row in rows)
@@ -221,6 +222,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
             Seed of the simulated distribution of the largest correlated statistic.
         """
         is_defined = np.isfinite(self.values)
+        # One interval needs no correction for others.
         if is_defined.sum() < 2:
             return self
         dfs = [self[k].degrees_of_freedom for k in np.flatnonzero(is_defined).tolist()]
@@ -403,7 +405,8 @@ def with_label_values(
     """
     joined = {name: labels for name, labels in columns.items() if isinstance(labels, JoinedLabels)}
     read = LabelInterpretation(columns=joined, answers=answers, classes=classes, is_right=is_right)
-    if classes:  # raises the error for an unknown word now, not when the table is shown
+    if classes:
+        # Raises the error for an unknown word now, not when the table is shown.
         read.table  # noqa: B018
     return replace(result, read=read)
 
@@ -424,6 +427,7 @@ def with_tables(
     else:
         described_tables = [table.lowest_to_dict(lowest, confidence_level) for table in tables]
     notes = [note for each in [*described_tables, described] for note in each["notes"]]
+    # The level is an entry of the estimate's own dict, whose place among the entries stays.
     rows = {
         name: value for each in described_tables for name, value in each.items() if name != "confidence_level"
     }

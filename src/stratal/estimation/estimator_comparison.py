@@ -1,4 +1,4 @@
-"""The same labels read with and without the design: what a report sets beside the estimate."""
+"""Other estimates from the same labels, and the calibration of the proxy: for comparison in a report."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from stratal.estimation.outcome_means import plain_mean
 from stratal.protocols import JsonDict
 from stratal.report.text import json_dict
 
+# Maximum number of bins, as in most calibration plots.
 PROXY_BINS = 10
-# Labels of a bin, so that its mean says something.
+
+# Minimum number of labels of a bin: the interval of a smaller bin contains nearly every mean.
 MIN_LABELS_OF_A_BIN = 10
 
 
@@ -39,8 +41,8 @@ def proxy_check(
     dict
         `proxy`; `bias`, the mean of proxy less label with its interval; `bins`, each with `from`, `to`, `n`,
         `proxy_mean`, `outcome_mean` and its `confidence_interval`; `correlations` of each proxy with the
-        labels; `left_open`, the variance of what the estimate's proxy leaves of the labels over theirs. Bins
-        have about as many labels each; all means are weighted as the units were drawn.
+        labels; `left_open`, the variance of the residuals over the variance of the labels. Bins have about
+        equal numbers of labels; all means have the weights of the design.
     """
     z = estimate.evidence.z
     weighting = estimate.evidence.weighting
@@ -50,17 +52,21 @@ def proxy_check(
     proxy = sample.proxies[labelled, 0]
     weights = np.maximum(weighting.weights, 0.0)
     bias = None
-    with suppress(InputError):  # one label leaves the variance unknown
+    # A single label has no interval.
+    with suppress(InputError):
         mean = plain_mean(
             proxy - z, weighting, outcome="unbounded", target=estimate.target, design=estimate.design
         )
         bias = {"estimate": mean.value, "confidence_interval": [*mean.confidence_interval(confidence_level)]}
-    residual_variance, spread = np.diag(
-        np.cov(estimate.evidence.residuals, z, aweights=weights, ddof=0)
-    ).tolist()
+    covariance = np.cov(estimate.evidence.residuals, z, aweights=weights, ddof=0)
+    residual_variance, outcome_variance = np.diag(covariance).tolist()
+    left_open = None
+    if outcome_variance > 0:
+        left_open = residual_variance / outcome_variance
     values = np.sort(proxy)
     count = max(1, min(PROXY_BINS, len(z) // MIN_LABELS_OF_A_BIN))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
+    # Equal scores may give equal cuts, and then fewer bins.
     code = np.searchsorted(np.unique(cuts), proxy, side="right")
     bins = []
     for member in (code == k for k in np.unique(code)):
@@ -85,7 +91,7 @@ def proxy_check(
                 {"proxy": info.name, "correlation": _correlation(column, z, weights)}
                 for info, column in columns
             ],
-            "left_open": residual_variance / spread if spread > 0 else None,
+            "left_open": left_open,
         }
     )
 
@@ -93,9 +99,9 @@ def proxy_check(
 def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float | None:
     """Return the weighted correlation of a proxy (n,) with labels (n,); None where one is constant."""
     covariance = np.cov(proxy, z, aweights=weights, ddof=0)
-    both = covariance[0, 0] * covariance[1, 1]
-    if both > 0:
-        return float(covariance[0, 1] / np.sqrt(both))
+    product = covariance[0, 0] * covariance[1, 1]
+    if product > 0:
+        return float(covariance[0, 1] / np.sqrt(product))
     return None
 
 
@@ -108,7 +114,7 @@ WEIGHTED = "labels alone, weighted"
 def side_by_side(
     sample: Sample, estimate: Estimate, confidence_level: float = 0.95, method: str = "auto"
 ) -> list[JsonDict]:
-    """Return readings of the same labels: naive, the proxy alone, the labels alone, and the reported one.
+    """Return estimates from the same labels: naive, of the proxy, of the labels alone, and the reported one.
 
     Parameters
     ----------
@@ -126,11 +132,11 @@ def side_by_side(
     """
     evidence = estimate.evidence
     options = {"outcome": estimate.outcome, "bounds": estimate.bounds}
-    alike = StratifiedWeighting(
+    equal_weighting = StratifiedWeighting(
         stratum=np.zeros(len(evidence.z), np.int64),
         sizes=np.array([max(estimate.population_size, len(evidence.z))]),
     )
-    naive = plain_mean(evidence.z, alike, design="simple-random", **options)
+    naive = plain_mean(evidence.z, equal_weighting, design="simple-random", **options)
     description = "their plain mean, as if all units had had the same probability of selection"
     rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), description)]
     if _has_proxy_of_outcome(sample, estimate):
@@ -143,11 +149,11 @@ def side_by_side(
         )
         rows.append(_row(PROXY, proxy, None, description))
     if evidence.uses_proxy:
-        plainly = plain_mean(
+        weighted = plain_mean(
             evidence.z, evidence.weighting, target=estimate.target, design=estimate.design, **options
         )
-        ends = plainly.limits(confidence_level)
-        rows.append(_row(WEIGHTED, plainly.value, ends, "weighted as drawn, without the proxy"))
+        ends = weighted.limits(confidence_level)
+        rows.append(_row(WEIGHTED, weighted.value, ends, "weighted as drawn, without the proxy"))
     description = "weighted as drawn" + (", with the proxy" if evidence.uses_proxy else "")
     ends = estimate.limits(confidence_level, method)
     return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]

@@ -15,8 +15,8 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import ComputedRows
 from stratal.estimation.respondents import Respondents
 
+# Maximum number of groups whose estimates are stored: each has arrays of all labelled units.
 MOST_STORED = 200
-"""Groups whose estimates are stored: each has arrays of all labelled units, and takes milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +113,8 @@ class GroupMeans(ComputedRows, Record):
         weights = self.respondents.weighting.weights[self._has_group]
         totals = np.bincount(codes, weights, minlength=len(self))
         sums = np.bincount(codes, weights * variable[self._has_group], minlength=len(self))
-        with np.errstate(divide="ignore", invalid="ignore"):  # groups without labels
+        # Groups without labels have the mean NaN.
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(sums / totals)
 
 

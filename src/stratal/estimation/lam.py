@@ -1,7 +1,7 @@
-"""Fitting λ, how far a proxy is trusted: from stratum moments, for one sample or for thousands at once.
+"""Fit λ, the weight of a proxy, from the moments of strata: for one sample or for thousands at once.
 
-A mean and a regression have one rule (docs/decisions/0008-lambda.md): what z and ẑ are to a mean,
-the influences of outcome and proxy on the coefficients that matter are to a regression, their moments summed.
+A mean and a regression have one rule (docs/decisions/0008-lambda.md). A regression uses the influences of
+outcome and proxy on its coefficients in place of z and ẑ, and sums their moments over the coefficients.
 
 Every array may carry leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
 numerator of λ is the labelled units' covariance of outcome and proxy. The denominator is the proxy's
@@ -35,13 +35,14 @@ from stratal.designs.weighting import ROUNDING_VARIANCE
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
 
-# Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h.
+# Labels beyond two at which a stratum keeps half of its own λ_h, after the factor `agreement`.
 SHRINKAGE_LABELS = 3.0
 
 # Strata with fewer labels take the pooled λ: their own would be noise (measured).
 MIN_LABELS_OF_A_STRATUM = 6
 
-# Weight, in labels, of all strata's residual variance against a stratum's own.
+# Number of labels by which the residual variance of all strata counts in that of a stratum: its own, of few
+# labels, may be near 0 by chance, which would make any λ_h appear significant.
 _STEADY_LABELS = 10.0
 
 # A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds.
@@ -50,14 +51,14 @@ EXPLAINED = 1e-20
 # Labels that the population's proxy variance counts for in the denominator of λ.
 POPULATION_VARIANCE_LABELS = 2.0
 
-# Informative labels at which a fitted λ and a calibrated proxy's count alike.
+# Informative labels at which a fitted λ and that of a calibrated proxy have equal weight.
 _LABELS_FOR_A_CALIBRATED_LAM = 20.0
 
 # Informative labels for each of several proxies at which half of a λ that was fitted within strata is used.
 # With 20, two good proxies gain less at 50 labels; with 5, useless ones cost more (docs/decisions/0008).
 _LABELS_FOR_A_LAM_IN_STRATA = 10.0
 
-# Informative labels that one label of a rare class is; with it the classes' λ has half a say.
+# Informative labels that a first label of a rare class amounts to: the λ of the classes then counts half.
 _INFORMATION_OF_ONE = 4.0
 
 # Informative labels at which half of what the labels say against a proxy counts. With fewer, the labels that
@@ -175,21 +176,22 @@ class LambdaEvidence:
         parts = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)
         of_mean = np.einsum("...hi,...hij,...hj->...h", parts, population, parts)
         proxy = np.sum(factors * of_mean, axis=-1)
-        deserved = np.minimum(np.maximum(outcome_variance, least), proxy)  # no quotient that overflows
-        calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)
+        # The minimum before the division, because a quotient by a tiny variance may overflow.
+        explainable = np.minimum(np.maximum(outcome_variance, least), proxy)
+        calibrated = np.where(proxy > 0, explainable / np.where(proxy > 0, proxy, 1.0), 0.0)
         needed = _LABELS_FOR_A_CALIBRATED_LAM * lam.shape[-1]
-        few = needed**2 / (self.information**2 + needed**2)
+        calibrated_share = needed**2 / (self.information**2 + needed**2)
         if self.of_classes is not None:
-            share = few * self.information / (self.information + _INFORMATION_OF_ONE)
+            share = calibrated_share * self.information / (self.information + _INFORMATION_OF_ONE)
             calibrated = calibrated + share * (self.of_classes - calibrated)
-        own_lam = np.where(varies, lam, 0.0)
-        pull = few[..., None, None] * (calibrated[..., None, None] * parts - own_lam)
+        fitted_lam = np.where(varies, lam, 0.0)
+        pull = calibrated_share[..., None, None] * (calibrated[..., None, None] * parts - fitted_lam)
         # A proxy that the labels show to explain nothing must not widen the interval: the variance that the
         # pull adds is at most the one that the fitted λ removes. For one proxy λ is then at most doubled.
-        removed, added = (explained_variance(part, population, factors) for part in (own_lam, pull))
+        removed, added = (explained_variance(part, population, factors) for part in (fitted_lam, pull))
         excess = added > removed
         scale = np.where(excess, np.sqrt(removed / np.where(excess, added, 1.0)), 1.0)
-        return np.asarray(np.where(varies, own_lam + scale[..., None, None] * pull, 0.0))
+        return np.asarray(np.where(varies, fitted_lam + scale[..., None, None] * pull, 0.0))
 
     def evidence_of_gain(self, lam: FloatArray, factors: FloatArray) -> FloatArray:
         """Return the share (…,) of λ (…, H, k) that the labels support: 1 where a gain is certain.
@@ -213,18 +215,16 @@ class LambdaEvidence:
         # A product of the two variances could overflow.
         slopes = (joint / np.where(varies, variance, 1.0) for variance in (outcome_variance, proxy_variance))
         explained = np.where(varies, np.minimum(math.prod(slopes), 1.0), 0.0)
+        # k / F, at most 1.
         by_chance = lam.shape[-1] * (1.0 - explained)
         explained_labels = labels * explained
-        against = (
-            np.where(
-                explained_labels > by_chance,
-                by_chance / np.where(explained_labels > 0, explained_labels, 1.0),
-                1.0,
-            )
-            ** 2
+        inverse_test = np.where(
+            explained_labels > by_chance,
+            by_chance / np.where(explained_labels > 0, explained_labels, 1.0),
+            1.0,
         )
         counted = labels**4 / (labels**4 + _LABELS_AGAINST_A_PROXY**4)
-        return np.asarray(np.where(is_counted, 1.0 - counted * against, 1.0))
+        return np.asarray(np.where(is_counted, 1.0 - counted * inverse_test**2, 1.0))
 
 
 def explained_variance(lam: FloatArray, covariances: FloatArray, factors: FloatArray) -> FloatArray:
@@ -316,7 +316,9 @@ def agreement(
     typical = np.sum(free * residual_variance, axis=-1, keepdims=True) / all_free
     smoothed_variance = (free * residual_variance + _STEADY_LABELS * typical) / (free + _STEADY_LABELS)
     rounding = explained <= EXPLAINED * explained_by_pooled
-    q = np.sum(np.where(rounding, 0.0, free * explained / np.maximum(smoothed_variance, _TINY)), axis=-1)
+    # Labels that the proxy predicts without error have no residual variance.
+    q_of_stratum = free * explained / np.maximum(smoothed_variance, _TINY)
+    q = np.sum(np.where(rounding, 0.0, q_of_stratum), axis=-1)
     used = (free > 0) & (np.einsum("...hkk->...h", moments.proxy_covariances) > 0)
     freedom = lam_deviation.shape[-1] * np.maximum(np.sum(used, axis=-1) - 1.0, 0.0)
     retained_share = 1.0 - (freedom + np.sqrt(2.0 * freedom)) / np.where(q > 0, q, np.inf)
@@ -392,7 +394,7 @@ def fit_stratified(
             gain = gain * (counts >= MIN_LABELS_OF_A_STRATUM) * agreement(deviations, pooled, moments)
         constant = np.einsum("...ii->...i", denominators) <= 0
         lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * deviations))
-        # What chose how much of its own λ a stratum keeps were its labels: it is charged for the whole.
+        # The labels also chose the share of its own λ that a stratum keeps, so a share costs as much as all.
         spent = np.where((gain > 0) & (weight > 0), float(k), spent)
     if evidence.published or k == 0:
         return ChosenLam(lam=lam, spent=spent, fitted=True)
@@ -420,8 +422,9 @@ def slice_lam(cross_products: FloatArray, proxy_products: FloatArray, free: int)
 
 
 def inflation(counts: AnyArray, spent: FloatArray) -> FloatArray:
-    """Return what each stratum's s² (…, H) is multiplied by, for the labels that fitting λ used up."""
+    """Return the factor of each stratum's s² (…, H) that compensates for the fitted parameters."""
     free = np.maximum(counts - 1.0, 0.0)
+    # With hardly more labels than parameters, the factor would have no bound: 3 is the largest.
     remaining = np.maximum(free - spent, free / 3.0)
     return np.asarray(
         np.where((remaining > 0) & (spent > 0), free / np.where(remaining > 0, remaining, 1.0), 1.0)
@@ -464,11 +467,13 @@ class LambdaPrior:
         labels: dict[str, Any] = {
             "counts": moments.counts[..., 0],
             "means": (moments.outcome_means[..., 0] - low) / width,
-            "off": moments.proxy_means[..., 0, 0] / width,
-            "cross": moments.cross_covariances[..., 0, 0] / width**2,
+            "proxy_offset": moments.proxy_means[..., 0, 0] / width,
+            "covariance": moments.cross_covariances[..., 0, 0] / width**2,
             "proxy_variance": population_variance / width**2,
         }
-        missed, expected_mean = unseen(**labels, spread=moments.proxy_covariances[..., 0, 0, 0] / width**2)
+        missed, expected_mean = unseen_moments(
+            **labels, sample_variance=moments.proxy_covariances[..., 0, 0, 0] / width**2
+        )
         return replace(
             evidence,
             moments=replace(
@@ -582,6 +587,7 @@ def fit_general(
     pulls = np.einsum("nqk,nqk->n", x, solve_semidefinite(spread, x)) + by_size
     return ChosenLam(
         lam=np.broadcast_to(lam, (n_strata, k)),
+        # All strata have one λ, which costs each of them an equal part.
         spent=np.full(n_strata, pulls.sum() / n_strata),
         fitted=True,
         leverages=pulls if weighting.groups is None else pulls[weighting.groups],
@@ -603,28 +609,28 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
     return float(weights @ residuals / weights.sum())
 
 
-# Labels of either class that a calibrated proxy counts for: one in all, as half a label more of either.
-_LABELS_A_CLASS = 0.5
+# Pseudo-labels of each class, with the proxies of a calibrated one: together they count as one label.
+_PSEUDO_LABELS_OF_CLASS = 0.5
 
-# Covariance, summed over labels of 0 to 1, that a calibrated proxy's word counts for: half a positive.
-_CALIBRATED_WORD = 0.5
+# Sum of products, over labels from 0 to 1, by which a calibrated proxy counts in the slope: half a positive.
+_CALIBRATED_PRODUCTS = 0.5
 
-# A mean that the proxy corrects is believed up to so many times the positives, and so many more.
-_TIMES = 2.0
-_MORE = 1.5
+# Limit of a mean that the proxy corrects: so many times the positives among the labels, plus so many.
+_MAX_TIMES_POSITIVES = 2.0
+_MAX_ADDED_POSITIVES = 1.5
 
 # Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
 _STEPS = 4
 
-# A mean proxy at 0 or 1 would divide by 0 below.
+# A mean proxy at 0 or 1 would cause a division by 0.
 _EDGE = 1e-9
 
 
 def lam_of_classes(
     counts: AnyArray,
     means: FloatArray,
-    off: FloatArray,
-    cross: FloatArray,
+    proxy_offset: FloatArray,
+    covariance: FloatArray,
     *,
     proxy_mean: float,
     proxy_variance: float,
@@ -637,9 +643,9 @@ def lam_of_classes(
         n.
     means : float (…,)
         Mean outcome of the labels; graded outcomes count as so much of a positive.
-    off : float (…,)
-        Mean proxy of the labelled units less that of all units.
-    cross : float (…,)
+    proxy_offset : float (…,)
+        Mean proxy of the labelled units minus that of all units.
+    covariance : float (…,)
         Covariance of outcome and proxy among the labels, divisor n − 1.
     proxy_mean, proxy_variance : float
         Over all units.
@@ -653,43 +659,54 @@ def lam_of_classes(
         return np.zeros(np.shape(means))
     m = min(max(proxy_mean, _EDGE), 1.0 - _EDGE)
     positives = counts * means
-    more = _LABELS_A_CLASS
-    among = (counts - 1.0) * cross + positives * off
-    above = (among + more * proxy_variance / m) / (positives + more)
-    below = (counts * off - among - more * proxy_variance / (1.0 - m)) / (counts - positives + more)
-    least = 0.5 / (counts + 1.0)
-    theta = (positives + 0.5) / (counts + 1.0)
+    negatives = counts - positives
+    pseudo_labels = _PSEUDO_LABELS_OF_CLASS
+    # Sums of the proxy, minus its overall mean, over the labels of each class.
+    sum_of_positives = (counts - 1.0) * covariance + positives * proxy_offset
+    sum_of_negatives = counts * proxy_offset - sum_of_positives
+    mean_of_positives = (sum_of_positives + pseudo_labels * proxy_variance / m) / (positives + pseudo_labels)
+    mean_of_negatives = (sum_of_negatives - pseudo_labels * proxy_variance / (1.0 - m)) / (
+        negatives + pseudo_labels
+    )
+    # Half a label more of either class keeps the rate of labels that all agree within (0, 1).
+    smallest_rate = 0.5 / (counts + 1.0)
+    rate = (positives + 0.5) / (counts + 1.0)
     lam = np.zeros(np.shape(means))
     for _ in range(_STEPS):
-        lam = np.clip(theta * (1.0 - theta) * (above - below) / proxy_variance, -1.0, 1.0)
-        theta = np.clip(means - lam * off, least, 1.0 - least)
+        covariance_of_classes = rate * (1.0 - rate) * (mean_of_positives - mean_of_negatives)
+        lam = np.clip(covariance_of_classes / proxy_variance, -1.0, 1.0)
+        rate = np.clip(means - lam * proxy_offset, smallest_rate, 1.0 - smallest_rate)
     return np.asarray(lam)
 
 
-def unseen(
+def unseen_moments(
     counts: AnyArray,
     means: FloatArray,
-    off: FloatArray,
-    cross: FloatArray,
-    spread: FloatArray,
+    proxy_offset: FloatArray,
+    covariance: FloatArray,
+    sample_variance: FloatArray,
     *,
     proxy_variance: float,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the covariance that the labelled units miss, and the outcome's likely mean, (…,) each.
 
-    Where the labelled units' proxies vary less than all, the units with the others are unlike them: of a rare
-    outcome those with high scores, of which a small sample has none. They are taken to follow the proxy by
-    the slope that the labels leave likely, which a calibrated proxy's 1 is mixed into.
+    If the proxies of the labelled units vary less than those of all units, the sample lacks units of one
+    kind: for a rare outcome, those with high scores. These are assumed to follow the proxy, with the slope of
+    the labels mixed with 1, the slope of a calibrated proxy.
 
     Parameters
     ----------
-    counts, means, off, cross, proxy_variance
+    counts, means, proxy_offset, covariance, proxy_variance
         See `lam_of_classes`.
-    spread : float (…,)
+    sample_variance : float (…,)
         Variance of the proxy among the labels, divisor n − 1.
     """
-    cross_products, labels = np.stack(np.broadcast_arrays(cross, spread)) * (counts - 1.0) + _CALIBRATED_WORD
-    slope = np.clip(cross_products / labels, 0.0, 1.0)
-    most, least = ((_TIMES * ones + _MORE) / counts for ones in (counts * means, counts * (1.0 - means)))
-    expected_mean = np.clip(means - slope * off, np.maximum(1.0 - least, 0.0), np.minimum(most, 1.0))
-    return np.maximum(proxy_variance - spread, 0.0) * slope, expected_mean
+    cross_products = (counts - 1.0) * covariance + _CALIBRATED_PRODUCTS
+    squares = (counts - 1.0) * sample_variance + _CALIBRATED_PRODUCTS
+    slope = np.clip(cross_products / squares, 0.0, 1.0)
+    largest_mean, largest_complement = (
+        np.minimum((_MAX_TIMES_POSITIVES * of_class + _MAX_ADDED_POSITIVES) / counts, 1.0)
+        for of_class in (counts * means, counts * (1.0 - means))
+    )
+    expected_mean = np.clip(means - slope * proxy_offset, 1.0 - largest_complement, largest_mean)
+    return np.maximum(proxy_variance - sample_variance, 0.0) * slope, expected_mean

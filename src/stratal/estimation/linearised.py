@@ -111,8 +111,8 @@ def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray
     if clusters is None:
         return df
     # Units whose variable is 0 may count, too, so that one cluster does not mean that there is none.
-    least = 0.0 if member is not None else 1.0
-    return min(df, max(clusters.degrees_of_freedom, least))
+    min_df = 0.0 if member is not None else 1.0
+    return min(df, max(clusters.degrees_of_freedom, min_df))
 
 
 def few_clusters_standard_error(
@@ -172,7 +172,7 @@ def target_df(
 
 
 def undefined(labels: int) -> Linearised:
-    """Return the result where no label tells anything."""
+    """Return the result of labels that do not determine the value, such as a mean of no labels."""
     nothing = np.full(labels, np.nan)
     return Linearised(value=np.nan, variable=nothing, design_variance=np.nan, degrees_of_freedom=0.0)
 
@@ -210,6 +210,7 @@ def smooth_mean_function(
 
 def numeric_gradient(function: Callable[[FloatArray], float], means: FloatArray) -> FloatArray:
     """Return the partial derivatives (q,) by central differences."""
+    # The step at which errors of rounding and of truncation are about equal (Press et al. 2007, section 5.7).
     steps = np.cbrt(np.finfo(np.float64).eps) * np.maximum(np.abs(means), 1e-3)
     slopes = np.empty_like(means)
     for j, step in enumerate(steps):
@@ -232,11 +233,13 @@ def ratio_of_means(
 
     NaN where the denominator is 0. `member` (n,) are the units of a group, where it is the mean of one.
     """
-    above, below = (float(weighting.weights @ column) for column in (numerator, denominator))
-    if below == 0:
+    numerator_sum = float(weighting.weights @ numerator)
+    denominator_sum = float(weighting.weights @ denominator)
+    if denominator_sum == 0:
         return undefined(len(numerator))
-    value = above / below
-    return of_variable(value, (numerator - value * denominator) / below, weighting, target, member)
+    value = numerator_sum / denominator_sum
+    variable = (numerator - value * denominator) / denominator_sum
+    return of_variable(value, variable, weighting, target, member)
 
 
 def kurtosis_df(variable: FloatArray, weights: FloatArray) -> float:

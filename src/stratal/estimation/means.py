@@ -65,8 +65,10 @@ class AnticipatedMoments(Record):
         if info.bounds is not None:
             low, high = info.bounds
             return cls(mean=value, variance=(value - low) * (high - value))
-        spread, centre = averages(population, [value * value, value])
-        residual_variance = RESIDUAL_SHARE**2 * max(float(spread - centre**2), 1e-300)
+        mean_square, mean = averages(population, [value * value, value])
+        # The variance of a constant proxy may be 0 or, by rounding, less.
+        proxy_variance = max(float(mean_square - mean**2), 1e-300)
+        residual_variance = RESIDUAL_SHARE**2 * proxy_variance
         return cls(mean=value, variance=Constant(value=residual_variance))
 
 
@@ -173,7 +175,7 @@ class Mean(Estimand, kind="mean"):
         return replace(anticipated, options=replace(options, proxy=next(iter(selection.names), None)))
 
 
-# Probability with which a sample misses the share of units that a note calls unseen.
+# Probability with which a sample misses a share of units: the usual error of a 95% statement.
 _UNSEEN_PROBABILITY = 0.05
 
 
@@ -207,7 +209,7 @@ def _group_means(
     request: Request,
 ) -> Estimates:
     """Return the mean of each named group; `groups` (n,) are the groups of the drawn units."""
-    check_choice("estimator of groups", request.estimator, _OF_GROUPS)
+    check_choice("estimator of groups", request.estimator, _ESTIMATORS_OF_GROUPS)
     z = units.z
     respondents = units.respondents
     groups = groups[units.labelled]
@@ -272,8 +274,9 @@ def slice_residuals(
     """
     columns = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
     known_means = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
+    # λ would be fitted to the totals of too few clusters.
     if weighting.groups is not None and weighting.draws < sample.design.hajek_below * len(columns):
-        return None  # λ would be fitted to too few clusters
+        return None
     if (
         not columns
         or len(z) < MINIMUM_FOR_FITTING * len(columns)
@@ -291,17 +294,19 @@ def slice_residuals(
     deviations = (variables - centres[codes]) * np.sqrt(weights)[:, None]
     outcome_deviations = deviations[:, 0]
     proxy_deviations = deviations[:, 1:]
-    cross = proxy_deviations.T @ outcome_deviations
-    spread = proxy_deviations.T @ proxy_deviations
+    cross_products = proxy_deviations.T @ outcome_deviations
+    proxy_products = proxy_deviations.T @ proxy_deviations
     df = len(z) - len(levels)
+    # The factor of variances below would be more than 2.
     if df <= 2 * len(columns):
         return None
-    lam = slice_lam(cross, spread, df)
-    slice_means = np.where(np.isnan(means[codes]), x, means[codes])  # a unit without a slice is in none
+    lam = slice_lam(cross_products, proxy_products, df)
+    # A unit without a slice enters no mean: its residual is its outcome.
+    slice_means = np.where(np.isnan(means[codes]), x, means[codes])
     # In a slice, λẑ may be mostly noise. Its share of the variance of z is limited to that over all units.
     proxy_squares = np.bincount(codes, (proxy_deviations @ lam) ** 2)
     outcome_squares = np.bincount(codes, outcome_deviations**2)
-    share = float(lam @ cross) / max(float(outcome_squares.sum()), 1e-300)
+    share = float(lam @ cross_products) / max(float(outcome_squares.sum()), 1e-300)
     factor = np.sqrt(np.minimum(share * outcome_squares / np.maximum(proxy_squares, 1e-300), 1.0))
     return z - factor[codes] * ((x - slice_means) @ lam), df / (df - len(columns))
 
@@ -313,16 +318,17 @@ def _not_drawn(sample: Sample, group: object, names: Sequence[str]) -> list[str]
     if not missing:
         return []
     remainder = ""
-    if len(missing) > _SHOWN:
-        remainder = f" and {len(missing) - _SHOWN} more"
-    return [f"no unit was drawn from {group} {', '.join(map(repr, missing[:_SHOWN]))}{remainder}"]
+    if len(missing) > _MAX_GROUPS_NAMED:
+        remainder = f" and {len(missing) - _MAX_GROUPS_NAMED} more"
+    names_shown = ", ".join(map(repr, missing[:_MAX_GROUPS_NAMED]))
+    return [f"no unit was drawn from {group} {names_shown}{remainder}"]
 
 
-# Groups that a note names.
-_SHOWN = 5
+# With more names, a note would be longer than a line.
+_MAX_GROUPS_NAMED = 5
 
-# One λ over all groups where there is a proxy, which "auto" stands for; none; or shrunk to each other.
-_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
+# "auto" is "ppi++" if there is a proxy: one λ over all groups.
+_ESTIMATORS_OF_GROUPS = ("auto", "ppi++", "horvitz-thompson", "composite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,7 +424,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
     def influence(self, population: Population) -> Influence:
         """Return the moments of all levels' influences as one; the levels are the cells.
 
-        Each is divided by the deviation that it is expected to have, as in `together`.
+        Each is divided by its expected standard deviation, as in `combined_influence`.
         """
         within = next(self.influences(population))
         levels = self._names(population)
@@ -464,17 +470,18 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
     def _shares(self, population: Population, levels: tuple[str, ...]) -> FloatArray:
         """Return the share of the units (L,) that is in each level."""
         counts = population.levels(population.require_group(self.group))
-        strange = next((level for level in levels if level not in counts), None)
-        if strange is not None:
-            near = suggest_names(strange, list(counts))
-            raise InputError(f"no unit has {self.group} = {strange!r}", allowed=near)
+        absent = next((level for level in levels if level not in counts), None)
+        if absent is not None:
+            near = suggest_names(absent, list(counts))
+            raise InputError(f"no unit has {self.group} = {absent!r}", allowed=near)
         return np.array([counts[level] for level in levels]) / population.size
 
     def _of_levels(self, population: Population, levels: tuple[str, ...], formula: Expression) -> FloatArray:
         """Return the mean (L,) of a formula in each level."""
-        every = tuple(population.levels(self.group))
-        rule = Categories(column=self.group, levels=every, codes=np.arange(len(every)))
-        means = dict(zip(every, stratum_averages(population, rule, [formula])[:, 0], strict=True))
+        all_levels = tuple(population.levels(self.group))
+        rule = Categories(column=self.group, levels=all_levels, codes=np.arange(len(all_levels)))
+        means = dict(zip(all_levels, stratum_averages(population, rule, [formula])[:, 0], strict=True))
+        # Engines add in different orders: the strata must not depend on the last digits of a mean.
         return np.array([float(f"{means[level]:.9g}") for level in levels])
 
     @property
@@ -499,7 +506,7 @@ class Means(Several, kind="means", listed="names"):
     Parameters
     ----------
     names : tuple of str
-        What the outcomes are called; labels are a mapping of these to each one's labels.
+        Names of the outcomes; labels are a mapping of these names to the labels of each.
     proxies : tuple of str, optional
         The proxy of each; that of the same name unless given.
 
@@ -529,7 +536,7 @@ class Means(Several, kind="means", listed="names"):
         return self.names
 
     def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
-        """Return the labels of each outcome, which must all be told of a unit for it to count as labelled."""
+        """Return the labels of each outcome. A unit counts as labelled if it has a label of each."""
         return [labels[name] for name in self.names]
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:

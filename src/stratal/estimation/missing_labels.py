@@ -20,7 +20,7 @@ from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Crossed, Rule
 from stratal.report.notes import LABELS_BY_ANSWER, LABELS_BY_PROXY, Note
 
-# Chance of a warning in total, over all proxies and both statistics, where labels are missing at random.
+# Probability of any warning, over all proxies and both statistics, if labels are missing at random.
 FALSE_ALARM_RATE = 0.01
 
 # Standardised statistics below this have p-values above the part of the risk that any statistic has.
@@ -30,13 +30,13 @@ _MIN_STATISTIC = 2.0
 # as the observed one, so that such a p-value has a relative error of 22%.
 _PERMUTATIONS_PER_PROXY = 4000
 
-# Random numbers that are drawn at once.
+# Random numbers that are drawn at once: 2 MB.
 _BATCH_SIZE = 2**18
 
-# Answers whose shares of clusters are compared: the most frequent ones.
+# Number of answers whose shares are compared: each is one more test, and rare answers show little.
 _MOST_ANSWERS = 20
 
-# Unlabelled units, or labelled ones, below which nothing can be told.
+# Minimum number of labelled and of unlabelled units: fewer show no pattern.
 _FEWEST = 4
 
 
@@ -60,7 +60,7 @@ class MissingPattern:
 def missing_pattern(
     proxies: FloatArray, missing: BoolArray, block: IntArray, seed: int = 0, risk: float = FALSE_ALARM_RATE
 ) -> MissingPattern | None:
-    """Return where labels are missing more often; None where that may be chance.
+    """Return where labels are missing more often; None if the pattern may be due to chance.
 
     Parameters
     ----------
@@ -92,6 +92,7 @@ def missing_pattern(
     standardised = np.abs(observed) / np.where(standard_deviations > 0, standard_deviations, np.inf)
     if np.max(standardised) < _MIN_STATISTIC:
         return None
+    # The observed choice counts as one of them, which makes the test exact (Phipson & Smyth 2010).
     exceedances = np.ones(2 * k)
     choices = _PERMUTATIONS_PER_PROXY * k
     generator = np.random.default_rng(seed)
@@ -103,6 +104,7 @@ def missing_pattern(
     for start in range(0, choices, at_once):
         random_order = np.argsort(block + generator.random((min(at_once, choices - start), n)), axis=1)
         sums = centred[random_order[:, chosen]].sum(axis=1)
+        # Sums of the same ranks in another order may differ by rounding, and are not less extreme.
         exceedances += np.sum(np.abs(sums) >= np.abs(observed) * (1.0 - 1e-12), axis=0)
     p_values = np.where(standard_deviations > 0, exceedances / (choices + 1.0), 1.0)
     best = int(np.argmin(p_values))
@@ -146,6 +148,7 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     values = sample.proxies[:, pattern.column]
     name = sample.proxy_names[pattern.column]
     middle = np.median(values)
+    # If at least half of the values are the smallest one, these are the lower half.
     if np.any(values < middle):
         below = values < middle
     else:
@@ -187,6 +190,7 @@ def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
         return _cluster_notes(sample, population, sample.design.cluster, labelled)
     notes = _proxy_notes(sample, population, labelled, block)
     answer = sample.question.answer
+    # The test of answers assumes one random sample of all rows, without strata.
     if notes or np.any(block) or answer is None or answer not in population.groups:
         return notes
     return _answer_notes(answer, population, labelled)
@@ -303,7 +307,7 @@ def _cluster_means(
 # Where labels are more frequent, by where they are missing more often.
 _OPPOSITE = {"low": "high", "high": "low", "in the middle": "low or high", "low or high": "in the middle"}
 
-# Rows that the test compares; of more, a random part of the rows without a label is left out.
+# Maximum number of rows that the test compares, for its time: a random part of the unlabelled rows is enough.
 _MOST_ROWS = 1_500
 
 

@@ -14,10 +14,10 @@ from stratal.report.notes import UNLABELLED, Note
 
 # Share of missing labels above which a warning states the assumption.
 _MUCH_NONRESPONSE = 0.1
-# Up to so many missing labels need no warning: 1 of 5 is a share that says little.
+# Up to so many missing labels need no warning: 1 of 5 is a large share, but may be an oversight.
 _FEW = 4
 
-# Strata that a note names; the others are counted.
+# Number of strata that a note names: a list of all may fill a page.
 STRATA_NAMED = 3
 
 

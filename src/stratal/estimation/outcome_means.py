@@ -20,7 +20,12 @@ from stratal.designs.stratum_moments import (
 )
 from stratal.errors import InputError, check_choice
 from stratal.estimation import lam as tuning
-from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
+from stratal.estimation.calibrated import (
+    CalibrationOptions,
+    calibrated_estimator,
+    calibrated_proxy,
+    sample_folds,
+)
 from stratal.estimation.cross_fitting import N_FOLDS, cross_fitted
 from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
@@ -46,6 +51,7 @@ _LABELS_PER_PROXY = 15
 _LABELS_PER_STRATUM = 3
 # Maximum leverage, as for regressions. Residuals divided by a smaller remainder than .25 are mostly noise.
 _MAX_LEVERAGE = 0.75
+# Estimators that a sample without a proxy cannot have.
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 
 
@@ -173,7 +179,8 @@ def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool
     if min_labels > 0:
         return min_labels * k
     if design in _RANDOM_WITHIN_STRATA and n_strata <= 1:
-        return MINIMUM_FOR_FITTING  # for the first proxy; `_first_proxies` drops those with too few labels
+        # Enough for the first proxy; `_first_proxies` leaves out those for which there are too few labels.
+        return MINIMUM_FOR_FITTING
     # λ is fitted within strata, each of whose means uses one degree of freedom (Fisch et al. 2024).
     if design == "stratified" and not proxy_strata:
         return max(_LABELS_PER_STRATUM * n_strata, MINIMUM_FOR_FITTING * k + n_strata)
@@ -260,7 +267,8 @@ def mean_estimate(
         parts = weighting.contributions(corrected_residuals)
     if len(parts) == len(factors):
         design_variance = float((parts * factors).sum())
-    else:  # the parts are not of strata
+    else:
+        # The parts are of units or clusters, not of strata.
         design_variance = float((parts * factors.mean()).sum())
     df = max(design_df - float(df_used.sum()), 1.0)
     population_variance = 0.0
@@ -313,7 +321,8 @@ def choose_lam(
         return replace(fit, notes=(f"the proxy is not used (λ is 0): {why}",))
     if options.clip:
         fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
-        if not np.any(fit.lam):  # a λ of 0 uses no degrees of freedom
+        # A λ of 0 uses no degrees of freedom.
+        if not np.any(fit.lam):
             fit = replace(fit, spent=0.0 * fit.spent, leverages=None)
     return fit
 
@@ -327,6 +336,7 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
         return np.zeros((n_strata, k))
     try:
         lam = np.asarray(requested_lam, dtype=np.float64)
+        # For one proxy, a vector has a λ for each stratum; for several, one for each proxy.
         if lam.shape == (n_strata,) and k == 1 < n_strata:
             lam = lam[:, None]
         if np.all(np.isfinite(lam)):
@@ -361,7 +371,8 @@ def _residuals(
     residuals = z - np.einsum("nk,nk->n", unit_lam, proxy.values - proxy.stratum_means)
     if not weighting.random_within_strata:
         return residuals - unit_offsets, population_offset
-    if np.any(weighting.counts == 0):  # strata without labels are missing in the weighted mean
+    # Strata without labels have no part in the weighted mean, but in the population's mean proxy.
+    if np.any(weighting.counts == 0):
         return residuals, population_offset - float(weighting.weights @ unit_offsets)
     return residuals, 0.0
 
@@ -521,7 +532,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     if refits_history(sample, z, request):
         method = HISTORY
     if method is not None or request.features is not None:
-        calibration = Calibrating(
+        calibration = CalibrationOptions(
             column=columns,
             method=method,
             features=request.features,
@@ -592,7 +603,9 @@ def refits_history(sample: Sample, z: FloatArray, request: Request) -> bool:
     if not names or not history_columns(names):
         return False
     requested = set(request.changed) - {"population", "predicted", "outcome", "target", "combine"}
-    return not requested and bool(np.all((z >= 0) & (z <= 1))) and len(z) >= 2 * N_FOLDS
+    # Factors of earlier models predict shares, and a fold needs two labels to have a variance.
+    are_shares = bool(np.all((z >= 0) & (z <= 1)))
+    return not requested and are_shares and len(z) >= 2 * N_FOLDS
 
 
 def _of_separate_samples(
@@ -675,6 +688,7 @@ def estimate_mean(
         if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:
             refuse_extremes("proxies", proxies)
         proxy = tuning.LabelledProxies(values=proxies, stratum=stratum, summary=summary)
+    # The strata of the sample were formed after the draw, so that the design has other ones or none.
     if summary is not None and options.estimator == "post-stratified":
         weighting = weighting.post_stratified(stratum, summary.sizes)
     result = mean_estimate(z, proxy, weighting=weighting, options=options)

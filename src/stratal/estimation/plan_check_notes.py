@@ -1,9 +1,9 @@
 """Compare a plan's assumptions with the labels: a note where the labels contradict all of its scenarios.
 
-A plan promises a width on the proxy's word, over ways in which the proxy may be off
-(`stratal.strata.strata`). The sample's file carries the strata that they follow from, so that its labels
-can be held against them: whether outcomes vary more than in the most conservative of the ways, whether their
-mean lies beyond those of all of them, and whether they fall where the proxy rises.
+A plan promises a width on the assumption that the proxy is wrong in one of several ways, its scenarios
+(`stratal.strata.strata`). The file of the sample stores the strata from which the scenarios follow. The
+labels contradict them if outcomes vary more than in the most conservative scenario, if their mean lies beyond
+the means of all scenarios, or if outcomes fall as the proxy rises.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected
 
 # Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
 # outcomes, 100 labels).
-_SKEWED = 0.2
-_MISSED = 1.5
-_LARGEST = 0.25
-_RISK = 0.05
-# Correlation of clusters' residuals with sizes from which the outcome counts as going with them.
-_TOGETHER = 0.3
-# Standard errors by which unequal clusters move a mean before that is worth a note.
-_SHIFTED = 0.25
-_MOST = 1000.0
+_MIN_SKEWNESS = 0.2
+# Variance of the proxy over that of the labelled units from which its tail counts as missing in the sample:
+# intervals are then 18% too narrow if the outcome has the same tail.
+_MIN_TAIL_RATIO = 1.5
+# Share of the variance that is due to one label, from which the standard error depends on that label.
+_MAX_SHARE_OF_LABEL = 0.25
+# Probability with which a sample misses a share of units: the usual error of a 95% statement.
+_UNSEEN_PROBABILITY = 0.05
+# Correlation of clusters' residuals with their sizes from which the outcome varies with the size.
+_MIN_SIZE_CORRELATION = 0.3
+# Standard errors by which unequal clusters move an end of the interval, from which this needs a note.
+_MIN_SHIFT = 0.25
+# Stands for the infinite ratio if the proxy is constant among the labelled units.
+_MAX_TAIL_RATIO = 1000.0
 
 
 class EstimatedMean(Protocol):
@@ -71,11 +76,11 @@ class PlannedOutcome(Record):
     Parameters
     ----------
     strata : Strata
-        Whose proxy foretold the outcome.
+        The strata, whose proxy predicted the outcome.
     stratum : int (m,)
         Of the labelled units.
     proxy : float (m,)
-        That strata are ordered by: the units' own where there is one stratum, else their stratum's mean.
+        The proxy of each unit if there is one stratum, otherwise the mean proxy of its stratum.
     name : str
         Of the proxy.
     drawn : bool
@@ -129,7 +134,7 @@ class NoteInputs(Record):
     planned: PlannedOutcome | None = None
 
     def of_outcome(self, estimate: EstimatedMean) -> tuple[Note, ...]:
-        """Return what is to be said of a mean of outcomes: its strata, tails and clusters."""
+        """Return the notes on a mean of outcomes: on its strata, tails and clusters."""
         evidence = estimate.evidence
         of_tails = tuple[str, ...]()
         if evidence.bounds is None:
@@ -142,7 +147,7 @@ class NoteInputs(Record):
         return tuple(Note(code, text) for code, texts in coded.items() for text in texts)
 
     def of_plan(self, estimate: EstimatedMean) -> tuple[Note, ...]:
-        """Return what the labels refute of the plan."""
+        """Return the notes on assumptions of the plan that the labels contradict."""
         if self.planned is None:
             return ()
         return promise_notes(self.planned, estimate)
@@ -162,10 +167,10 @@ def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
 
 
 def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
-    """Return what is to be said of the tails of an outcome without bounds.
+    """Return notes on the tails of an outcome without bounds.
 
-    Always how many units may be unlike any labelled one; where they show it, that one label decides the
-    variance, that the labels are skewed, and that the sample missed the tail that the proxy has.
+    The first states how many units may be unlike any labelled one. Others follow if one label determines the
+    variance, if the labels are skewed, and if the sample missed the tail of the proxy.
     """
     if evidence.bounds is not None or evidence.census or not evidence.varies:
         return ()
@@ -175,19 +180,19 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
         labelled_share = 0.0
     else:
         labelled_share = evidence.n / weighting.population_size
-    unseen = unseen_share(weighting.effective_draws, labelled_share, _RISK)
+    unseen = unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY)
     notes = [
         f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
         "interval can show how far off they are; bounds=(lowest, highest) would limit this"
     ]
     weights = weighting.weights
     squares = (weights * (evidence.residuals - weights @ evidence.residuals / weights.sum())) ** 2
-    if squares.max() > _LARGEST * squares.sum():
+    if squares.max() > _MAX_SHARE_OF_LABEL * squares.sum():
         notes.append(
             f"one label accounts for {squares.max() / squares.sum():.0%} of the variance: the standard error "
             "depends on it, and would be smaller in samples without such a unit"
         )
-    if abs(evidence.skewness) > _SKEWED:
+    if abs(evidence.skewness) > _MIN_SKEWNESS:
         if evidence.skewness > 0:
             side = "upwards"
         else:
@@ -196,40 +201,41 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
             f"the labels are skewed: the interval therefore extends further {side}, and covers the true "
             "value less often than stated if the tail is longer than the labels show"
         )
-    missed = _missed_tail(evidence, inputs)
-    if missed > _MISSED:
+    tail_ratio = _tail_ratio(evidence, inputs)
+    if tail_ratio > _MIN_TAIL_RATIO:
         notes.append(
-            f"the proxy's variance is {missed:.1f} times as large among all units as among the labelled "
+            f"the proxy's variance is {tail_ratio:.1f} times as large among all units as among the labelled "
             "ones: its tail was not drawn, and the tail of the outcome may also be missing"
         )
     return tuple(notes)
 
 
 def size_notes(evidence: Evidence) -> tuple[str, ...]:
-    """Return what to say where the outcome goes with the size of its cluster, and the drawn sizes are off."""
+    """Return a note if the outcome varies with the size of its cluster, and this affects the interval."""
     weighting = evidence.weighting
     if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
-    off = evidence.z - weighting.weights @ evidence.z / weighting.total
-    joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
+    deviations = evidence.z - weighting.weights @ evidence.z / weighting.total
+    joint = weighting.covariance(np.column_stack([deviations, np.ones(evidence.n)]))
     # Two standard errors of a correlation of 0, so that chance is not taken for a trend.
-    least = max(_TOGETHER**2, 4.0 / weighting.draws)
-    reach = max(evidence.mean_size_correction, evidence.large_cluster_correction[0], key=abs)
-    moved = abs(reach) > _SHIFTED * np.sqrt(max(evidence.variance, 0.0))
-    unknown = weighting.lacks_cluster_sizes and not evidence.census
-    if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1] or not (moved or unknown):
+    min_squared_correlation = max(_MIN_SIZE_CORRELATION**2, 4.0 / weighting.draws)
+    varies_with_size = joint[0, 1] ** 2 > min_squared_correlation * joint[0, 0] * joint[1, 1]
+    shift = max(evidence.mean_size_correction, evidence.large_cluster_correction[0], key=abs)
+    is_shifted = abs(shift) > _MIN_SHIFT * np.sqrt(max(evidence.variance, 0.0))
+    has_unknown_sizes = weighting.lacks_cluster_sizes and not evidence.census
+    if not varies_with_size or not (is_shifted or has_unknown_sizes):
         return ()
-    side = "up" if reach > 0 else "down"
+    side = "up" if shift > 0 else "down"
     consequences = []
-    if moved:
-        consequences.append(f"therefore reaches {abs(reach):.2g} further {side}")
-    if unknown:
+    if is_shifted:
+        consequences.append(f"therefore reaches {abs(shift):.2g} further {side}")
+    if has_unknown_sizes:
         consequences.append("covers less often than stated if the population has far larger clusters")
     return (f"the outcome varies with the size of its cluster: the interval {', and '.join(consequences)}",)
 
 
-def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
-    """Return the variance of the mean proxy by its known spread, over that by the labelled units' own."""
+def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:
+    """Return the variance of the proxy among all units over that among labelled ones; 0 without a proxy."""
     summary = inputs.summary
     if summary is None or inputs.proxies.shape[1] == 0 or not evidence.weighting.random_within_strata:
         return 0.0
@@ -248,26 +254,26 @@ def _missed_tail(evidence: Evidence, inputs: NoteInputs) -> float:
             if labelled_variance > 0:
                 ratio = population_variance / labelled_variance
             else:
-                ratio = _MOST
-            ratios.append(min(ratio, _MOST))
+                ratio = _MAX_TAIL_RATIO
+            ratios.append(min(ratio, _MAX_TAIL_RATIO))
     return max(ratios)
 
 
-# Chance of each note where the plan is just right, at most; that of any is under 5% (measured).
+# Maximum probability of each note if the plan is just right; that of any note is then under 5% (measured).
 NOTE_PROBABILITY = 0.02
 
-# Times the promised standard error that is not worth a note.
+# Factor of the promised standard error up to which there is no note: a little more is no surprise.
 WIDER = 1.1
 
-# What each note begins with.
+# Beginning of each note, by which readers and tests recognise it.
 REFUTED = "the labels contradict the plan"
 
-# Labels below which nothing is said.
+# Minimum number of labels for a note: the fourth moments of fewer are mostly noise.
 MIN_LABELS_OF_A_NOTE = 10
 
 
 def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Note, ...]:
-    """Return what the labels refute of the plan; nothing where these are not the labels that it is of."""
+    """Return notes on contradicted assumptions of the plan; none if the labels are of another outcome."""
     strata = planned.strata
     stratum = planned.stratum
     z = estimate.evidence.z
@@ -313,7 +319,7 @@ def planned_strata(sample: Sample) -> Strata | None:
 
 
 def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> str | None:
-    """Return what is to be said of a mean beyond those of all ways; of outcomes with bounds alone."""
+    """Return a note on a mean beyond those of all scenarios, for an outcome with bounds."""
     if estimate.bounds is None:
         return None
     means = scenarios.means @ strata.weights
@@ -334,10 +340,10 @@ def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> 
 
 
 def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: IntArray) -> str | None:
-    """Return what to say about outcomes that vary more than in the most conservative of the ways."""
+    """Return a note on outcomes that vary more than in the most conservative scenario."""
     counts = np.bincount(stratum, minlength=strata.n_strata)
-    observed = counts >= 2
-    n_h = np.where(observed, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
+    # A stratum with fewer than two labels has no variance. With n_h = N_h it adds nothing to either side.
+    n_h = np.where(counts >= 2, counts, strata.sizes)
     promised = float(expected_variance(strata.sizes, n_h, scenarios.variances).max())
     labels = np.maximum(counts, 2)
     size = strata.n_strata
@@ -370,7 +376,7 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
 
 
 def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
-    """Return what to say about outcomes that fall where the proxy rises."""
+    """Return a note on outcomes that fall as the proxy rises."""
     strata = planned.strata
     counts = np.bincount(planned.stratum, minlength=strata.n_strata)
     weights = (strata.weights / np.maximum(counts, 1))[planned.stratum]
@@ -391,10 +397,10 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
 
 
 def falling_slope(weights: FloatArray, z: FloatArray, proxy: FloatArray) -> float | None:
-    """Return the slope of outcomes on a proxy where it is below 0 by more than chance, else None.
+    """Return the slope of outcomes on a proxy if it is significantly below 0, otherwise None.
 
-    Weights, outcomes and proxy (m,) are of the labelled units. If there were no slope, labels could be
-    exchanged among units: that is the variance taken.
+    Weights, outcomes and proxy (m,) are those of the labelled units. The variance is that of random exchanges
+    of labels among units, which are equally likely if the slope is 0.
     """
     distances = proxy - np.average(proxy, weights=weights)
     centred = weights * distances

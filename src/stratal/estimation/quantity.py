@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from stratal.labels.label_values import LabelValue
 
+# Also the quantity of labels that are compared with answers, whatever the words of the labels are.
 ACCURACY = "accuracy"
 
 # Names of the share of a label, or of ones in a column.

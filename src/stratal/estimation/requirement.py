@@ -94,6 +94,7 @@ class Requirement:
         low, high = interval or (None, None)
         low = -math.inf if low is None else low
         high = math.inf if high is None else high
+        # An upper limit of a value is a lower limit of its negative.
         if self.sign == "<=":
             low, high = -high, -low
         limit = self.limit if self.sign == ">=" else -self.limit
@@ -157,17 +158,18 @@ def held_against(
         if not rows and value_rows is not None and requirement.name in _names_of_value(value_rows[0]):
             rows = value_rows
         if len(rows) != 1:
-            single = [name for name, each in rows_by_name.items() if len(each) == 1]
-            ends = [name for name in single if name.endswith(f":{requirement.name}")]
+            unique_names = [name for name, each in rows_by_name.items() if len(each) == 1]
+            # The user may have left the judge or the model out of the name.
+            complete_names = [name for name in unique_names if name.endswith(f":{requirement.name}")]
             if rows:
                 count = "several estimates are"
             else:
                 count = "no estimate is"
-            if ends:
-                allowed = ", ".join(map(repr, ends))
+            if complete_names:
+                allowed = ", ".join(map(repr, complete_names))
                 action = "Name one of these."
             else:
-                names = [*single, *({} if value_rows is None else _names_of_value(value_rows[0]))]
+                names = [*unique_names, *({} if value_rows is None else _names_of_value(value_rows[0]))]
                 allowed = suggest_names(requirement.name, names)
                 action = (
                     "Write an error of at most 0.1 as 'value>=.9'. Other names need their option: "
@@ -177,6 +179,7 @@ def held_against(
             raise InputError(
                 f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action
             )
+        # The method of the interval was chosen for the estimate itself; a metric may not support it.
         if value_rows and rows[0] is value_rows[0]:
             row_method = method
         else:
@@ -255,18 +258,29 @@ def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
     else:
         rows_by_name = {}
     for row in rows:
-        # A judge is left out where there is one: kappa instead of verdict:kappa.
-        between = "-" if kind == "comparisons" else ":"
-        domain = row.label.get("domain")
-        each = [
-            [str(word) for key, word in row.label.items() if word is not None and key not in ("domain", left)]
-            for left in ("", "judge")
-        ]
-        at = "" if domain is None else f"@{domain}"
-        names = [(between.join(words) or "value") + at for words in each if words or at]
-        for called in dict.fromkeys((*names, *(name.partition(":")[0] for name in names[-1:]))):
-            rows_by_name.setdefault(called, []).append(row)
+        for name in _names_of_row(row, is_comparison=kind == "comparisons"):
+            rows_by_name.setdefault(name, []).append(row)
     return rows_by_name
+
+
+def _names_of_row(row: Estimate, *, is_comparison: bool) -> list[str]:
+    """Return the names of an estimate, such as `verdict:kappa`, `kappa` and `recall:cat@de`."""
+    separator = "-" if is_comparison else ":"
+    domain = row.label.get("domain")
+    suffix = "" if domain is None else f"@{domain}"
+    names = []
+    # A single judge need not be named: kappa is verdict:kappa.
+    for omitted in ("", "judge"):
+        words = [
+            str(word)
+            for key, word in row.label.items()
+            if word is not None and key not in ("domain", omitted)
+        ]
+        if words or suffix:
+            names.append((separator.join(words) or "value") + suffix)
+    # Nor a single class: recall is recall:cat.
+    without_class = [name.partition(":")[0] for name in names[-1:]]
+    return list(dict.fromkeys((*names, *without_class)))
 
 
 def joint_verdict(entries: Sequence[JsonMapping]) -> str:

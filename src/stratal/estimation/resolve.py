@@ -83,7 +83,7 @@ def with_undrawn_classes(sample: Sample, answers: AnyArray, column: str | None) 
     return np.array([*answers.tolist(), *undrawn_classes], dtype=object)
 
 
-# Labelled units from which a share of equal answers and labels is judged.
+# Minimum number of labels: a model may by chance be wrong on all of fewer.
 _ENOUGH_TO_MATCH = 10
 
 # Largest share of labelled units on which a model's answers match "almost no" label.
@@ -93,7 +93,7 @@ _ALMOST_NONE = 0.02
 # another way: a classifier that is never right still answers with the classes.
 _IN_VOCABULARY = 0.1
 
-# Mismatches that an error lists for each model.
+# Number of mismatches that an error lists for each model: enough to see the difference of spelling.
 _MISMATCHES = 3
 
 MATCH_REMEDIES = (
@@ -122,10 +122,11 @@ def mismatches_by_model(
     """
     if len(labels) < _ENOUGH_TO_MATCH:
         return {}
-    left = [
+    mismatched = [
         name for name, model_answers in answers.items() if np.mean(model_answers == labels) <= _ALMOST_NONE
     ]
-    if not left:  # all answers of all units need not be read
+    # Return early, because reading the answers to all units takes time.
+    if not mismatched:
         return {}
     if all(map(is_set, set(labels.tolist()))):
         # Sets seldom repeat, and tags do.
@@ -134,18 +135,19 @@ def mismatches_by_model(
     else:
         known_values = set(labels.tolist())
     for name in answers:
-        known_values |= set() if name in left else set(vocabulary[name].tolist())
+        known_values |= set() if name in mismatched else set(vocabulary[name].tolist())
+    # Each model that passes adds its answers to the vocabulary, by which others may pass.
     passing = [""]
     while passing:
         passing = [
             name
-            for name in left
+            for name in mismatched
             if np.mean([answer in known_values for answer in vocabulary[name].tolist()]) >= _IN_VOCABULARY
         ]
-        left = [name for name in left if name not in passing]
+        mismatched = [name for name in mismatched if name not in passing]
         for name in passing:
             known_values |= set(vocabulary[name].tolist())
-    return {name: _most_frequent_mismatches(labels, answers[name]) for name in left}
+    return {name: _most_frequent_mismatches(labels, answers[name]) for name in mismatched}
 
 
 # Stands for the set without tags among tags.
@@ -575,7 +577,7 @@ def outcomes(
     units = joined.unit
     several = 0
     counts = np.zeros(0, np.int64)
-    if len(units) > np.count_nonzero(labelled):  # else each has one
+    if len(units) > np.count_nonzero(labelled):
         counts = np.bincount(units)
         counts = counts[counts > 0]
         several = int((counts > 1).sum())
@@ -590,10 +592,10 @@ def outcomes(
         note += f"; {ties} without a majority count as not labelled" if ties else ""
     z = np.asarray(values if answers is None else values == answers[units], dtype=np.float64)
     if several and combine == "mean":
-        if answers is None:  # their variance within a unit, pooled over units
+        if answers is None:
             means = np.repeat(joined.by_unit(z), counts)
-            pooled = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
-            note += f"; the variance of the answers within a unit is {pooled:.4g}"
+            pooled_variance = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
+            note += f"; the variance of the answers within a unit is {pooled_variance:.4g}"
         z = joined.by_unit(z)
     return LabelOutcomes(
         z=z,

@@ -28,14 +28,14 @@ from stratal.strata import Strata
 
 
 def known_without_labels(sample: Sample) -> list[Expression]:
-    """Return the formulas that are 1 in the strata without labels, of which what was asked for needs none."""
+    """Return the formulas that are 1 in the strata without labels, which the estimand does not need."""
     strata = sample.design.strata
     known_tests = () if strata is None else strata.known_influences
     return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
 
 
 def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | None) -> BoolArray:
-    """Return which strata (H,) were left without labels, all of which the caller must know.
+    """Return which strata (H,) got no labels by plan, after a check that the caller needs none of them.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def worst_bounds(
     return float(weights @ low / weights.sum()), float(weights @ high / weights.sum())
 
 
-# Said of a sample that grew until its interval was narrow enough. The bias was measured: .1 to .4 standard
+# Note on a sample that grew until its interval was narrow enough. The bias was measured: .1 to .4 standard
 # errors in eight cells, .55 at worst (docs/methods/adaptive.md).
 _STOPPED = (
     "labels decided how many more units were drawn, until the interval was ± {:g}. Such an estimate is "
@@ -114,7 +114,7 @@ _STOPPED = (
 
 
 def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray) -> str:
-    """Return which strata have no label, and what an estimate that merges them takes for granted.
+    """Return a note on strata without labels, and on the assumption of an estimate that merges them.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def merge_empty(counts: IntArray) -> IntArray:
     return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
 
 
-# How far whole numbers of units may move the share of a stratum: half a unit of the third decimal.
+# Maximum change of a stratum's share by rounding to whole units: it is not visible in percent with a decimal.
 _SHARE_ROUNDING = 5e-4
 
 
@@ -161,6 +161,7 @@ def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
     units = int(sizes.sum())
     labelled_units = int(remaining.sum())
     shares = remaining / labelled_units
+    # Exact for this multiple of the labelled strata, so that the search ends there.
     multiple = -(-units // labelled_units)
     for total in range(units, labelled_units * multiple):
         rounded = np.round(shares * total).astype(np.int64)
@@ -176,7 +177,7 @@ def _has_no_proxy(strata: Strata) -> BoolArray:
 
 
 def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> str:
-    """Return what an estimate takes for granted of units without a proxy, none of which has a label."""
+    """Return a note on the assumption about units without a proxy, none of which has a label."""
     share = float(np.sum(sizes[empty]) / np.sum(sizes))
     shown = ", ".join(names[h] for h in np.flatnonzero(empty)[:STRATA_NAMED])
     return (
@@ -187,9 +188,9 @@ def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Respondents(Record):
-    """The labelled units of a sample as estimators see them: no stratum without a label.
+    """The labelled units of a sample, with strata that all have labels, as estimators require.
 
-    A stratum in which nobody answered is merged with its neighbour, and said so.
+    A stratum without a label is merged with its neighbour, which a note states.
 
     Parameters
     ----------
@@ -268,6 +269,7 @@ class Respondents(Record):
         notes = (*without_label, *unrepresentative_notes(sample), *notes)
         if empty:
             codes = merge_empty(counts)
+            # Units without a proxy have no neighbouring stratum: they are taken to be like all others.
             without_proxy = np.zeros(len(counts), dtype=bool)
             if isinstance(weighting, StratifiedWeighting) and strata is not None and retained is None:
                 without_proxy = (counts == 0) & _has_no_proxy(strata)
@@ -326,11 +328,11 @@ def known_outcome(
     outcomes: LabelOutcomes | None = None,
     labelled: BoolArray | None = None,
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
-    """Return the outcome's kind and bounds, and what is to be said of them.
+    """Return the kind and the bounds of the outcome, and notes on them.
 
-    As given, or as the answers' own words have it; else as the sample has it, which was known before any
-    label; else, and said so, 0 and 1 where no label is anything else. A kind of None is for `infer_outcome`
-    to name.
+    They are those that the user states, otherwise those of the words of the labels, otherwise those of the
+    sample, which were known before any label. Otherwise labels that are all 0 or 1 determine them, with a
+    note. If the kind is None, `infer_outcome` determines it.
     """
     if outcome == "binary":
         return outcome, None, ()
@@ -342,6 +344,7 @@ def known_outcome(
     if outcome is None and scale not in (None, "binary", "bounded"):
         return scale, None, ()
     limits = sample.question.outcome.limits
+    # Limits that equal the bounds of a proxy may have been derived from it, so that labels may exceed them.
     of_proxies = [info.bounds for info in sample.proxy_info if info.scaled]
     if limits is not None and limits not in of_proxies:
         refuse_outside(z, sample, labelled if outcomes is None else outcomes.labelled, None, limits)
@@ -351,16 +354,20 @@ def known_outcome(
         outside = z[(z < common_bounds[0]) | (z > common_bounds[1])]
     else:
         outside = z
-    binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
-    inside = None if len(outside) else common_bounds
-    averages = inside is None and not binary and outcomes is not None and outcomes.right_or_wrong
-    inside = (0.0, 1.0) if averages else inside
+    are_binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
+    inferred_bounds = None if len(outside) else common_bounds
+    # Means of several answers of 0 and 1 lie between these.
+    are_averages = (
+        inferred_bounds is None and not are_binary and outcomes is not None and outcomes.right_or_wrong
+    )
+    if are_averages:
+        inferred_bounds = (0.0, 1.0)
     if outcome is not None:
-        return outcome, inside, ()
-    if sample.question.outcome.scale is None and (binary or averages):
-        return None, inside, (_UNDECLARED,)
-    if inside is not None or common_bounds is None or binary:
-        return None, inside, ()
+        return outcome, inferred_bounds, ()
+    if sample.question.outcome.scale is None and (are_binary or are_averages):
+        return None, inferred_bounds, (_UNDECLARED,)
+    if inferred_bounds is not None or common_bounds is None or are_binary:
+        return None, inferred_bounds, ()
     note = (
         f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {common_bounds[0]:g} to "
         f"{common_bounds[1]:g} (first: {outside[0]:g}), so the outcome is taken as unbounded; it is better "
@@ -375,6 +382,10 @@ _UNDECLARED = (
 )
 
 
+# Largest share of labels that are taken for typing errors; more are values of another scale.
+_MAX_TYPING_ERRORS = 0.05
+
+
 def refuse_outside(
     z: FloatArray,
     sample: Sample,
@@ -387,9 +398,9 @@ def refuse_outside(
     `labelled` are the drawn units that the labels are of; all unless given.
     """
     outside = int(((z < 0) | (z > 1)).sum())
-    # Labels that are 0 or 1 but for few look like slips of the finger, such as 11.
+    # A few other numbers among labels of 0 and 1 are probably typing errors, such as 11.
     binary = int(np.sum((z == 0) | (z == 1))) if outside else 0
-    few_slips = binary >= 2 and 0 < outside <= max(1.0, 0.05 * len(z))
+    has_typing_errors = binary >= 2 and 0 < outside <= max(1.0, _MAX_TYPING_ERRORS * len(z))
     if outcome == "binary":
         wrong = (z != 0) & (z != 1)
         allowed = "0 or 1"
@@ -397,7 +408,7 @@ def refuse_outside(
         bounds = finite_bounds(bounds)
         wrong = (z < bounds[0]) | (z > bounds[1])
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
-    elif bounds is None and outcome is None and few_slips and binary + outside == len(z):
+    elif bounds is None and outcome is None and has_typing_errors and binary + outside == len(z):
         wrong = (z < 0) | (z > 1)
         allowed = "0 or 1, like all the others; or any number with outcome='unbounded' (--outcome unbounded)"
     else:

@@ -33,7 +33,7 @@ class StratumRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StratumTable:
-    """What the strata table of an estimate is made of, when somebody reads it.
+    """The data of an estimate's table of strata, which is computed when it is read.
 
     Parameters
     ----------

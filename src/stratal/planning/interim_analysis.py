@@ -18,7 +18,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.errors import StratalWarning
-from stratal.estimation.calibrated import Calibrating
+from stratal.estimation.calibrated import CalibrationOptions
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
@@ -70,7 +70,7 @@ class InterimAnalysis:
     interval : str
         Method of the intervals.
     deviations : {"recalibrated", "raw"}
-    learner : Calibrating, optional
+    learner : CalibrationOptions, optional
         The learner of the final estimate: the deviations are then those of its residuals.
     quiet : bool
         Whether warnings of the estimate are suppressed, because no interval is requested.
@@ -113,7 +113,7 @@ class InterimAnalysis:
         labelled: BoolArray | None = None,
         interval: str = "auto",
         deviations: str = "recalibrated",
-        learner: Calibrating | None = None,
+        learner: CalibrationOptions | None = None,
         quiet: bool = False,
     ) -> None:
         if requested is None:
@@ -161,7 +161,7 @@ class InterimAnalysis:
             self._learn_from_outcomes(sample, labelled, deviations, learner)
 
     def _learn_from_outcomes(
-        self, sample: Sample, labelled: BoolArray, deviations: str, learner: Calibrating | None
+        self, sample: Sample, labelled: BoolArray, deviations: str, learner: CalibrationOptions | None
     ) -> None:
         """Set the deviations of the outcome of a mean, and the model of its interval's width."""
         assert self.outcomes is not None

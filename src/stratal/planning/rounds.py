@@ -25,7 +25,7 @@ from stratal.errors import (
     listing,
     warn_caller,
 )
-from stratal.estimation.calibrated import Calibrating
+from stratal.estimation.calibrated import CalibrationOptions
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
@@ -565,7 +565,7 @@ def _addable(sample: Sample, additional: object) -> int:
 
 def _calibration_options(
     sample: Sample, learner: object, features: Sequence[str] | None, half_width: object
-) -> Calibrating:
+) -> CalibrationOptions:
     """Return the options of a learner, which must improve on the first proxy."""
     if learner is None:
         raise InputError("features= requires a learner", action="Name a learner.")
@@ -579,7 +579,7 @@ def _calibration_options(
         action = "Omit the learner here, and use it in the estimate: calibration=learner."
         raise InputError("a learner can only be used with strata and additional=", action=action)
     first = [0] if sample.proxy_names else []
-    return Calibrating(column=first, method=learner, features=features, population=sample.population)
+    return CalibrationOptions(column=first, method=learner, features=features, population=sample.population)
 
 
 # A function of ids (m,) that returns their labels (m,) in the same order.

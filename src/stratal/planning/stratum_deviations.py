@@ -8,7 +8,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import InputError, check_choice
-from stratal.estimation.calibrated import Calibrating, calibrated_proxy
+from stratal.estimation.calibrated import CalibrationOptions, calibrated_proxy
 from stratal.estimation.respondents import Respondents
 from stratal.strata import Strata
 from stratal.strata.smoothed_variances import smoothed_standard_deviations
@@ -95,7 +95,7 @@ def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArra
 
 
 def residual_deviations(
-    sample: Sample, labelled: BoolArray, z: FloatArray, options: Calibrating
+    sample: Sample, labelled: BoolArray, z: FloatArray, options: CalibrationOptions
 ) -> tuple[FloatArray, str]:
     """Return the standard deviation of z − φ(x) in each stratum (H,), smoothed, and a note on φ.
 
@@ -105,7 +105,7 @@ def residual_deviations(
     labelled : bool (n,)
     z : float (m,)
         Outcomes of the labelled units.
-    options : Calibrating
+    options : CalibrationOptions
         The learner and what it learns from.
 
     Notes

@@ -9,7 +9,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.calibrated import (
-    Calibrating,
+    CalibrationOptions,
     _rule,
     calibrated_estimator,
     calibrated_proxy,
@@ -40,7 +40,7 @@ class TestProxy:
         everyone, labels = np.ones(60, bool), z[sample.ids]
         frame = Respondents.of(sample, everyone)
         folds = sample_folds(sample, everyone, frame, 2)
-        how = Calibrating(column=[0], method="logistic", folds=folds, population=population)
+        how = CalibrationOptions(column=[0], method="logistic", folds=folds, population=population)
         found = calibrated_proxy(sample, everyone, frame, labels, how)
         curves = [
             calibrate(sample.proxies[folds != k, 0], labels[folds != k], method="logistic") for k in (0, 1)
@@ -62,7 +62,7 @@ class TestProxy:
         everyone, labels = np.ones(60, bool), z[sample.ids]
         frame = Respondents.of(sample, everyone)
         folds = sample_folds(sample, everyone, frame, 5)
-        how = Calibrating(column=[0], method="isotonic", folds=folds)
+        how = CalibrationOptions(column=[0], method="isotonic", folds=folds)
         before = calibrated_proxy(sample, everyone, frame, labels, how)
         labels = np.where(folds == 2, 1 - labels, labels)
         after = calibrated_proxy(sample, everyone, frame, labels, how)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stratal.designs.stratum_moments import StratumMoments
-from stratal.estimation.lam import LambdaEvidence, lam_of_classes, unseen
+from stratal.estimation.lam import LambdaEvidence, lam_of_classes, unseen_moments
 
 
 def given(z, proxy, mean, variance):
@@ -73,8 +73,8 @@ def test_the_share_of_the_classes_is_none_without_information():
 
 
 def missing(z, proxy, mean, variance):
-    told = {"spread": np.var(proxy, ddof=1), "proxy_variance": variance}
-    return unseen(np.array(len(z)), np.mean(z), np.mean(proxy) - mean, np.cov(z, proxy)[0, 1], **told)
+    told = {"sample_variance": np.var(proxy, ddof=1), "proxy_variance": variance}
+    return unseen_moments(np.array(len(z)), np.mean(z), np.mean(proxy) - mean, np.cov(z, proxy)[0, 1], **told)
 
 
 def test_high_scores_that_were_not_drawn_are_taken_at_their_word_and_false_alarms_are_not():
