@@ -75,7 +75,7 @@ REASONS = {
         and q["predicted"] is None
         and q["estimand"] in (None, "accuracy")
     ),
-    "balanced accuracy by groups needs two classes": lambda q: (
+    "balanced accuracy by group needs two classes": lambda q: (
         q["estimand"] == "balanced_accuracy"
         and q["by"] is not None
         and q["answers"] in ("words", "digits")

@@ -126,7 +126,8 @@ def _refuse_non_sets(sample: Sample, texts: AnyArray, labelled: BoolArray, role:
         f"the {role} of id {str(sample.ids[first])!r} is not a set of tags",
         given=repr(texts[first]),
         allowed='a list such as ["a", "b"], or [] for no tags',
-        action="Labels that state right or wrong give the share of right answers: leave the estimand out.",
+        action="If labels state right or wrong, leave out the estimand to estimate the share of right "
+        "answers.",
     )
 
 

@@ -342,9 +342,10 @@ class Association(OfScores):
         if share <= _HEAVY_INFLUENCE_SHARE:
             return ()
         text = (
-            f"{LARGEST_PART:.0%} of the labels make up {share:.0%} of the squared influence on {self.text}: "
-            "if labels have heavy tails, the interval covers less often than stated, because rare extreme "
-            "labels may be missing from the sample. Report the correlation of ranks (spearman)"
+            f"{LARGEST_PART:.0%} of the labels account for {share:.0%} of the squared influence on "
+            f"{self.text}. If labels have heavy tails, the interval covers the true value less often than "
+            "stated, because rare extreme labels may be missing from the sample. Report the correlation of "
+            "ranks (spearman)"
         )
         return (Note("heavy-tails", text),)
 

@@ -80,8 +80,8 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     ) -> tuple[FloatArray, BoolArray]:
         """Return the losses (m,) of the labelled units, and which of the drawn these are (n,)."""
         if population is None:
-            problem = f"{self.text}: a sample does not contain the probabilities of its units"
-            raise InputError(problem, action="Give the population: population=, --population.")
+            problem = f"{self.text}: the sample does not contain the class probabilities of its units"
+            raise InputError(problem, action="Give the population: population= (--population FILE).")
         columns = _by_class(population, self.probabilities)
         classes = class_column(sample, labels, "labels")
         labelled = np.array([name is not None for name in classes])
@@ -91,7 +91,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         unknown = next((name for name in classes[labelled] if name not in place), None)
         if unknown is not None:
             problem = f"no column contains the probability of the class {unknown!r}"
-            action = "Map the label to a class (--map), or name its column."
+            action = "Map the label to a class (--map), or name the column of this class."
             raise LabelError(problem, allowed=suggest_names(unknown, place), action=action)
         probabilities = features_of(sample, population, tuple(columns.values()))[labelled]
         return self.loss(

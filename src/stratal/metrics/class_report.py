@@ -22,8 +22,8 @@ from stratal.population.expressions import implies
 from stratal.question.vocabulary import AVERAGES
 
 _ONLY_SEEN = (
-    "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
-    "--class), because it is unknown if a class has no label"
+    "balanced_accuracy is the mean over the {} classes that occur in the labels. Name all classes (classes=, "
+    "--class), because the metric is unknown if a class has no label"
 )
 
 
@@ -67,7 +67,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
     def __post_init__(self) -> None:
         if isinstance(self.classes, str):
             raise InputError(
-                "classes must be a list", given=repr(self.classes), action="Write a list of one."
+                "classes must be a list", given=repr(self.classes), action="Write a list with one entry."
             )
         self._set(
             metrics=class_functions.require_names(self.metrics, class_functions.METRICS, "metric"),

@@ -160,7 +160,7 @@ class Classification(Estimand):
         tag_or_average = 0 if self.classes else self.of
         value, slopes, problem = class_functions.metric_function(self.name, tag_or_average, len(tags))(shares)
         if not np.isfinite(value):
-            action = "Ask for a micro average, or plan for the accuracy."
+            action = "Request a micro average, or plan for the accuracy."
             raise InputError(f"no forecast is possible for {self.text!r}: {problem}", action=action)
         means = []
         variances = []
@@ -529,7 +529,7 @@ class BalancedAccuracy(_OfAllClasses, kind="balanced_accuracy"):
         if compares_sets(sample, labels, self.predicted):
             raise InputError(
                 "balanced accuracy needs classes, but the answers are sets of tags",
-                action="Ask for the mean recall over the tags: average:recall.",
+                action="Request the mean recall over the tags: average:recall.",
             )
         return super(BalancedAccuracy, self)._answered(sample, labels)
 
@@ -655,7 +655,8 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         raise InputError(
             f"no answer in '{answers}' is {self.positive!r}, the class of {self.text!r}",
             allowed=shown,
-            action=f"Name a class as the answers do; to plan for all units, leave the class out.{suggestion}",
+            action="Write the class as in the answers. To plan for all units, leave out the class."
+            f"{suggestion}",
         )
 
     def refuse_a_misread_proxy(self, population: Population) -> None:
@@ -672,8 +673,8 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         Traceback (most recent call last):
         stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but \
 then 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the \
-probability of 'yes', write f1:yes,probability=score (of the other class: of 1 - score). If it is \
-nevertheless that of a right answer: f1:yes,right=score.
+probability of 'yes', write f1:yes,probability=score (for the other class, use 1 - score). If it is \
+nevertheless that of a right answer, write f1:yes,right=score.
         """
         self.refuse_unknown_class(population)
         if not population.proxies or self.probability is not None or self.right is not None:
@@ -712,8 +713,8 @@ nevertheless that of a right answer: f1:yes,right=score.
             f"{self.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
             f"{share_right_elsewhere:.1%} of the {population.size - count:,} other answers would be right, "
             f"and {share_right_in_class:.1%} of the {count:,} answers {self.positive!r}",
-            action=f"If it is the probability of {self.positive!r}, write {as_class_probability} (of the "
-            f"other class: of 1 - {proxy.name}). If it is nevertheless that of a right answer: "
+            action=f"If it is the probability of {self.positive!r}, write {as_class_probability} (for the "
+            f"other class, use 1 - {proxy.name}). If it is nevertheless that of a right answer, write "
             f"{as_right_probability}.",
         )
 

@@ -256,7 +256,7 @@ class ModelOutcomes(Record):
         respondents = self.respondents
         sample = self.sample
         if self.target != "population" and respondents.share < 1:
-            problem = "units that need no label have a known difference only in this population"
+            problem = "the difference of units that need no label is known only in this population"
             raise InputError(problem, given=f"target={self.target!r}", allowed="'population'")
         reach = (1.0 - tie) * respondents.share
         bounds = None
@@ -651,7 +651,7 @@ def compare(
     comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
     comparisons = with_label_values(comparisons, columns)
     missing = sample.size - len(z)
-    note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model"
+    note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of at least one model"
     if missing:
         return replace(comparisons, remarks=(*comparisons.remarks, note))
     return comparisons
@@ -886,7 +886,7 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_
         first, second = self.chances(population)
         above, below = (float(mean) for mean in averages(population, [first, second]))
         if below <= 0:
-            problem = "the model in the denominator of the ratio is expected to be always wrong"
+            problem = "the model in the denominator of the ratio is expected to be wrong on every unit"
             raise InputError(
                 problem, action="Plan for the difference of the two models instead, or swap them."
             )

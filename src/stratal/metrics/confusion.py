@@ -274,8 +274,8 @@ class Confusion:
         metric = metric_function(name, which, self.n_classes)
         of_two = of_two_shares(metric, self.n_classes)
         if of_two is None and name != "kappa":
-            problem = f"{name} by groups needs two classes"
-            action = "Ask for kappa, or for the recall of each class."
+            problem = f"{name} by group needs two classes"
+            action = "Request kappa, or the recall of each class."
             raise InputError(problem, given=f"{self.n_classes} classes", action=action)
         inside = member.astype(np.float64)
         shares = self.shares(member)
@@ -467,8 +467,8 @@ class Confusion:
         max_missed = rounded_down(max_unseen_units(sizes, counts))
         note = (
             f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
-            f"{class_name!r}, yet up to {max_missed:,} of these {units:,} units may be (97.5% confidence), "
-            "so the interval is wide."
+            f"{class_name!r}, but up to {max_missed:,} of these {units:,} units may be in this class (97.5% "
+            "confidence), so the interval is wide."
         )
         hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
         if hits <= 0:
@@ -631,8 +631,8 @@ def some_unseen(
     share = len(labelled_classes) / len(each)
     value = share * others.value + (1.0 - share) * alike
     note = (
-        f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is taken "
-        f"to be that of the {subject} with the fewest labels, {alike:.3g}, and the interval allows for "
+        f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is assumed "
+        f"to equal that of the {subject} with the fewest labels, {alike:.3g}, and the interval allows for "
         "any value from 0 to 1"
     )
     interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=others, share=share)

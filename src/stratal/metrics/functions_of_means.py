@@ -313,7 +313,7 @@ def _require_error(result: Linearised, n: int, quantity: str) -> None:
     """Raise an error if the standard error is unknown."""
     if not np.isfinite(result.standard_error):
         labels_text = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
-        action = "Label at least 2 units; or rescale values far from 1."
+        action = "Label at least 2 units, or rescale values that are far from 1."
         raise InputError(
             f"the standard error of the {quantity} cannot be estimated", given=labels_text, action=action
         )

@@ -182,8 +182,8 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
                     rows.append(replace(row, label={"domain": domain} | label))
                     if row.confidence_interval(level).high < overall:
                         remarks.append(
-                            f"in {domain!r} {description} of {judge!r} is lower than elsewhere: "
-                            f"{row.value:.3f}, {overall:.3f} over all units"
+                            f"in {domain!r}, {description} of {judge!r} is lower than elsewhere: "
+                            f"{row.value:.3f}, compared with {overall:.3f} over all units"
                         )
         judges = ", ".join(self.judges)
         return Estimates.from_rows(sample, rows, "judge_groups", remarks, f", judge {judges} by group")
@@ -211,7 +211,7 @@ def _no_verdict_remarks(sample: Sample, labels: object, judge: str) -> list[str]
     )
     return [
         f"{int(missing.sum()):,} of {sample.size:,} drawn units have no verdict of {judge!r} ({shown}): the "
-        "judge is compared with people on the others alone"
+        "judge is compared with people only on the other units"
     ]
 
 

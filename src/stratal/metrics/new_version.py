@@ -195,8 +195,8 @@ def _compared(
     question = as_estimand(requested or sample.question.estimand)
     if set(RIGHT_OPTIONS) <= set(question.takes):
         return compared_column(sample, labels, predicted or question.compared or None)
-    problem = "a new version can only be compared by its mean outcome"
-    action = "Ask for the mean: estimand='mean' (--estimand mean)."
+    problem = "a new version can be compared only by its mean outcome"
+    action = "Request the mean: estimand='mean' (--estimand mean)."
     raise InputError(
         problem, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action
     )

@@ -221,13 +221,13 @@ def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
         return ()
     count = max(1, round(LARGEST_PART * n))
     if count == 1:
-        which = "the largest error makes up"
+        which = "the largest error accounts for"
     else:
-        which = f"the {count} largest of {n} errors make up"
+        which = f"the {count} largest of {n} errors account for"
     text = (
-        f"{which} {share:.0%} of the sum of squares: the errors have heavy tails; if the largest errors "
-        "were not drawn, the interval for their mean square covers less often than stated. State the bounds "
-        "of labels and predictions if there are any (bounds=, --bounds), or report the mean absolute error "
-        "(mae) or the share within a tolerance (within:T)"
+        f"{which} {share:.0%} of the sum of squares: the errors have heavy tails. If the largest errors were "
+        "not drawn, the interval for the mean square covers the true value less often than stated. State the "
+        "bounds of labels and predictions if there are any (bounds=, --bounds), or report the mean absolute "
+        "error (mae) or the share within a tolerance (within:T)"
     )
     return (Note("heavy-tails", text),)

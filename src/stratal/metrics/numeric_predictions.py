@@ -291,9 +291,9 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
         low, high = units.predictions.T
         swapped = low > high
         if np.any(swapped):
-            problem = f"{int(swapped.sum())} prediction intervals end below their start"
+            problem = f"{int(swapped.sum())} prediction intervals have a lower end above their upper end"
             interval_text = f"{low[swapped][0]:g} to {high[swapped][0]:g}"
-            raise InputError(problem, given=interval_text, action="Name the column of the lower ends first.")
+            raise InputError(problem, given=interval_text, action="Name the column of lower ends first.")
         return ((low <= units.labels) & (units.labels <= high)).astype(np.float64), "binary", None
 
 

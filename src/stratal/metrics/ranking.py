@@ -217,8 +217,8 @@ class Ranking(Estimand, listed="positive"):
         if interval is None or interval[1] is None or interval[1] >= _CHANCE:
             return []
         return [
-            f"an area below one half: larger scores go with classes other than {self.positive!r}; "
-            "check that the score is that of this class"
+            f"the area is below one half, so larger scores indicate classes other than {self.positive!r}; "
+            "check that the score is for this class"
         ]
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
@@ -321,7 +321,7 @@ def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
         f"no class is called {positive!r}",
         given=repr(positive),
         allowed=", ".join(map(repr, classes[:_MAX_CLASSES_SHOWN])),
-        action="Write the class as it is in the answers or the declared scores, with the same case.",
+        action="Write the class exactly as in the answers or the declared scores.",
     )
 
 
@@ -337,7 +337,7 @@ def only_proxy(sample: Sample) -> str:
     """Return the name of the only proxy; a sample with several is an error."""
     if len(sample.proxy_names) != 1:
         names = ", ".join(map(repr, sample.proxy_names))
-        problem = "no column is known to be the score"
+        problem = "it is not known which column is the score"
         if names:
             problem = "several columns could be the score"
         raise InputError(problem, given=names or None, action="Name one: score=.")

@@ -43,7 +43,7 @@ class MeanOfSets(Estimand):
         if not compares_sets(sample, labels, self.predicted):
             raise InputError(
                 f"{self.kind!r} compares sets of tags, but the answers are not sets",
-                action="Draw with predicted= (--predicted) and tags= (--tags), or ask for the accuracy.",
+                action="Draw with predicted= (--predicted) and tags= (--tags), or request the accuracy.",
             )
         sets = answered_sets(sample, labels, self.predicted)
         outcomes = np.full(sample.size, np.nan)

@@ -79,7 +79,7 @@ class SetRequirement:
             allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
             raise InputError("unsupported requirement of a threshold", given=repr(text), allowed=allowed)
         if metric == ERROR and positive:
-            raise InputError("an error has no class", given=repr(text), allowed="error<=LIMIT")
+            raise InputError("the metric error takes no class", given=repr(text), allowed="error<=LIMIT")
         return cls(metric=metric, limit=parsed.limit, positive=positive or None)
 
     def __str__(self) -> str:
@@ -170,7 +170,7 @@ def threshold_outcomes(
         raise InputError(
             f"no label is {positive!r}",
             allowed=suggest_names(positive, occurring),
-            action="Write the class as it is in the labels.",
+            action="Write the class as in the labels.",
         )
     return ThresholdOutcomes(values=values, labelled=labelled)
 
@@ -300,7 +300,7 @@ def _score_of(population: Population, requirement: SetRequirement) -> str | None
             f"{name!r} is the probability of class {scores[name]!r}, not that an answer is right",
             given=str(requirement),
             allowed="a confidence, which is high where the answer is right",
-            action=f"Name one: proxy= (--proxy COL); or require precision:{scores[name]}>=LIMIT.",
+            action=f"Name a confidence: proxy= (--proxy COL). Or require precision:{scores[name]}>=LIMIT.",
         )
     return name
 

@@ -56,7 +56,7 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
         raise LabelError(
             f"the labels ({shown}) may be classes, or mean right (1) and wrong (0)",
             given=f"answers such as {', '.join(map(repr, sorted(others)[:_EXAMPLES]))}",
-            allowed="one declared reading",
+            allowed="one declared meaning",
             action=f"If labels are classes: predicted={question.answer!r} (--predicted {question.answer}); "
             "if they mean right or wrong: predicted=False (--predicted none).",
         )
@@ -88,7 +88,7 @@ def refuse_ambiguous_choices(question: Question, choices: Collection[str], answe
     raise InputError(
         f"the choices {shown} may be classes, or mean wrong and right",
         given=f"the model's answers in {question.answer!r} are the same words",
-        allowed="one reading",
+        allowed="one meaning",
         action="If annotators name the class: StudyQuestion.of_classes (--classes "
         f"{','.join(sorted(choices))}). If they judge the answer: use other words, such as Right and Wrong "
         "(--choices Right,Wrong).",

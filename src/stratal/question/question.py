@@ -342,5 +342,5 @@ def _contradiction(option: str, declared: object, stored: object) -> InputError:
         f"was drawn",
         given=str(declared),
         allowed=str(stored),
-        action="Leave the option out, or draw again with it.",
+        action="Omit the option, or draw again with it.",
     )

@@ -396,8 +396,8 @@ def _with_model_column(recognition: Recognition, columns: Sequence[ColumnFacts])
     if item is None:
         name = model.name
         note = (
-            f"{name!r} names {model.distinct:,} models, whose rows are taken together; to compare them on "
-            f"the same items: {option_of('model', name)}; to report each: by={name!r} "
+            f"{name!r} names {model.distinct:,} models, whose rows are evaluated together; to compare them "
+            f"on the same items: {option_of('model', name)}; to report each: by={name!r} "
             f"(--by {quote(name)})"
         )
         return replace(recognition, notes=(*recognition.notes, note))
@@ -646,7 +646,7 @@ def _with_answer(
     names = tuple(column.name for column in candidates)
     question = RoleQuestion(
         role="predicted",
-        text="several columns may hold the model's answers",
+        text="several columns may contain the model's answers",
         candidates=names,
         options=(
             *(option_of("predicted", name) for name in names),
@@ -808,7 +808,7 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
             return replace(recognition, proxy=best[0].name)
         if best:
             options = " or ".join(option_of("proxy", column.name) for column in best)
-            text = f"no proxy is used, because several columns may be one: {options}"
+            text = f"no proxy is used, because several columns may be a proxy: {options}"
             return replace(recognition, notes=(*recognition.notes, text))
     return recognition
 
@@ -816,7 +816,7 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
 def _note_on_gaps(column: ColumnFacts) -> str:
     return (
         f"{column.name!r} is not used, because {column.rows - column.present:,} of {column.rows:,} rows have "
-        "no score; fill these to use it"
+        "no score; fill in the missing scores to use it"
     )
 
 
@@ -865,7 +865,7 @@ def _with_notes_on_answers(recognition: Recognition, columns: Sequence[ColumnFac
     if not is_of_answers or recognition.answer is not None or recognition.questions:
         return recognition
     notes = tuple(
-        f"{column.name!r} is not used, since the labels count as numbers; if they are classes to compare "
+        f"{column.name!r} is not used, because the labels count as numbers; if they are classes to compare "
         f"with it: {option_of('predicted', column.name)}"
         for column in columns
         if column.words & ANSWER_WORDS and column.are_classes and column.is_complete

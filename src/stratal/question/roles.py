@@ -142,7 +142,7 @@ def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) ->
         if fractions > _MOST_FRACTIONS:
             raise InputError(
                 f"judge {judge!r} contains scores, not verdicts",
-                given=f"{fractions} numbers with decimals",
+                given=f"{fractions} numbers with decimal places",
                 action=f"Declare it as a proxy too: proxy=[…, {judge!r}] (--proxy …,{judge}).",
             )
     if 0 < len(verdicts) < len(roles.judges):
@@ -150,7 +150,7 @@ def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) ->
         raise InputError(
             "judges that give scores cannot be declared together with judges that give verdicts",
             given=f"scores {', '.join(scores)}; verdicts {', '.join(verdicts)}",
-            action="Declare one kind only: judge= (--judge).",
+            action="Declare judges of one kind only: judge= (--judge).",
         )
 
 

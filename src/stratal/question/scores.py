@@ -67,7 +67,7 @@ class Score(Record):
             raise self._unknown()
 
     def _unknown(self) -> InputError:
-        what = f"what {self.name!r} predicts is not understood"
+        what = f"the declared meaning of {self.name!r} is unknown"
         return InputError(what, given=repr(self.predicts), allowed=MEANINGS)
 
     def _rating_bounds(self) -> tuple[float, float]:
@@ -135,11 +135,10 @@ class Score(Record):
         if self.bounds is None or (low >= self.bounds[0] and high <= self.bounds[1]):
             return
         raise InputError(
-            f"the values of {self.name!r} are not consistent with predicting {self.predicts!r}, "
-            f"{self.meaning}",
+            f"the values of {self.name!r} are not consistent with {self.predicts!r}, {self.meaning}",
             given=f"{low:g} to {high:g}",
             allowed=f"{self.bounds[0]:g} to {self.bounds[1]:g}",
-            action=f"Correct predicts= (--predicts), or declare only an order: {self.name}={ORDER}.",
+            action=f"Correct predicts= (--predicts), or declare an order only: {self.name}={ORDER}.",
         )
 
     def refuse_unknown_class(self, classes: Iterable[str], of_what: str) -> None:
@@ -158,7 +157,7 @@ class Score(Record):
             f"{self.name!r} predicts class {self.of_class!r}, which does not occur among {of_what}",
             given=f"{self.name}={self.predicts}",
             allowed=suggest_names(self.of_class, sorted(class_names)),
-            action=f"Correct predicts= (--predicts), or declare only an order: {self.name}={ORDER}.",
+            action=f"Correct predicts= (--predicts), or declare an order only: {self.name}={ORDER}.",
         )
 
     def to_dict(self) -> JsonDict:
@@ -191,7 +190,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
     if isinstance(predicts, str):
         if len(columns) != 1:
             raise InputError(
-                "predicts= can be a single text only if there is one proxy",
+                "predicts= can be a single string only if there is one proxy",
                 given=f"{predicts!r} and {len(columns)} proxies",
                 allowed="a mapping from column to what it predicts",
                 action="Name the columns: predicts={'COLUMN': 'right'} (--predicts COLUMN=right).",
@@ -222,5 +221,5 @@ def require_same_meaning(stored: Score | None, score: Score) -> None:
         f"predicts= (--predicts) contradicts what was declared about {score.name!r} earlier",
         given=f"{score.name}={score.predicts}, {score.meaning}",
         allowed=f"{stored.name}={stored.predicts}, {stored.meaning}",
-        action="Leave the option out, or draw again with it.",
+        action="Omit the option, or draw again with it.",
     )

@@ -129,8 +129,8 @@ def count_words(words: Iterable[str]) -> dict[str, float] | None:
         return None
     if any(other != candidates[0] for other in candidates):
         raise LabelError(
-            f"labels: ambiguous label values: {', '.join(map(repr, distinct_words))}",
-            allowed="words that have one meaning together",
+            f"labels: ambiguous values: {', '.join(map(repr, distinct_words))}",
+            allowed="words that have a single meaning when used together",
             action=MAPPING_HELP,
         )
     return dict(zip(distinct_words, candidates[0], strict=True))

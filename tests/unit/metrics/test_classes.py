@@ -171,7 +171,7 @@ def test_where_the_classes_are_not_known_it_is_said():
     )
 
     assert table[0].value == 1
-    assert any("name all of them" in note for note in table.notes)
+    assert any("Name all classes" in note for note in table.notes)
     assert np.isnan(named[0].value)
 
 

@@ -165,7 +165,7 @@ def test_two_new_answers_of_one_unit_are_refused(world):
 def test_only_means_are_compared(world):
     sample, true, _, new = world
     labels = {unit: true[unit] for unit in sample.ids.tolist()}
-    with pytest.raises(stratal.InputError, match="compared by its mean outcome"):
+    with pytest.raises(stratal.InputError, match="compared only by its mean outcome"):
         stratal.new_version(sample, labels, dict(enumerate(new)), predicted=True, estimand="f1:cat")
     found = stratal.new_version(sample, labels, dict(enumerate(new)), estimand="accuracy").to_dict()
     assert found["old"]["estimate"] == stratal.estimate(sample, labels, predicted=True).value

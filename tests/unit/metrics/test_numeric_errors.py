@@ -124,7 +124,7 @@ def test_a_tolerance_and_the_ends_of_intervals_count_as_inside() -> None:
     assert stratal.estimate(sample, labels, estimand="within:0.2").value == pytest.approx(2 / 3)
     both = stratal.Population.from_arrays(proxy={"high": [0.9, 0.9], "low": [0.1, 0.1]})
     swapped = stratal.designs.SimpleRandom(budget=2).draw(both, seed=1)
-    with pytest.raises(InputError, match="end below their start"):
+    with pytest.raises(InputError, match="have a lower end above their upper end"):
         stratal.estimate(swapped, [0.5, 0.5], estimand="interval_coverage:high,low")
 
 

@@ -97,4 +97,4 @@ def test_models_whose_rows_are_taken_together_are_noted():
 
     notes = stratal.evaluate(table).to_dict()["roles"]["notes"]
 
-    assert any("'model' names 3 models, whose rows are taken together" in note for note in notes)
+    assert any("'model' names 3 models, whose rows are evaluated together" in note for note in notes)
