@@ -129,7 +129,7 @@ def test_the_command_says_all_this(judged, tmp_path, monkeypatch, run_command):
     assert "'verdict' agrees with people on" in done.stdout
     assert len(done.stdout.splitlines()) <= 15
     assert {row["metric"] for row in found["judge"]} >= {"agreement", "kappa", "recall", "rogan_gladen"}
-    assert any("in 'b' agreement of 'verdict' is lower than elsewhere" in note for note in found["notes"])
+    assert any("in 'b', agreement of 'verdict' is lower than elsewhere" in note for note in found["notes"])
     assert not any("in 'a'" in note for note in found["notes"])
     assert page.status == 0
     assert "## Judge" in (tmp_path / "r.md").read_text()
@@ -212,7 +212,7 @@ def test_a_judge_that_is_worse_in_a_group_is_named_and_no_other_one(crowd):
     found = stratal.estimate(sample, truth[sample.ids], estimand=question, by="half")
     warned = [note for note in found.notes if "is lower than elsewhere" in note]
 
-    assert any("in 'b' agreement of 'judge_0'" in note for note in warned)
+    assert any("in 'b', agreement of 'judge_0'" in note for note in warned)
     assert not any("judge_1" in note or "in 'a'" in note for note in warned)
 
 

@@ -57,7 +57,7 @@ def test_what_may_be_a_confidence_passes(scores):
 
 def test_who_says_that_it_is_the_chance_of_a_right_answer_is_believed(scores):
     population = _pool(scores, np.where(scores > 0.5, "match", "other"))
-    with pytest.raises(InputError, match="right answer: f1:match,right=score"):
+    with pytest.raises(InputError, match="right answer, write f1:match,right=score"):
         stratal.plan(population, 200, estimand="f1:match")
 
     plan = stratal.plan(population, 200, estimand="f1:match,right=score")
