@@ -53,7 +53,7 @@ def require_present(path: Path) -> None:
     if path.suffix and not path.is_dir():
         existing_file(path)  # its error names the files that are there
     elif not path.exists():
-        allowed = "the folder that `stratal study new` made, or the file that `stratal draw` wrote"
+        allowed = "the folder that `stratal study new` created, or the file that `stratal draw` wrote"
         raise InputError(f"{path}: is neither a study nor a sample", allowed=allowed)
 
 
