@@ -851,7 +851,7 @@ def _best_proxy_sentence(judges: Mapping[str, MetricRows]) -> list[str]:
     (best, name), *others = sorted(correlations, reverse=True)
     rest = ", ".join(f"{judge!r} {format_number(value)}" for value, judge in others)
     if 0.0 < best < 1.0:
-        gain = f"; with it, a label is worth up to {1.0 / (1.0 - best**2):.1f}"
+        gain = f"; with it, a label is worth up to {1.0 / (1.0 - best**2):.1f} labels without a proxy"
     else:
         gain = ""
     return [f"Best proxy on these labels: {name!r}, correlation {format_number(best)} ({rest}){gain}."]

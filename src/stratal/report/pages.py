@@ -276,8 +276,8 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
         else:
             verdict = "can be guaranteed"
         return [
-            f"{require} {verdict} by {total:,} labels: this takes {cases:,} {what} without an error, which "
-            f"the score expects among about {needed:,} random labels."
+            f"{require} {verdict} by {total:,} labels: this requires {cases:,} {what} without an error. "
+            f"According to the score, about {needed:,} random labels contain this number."
         ]
     if rounds["largest_items"] is None:
         return []
