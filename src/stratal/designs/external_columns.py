@@ -91,12 +91,7 @@ def labelled_rows(columns: SmallTable, options: ExternalOptions) -> list[int]:
         entries = columns.answers(options.value, VALUE_ACTION)
     else:
         entries = columns.values(options.value, VALUE_ACTION)
-    empty = {word.casefold() for word in options.placeholders}
-    return [
-        row
-        for row, entry in enumerate(entries)
-        if not is_missing(entry) and not (isinstance(entry, str) and entry.strip().casefold() in empty)
-    ]
+    return [row for row, entry in enumerate(entries) if not is_missing(entry)]
 
 
 def labels_from(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = False) -> Labels:

@@ -33,7 +33,6 @@ class ExternalOptions(DeclaredRoles):
     scaled: bool = True
     bounds: tuple[float, float] | None = (0.0, 1.0)
     groups: Sequence[str] = ()
-    placeholders: Sequence[str] = ()
     tags: str | None = None
     predicts: Predictions | None = None
     has_all_units: bool = False

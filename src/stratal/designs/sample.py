@@ -513,8 +513,6 @@ class Sample(Record, TableDisplay):
             Columns with verdicts of judges, or proxies that are their scores.
         tags : {"json", ";", "|", ",", "none"}, optional
             Format of sets of tags in answers and labels, as in `Population.read`.
-        placeholders : sequence of str
-            Texts in the column of labels, such as NA, that mean an empty cell.
 
         Returns
         -------

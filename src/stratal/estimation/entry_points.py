@@ -168,6 +168,15 @@ def estimate(
     if "" in columns:
         refuse_unlabelled_class(sample, columns[""])
     parts = requested.parts_of(sample)
+    compared = None
+    if "" in columns and "predicted" in requested.takes:
+        compared = compared_column(sample, columns[""], request.predicted)
+    # Several columns hold outcomes, which are numbers.
+    classes = "" in columns and (compared is not None or any(part.reads_classes(sample) for part in parts))
+    answers = None
+    if classes:
+        answers = _answers(parts, sample, compared)
+    labels, columns = _without_missing_codes(labels, columns, sample, request, answers)
     if target is None and all("target" in part.takes and part.has_superpopulation for part in parts):
         joined = [column.labelled for column in columns.values() if isinstance(column, JoinedLabels)]
         if joined:
@@ -180,17 +189,8 @@ def estimate(
         column.cache.clear()
     if look is not None:
         result = at_look(result, sample, look)
-    if "" not in columns:  # outcomes, which are numbers
+    if "" not in columns:
         return with_label_values(result, columns)
-    parts = requested.parts_of(sample)
-    compared = None
-    if "predicted" in requested.takes:
-        compared = compared_column(sample, columns[""], request.predicted)
-    classes = compared is not None or any(part.reads_classes(sample) for part in parts)
-    if classes:
-        answers = _answers(parts, sample, compared)
-    else:
-        answers = None
     is_right = sample.question.predicts_right
     return with_label_values(result, columns, answers, classes=classes, is_right=is_right)
 
@@ -221,6 +221,29 @@ def _joined(requested: Estimand, sample: Sample, labels: object) -> tuple[Any, d
             return {**labels, "label": joined}, {"": joined}
     joined = requested.decoded(sample, join_labels(sample, labels))
     return joined, {"": joined}
+
+
+def _without_missing_codes(
+    labels: Any, columns: dict[str, Any], sample: Sample, request: Request, answers: set[str] | None
+) -> tuple[Any, dict[str, Any]]:
+    """Return labels and their columns as `_joined` returns them, refusing codes of missing labels.
+
+    `answers` are the classes that labels are compared with.
+    """
+    bounds = request.bounds or sample.question.outcome.bounds
+    checked = {}
+    for name, column in columns.items():
+        if not isinstance(column, JoinedLabels):
+            checked[name] = column
+        elif request.outcome is not None:
+            checked[name] = replace(column, codes_checked=True)
+        else:
+            checked[name] = column.without_missing_codes(name or "label", bounds, answers)
+    if "" not in checked:
+        return checked, checked
+    if isinstance(labels, Mapping):
+        return {**labels, "label": checked[""]}, checked
+    return checked[""], checked
 
 
 def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:

@@ -35,7 +35,6 @@ from stratal.estimation.plan_check_notes import NoteInputs, PlannedOutcome
 from stratal.estimation.respondents import known_outcome, proxy_columns, refuse_outside, worst_bounds
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence, infer_outcome
-from stratal.labels.missing_codes import refuse_missing_number
 from stratal.population.summary import StratumSummary
 from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
@@ -496,10 +495,6 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     if bounds is None and scale not in ("binary", "bounded"):
         declared = scale
     refuse_outside(z, sample, labelled, outcome or declared, bounds)
-    if outcome is None and bounds is None and not units.outcomes.right_or_wrong:
-        known_bounds = sample.question.outcome.bounds
-        mapped = units.outcomes.mapped
-        refuse_missing_number(np.unique(z).tolist(), "labels", "label", bounds=known_bounds, mapped=mapped)
     respondents = units.respondents
     outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, units.outcomes)
     strata = sample.design.strata

@@ -488,8 +488,6 @@ class LabelOutcomes(Record):
         What they cannot leave, where the labels' words tell.
     right_or_wrong : bool
         Whether every single answer is 0 or 1, whatever several of one unit are on average.
-    mapped : tuple of str
-        The labels whose meaning the user declared.
     notes : tuple of str
         How several answers of one unit became one.
     """
@@ -498,7 +496,6 @@ class LabelOutcomes(Record):
     labelled: BoolArray
     bounds: tuple[float, float] | None = None
     right_or_wrong: bool
-    mapped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -602,7 +599,6 @@ def outcomes(
         labelled=labelled,
         bounds=joined.bounds if answers is None else (0.0, 1.0),
         right_or_wrong=right_or_wrong,
-        mapped=tuple(joined.label_mapping.meanings),
         notes=(*notes, *([note] if several else [])),
     )
 

@@ -799,11 +799,15 @@ def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers
     # One name is that of both, where the sample has such a column; else of the new answers alone.
     same_name_in_sample = equals or before in {*sample.shown, *sample.groups}
     changed = None
+    mapping = request.mapping
+    if result.table is not None and result.table.empty_values:
+        # They were removed from the table, and may be in the file of new labels too.
+        mapping = {**dict.fromkeys(result.table.empty_values), **(mapping or {})}
     if request.new_labels:
         changed = read_labels(
             *request.new_labels,
             id_name=request.id or sample.question.id,
-            mapping=request.mapping,
+            mapping=mapping,
             **request.keywords("value", "positive", "same_rows"),
         )
     value = result.estimate

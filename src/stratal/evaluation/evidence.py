@@ -9,7 +9,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from stratal.arrays import text_of_value
 from stratal.designs import fit_margins, post_stratify
 from stratal.designs.disagreements import Disagreements
 from stratal.designs.external_columns import labels_of
@@ -25,7 +24,6 @@ from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.evaluation.sources import SOURCE_FORMS, SourceForm, form_of, require_present, table_and_request
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
 from stratal.labels.labels import Labels, labels_with_sample_ids
-from stratal.labels.missing_codes import refuse_missing_code
 from stratal.protocols import JsonMapping
 from stratal.question.selection import UNKNOWN
 
@@ -326,9 +324,7 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
 
     @cache
     def read(name: str) -> Labels:
-        labels = read_once(name)
-        if name == evidence.column:
-            _refuse_missing_code(evidence, labels)
+        labels = _without_missing_codes(evidence, name, read_once(name))
         return replace(labels, positive=request.positive, mapping=request.mapping)
 
     sample = evidence.sample
@@ -343,18 +339,20 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
     return replace(evidence, sample=sample, read=read)
 
 
-def _refuse_missing_code(evidence: LabelledSample, labels: Labels) -> None:
-    """Refuse labels of which one is a usual code of missing labels, unless something says what it means."""
+def _without_missing_codes(evidence: LabelledSample, name: str, labels: Labels) -> Labels:
+    """Return a column of labels, refusing codes of missing labels unless something says what they mean.
+
+    Of labels that are compared with classes, the estimator knows the classes, and refuses codes.
+    """
     request = evidence.request
     question = evidence.sample.question
-    if request.has_words_as_labels or request.outcome is not None or labels.positive is not None:
-        return
-    if evidence.models or evidence.questions or question.compares:
-        return
+    if request.outcome is not None or evidence.questions:
+        return replace(labels, codes_checked=True)
+    if request.has_words_as_labels or labels.positive is not None or question.compares:
+        return labels
+    declared = replace(labels, mapping={**(labels.mapping or {}), **(request.mapping or {})})
     bounds = evidence.bounds or question.outcome.bounds
-    texts = {text_of_value(value) for value in labels.values if value is not None}
-    mapped = {**(labels.mapping or {}), **(request.mapping or {})}
-    refuse_missing_code(texts, labels.source, evidence.column, bounds=bounds, mapped=mapped)
+    return replace(labels, codes_checked=declared.without_missing_codes(name, bounds).codes_checked)
 
 
 def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:

@@ -15,8 +15,8 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
-from stratal.labels.label_values import LabelMapping
-from stratal.labels.missing_codes import is_missing_code, refuse_missing_code
+from stratal.labels.label_values import LabelMapping, comparison_key
+from stratal.labels.missing_codes import is_missing_code
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.column_words import ID_NAMES, NO_COLUMN
@@ -77,6 +77,8 @@ class LabelledTable:
         The column of numbers of each proxy that is written in words.
     runs : RepeatedRuns, optional
         The questions of which a fully labelled table has several rows.
+    empty_values : tuple of str
+        Labels, such as NA and -1, that are stated to mean an empty cell, and were removed from the rows.
     """
 
     rows: SmallTable
@@ -89,6 +91,7 @@ class LabelledTable:
     warnings: tuple[Note, ...]
     numeric_names: Mapping[str, str]
     runs: RepeatedRuns | None = None
+    empty_values: tuple[str, ...] = ()
 
 
 def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable:
@@ -110,17 +113,17 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if request.chosen is not None:
         stated = RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
-    codes = _missing_codes(request)
-    if codes and recognition.value is not None:
-        rows = _without_codes(rows, recognition.value, codes)
-        remaining = {text: number for text, number in (request.mapping or {}).items() if text not in codes}
-        request = replace(request, mapping=remaining or None)
+    empty_values = _empty_values(request)
+    label_columns = (recognition.value, *recognition.models, *request.compare)
+    if empty_values:
+        rows = _without_values(rows, [name for name in label_columns if name], empty_values)
+        mapping = {text: value for text, value in (request.mapping or {}).items() if text not in empty_values}
+        request = replace(request, mapping=mapping or None)
         recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     _require_list_rule(rows, request, recognition)
     recognition.require_answered(rows.label)
     request = _with_roles(_without_none_keyword(request), recognition, rows)
     rows, request, runs = _with_row_for_each_unit(rows, request, stated)
-    _refuse_missing_code(rows, request)
     request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
     selection = stated or _default_selection(rows, request)
@@ -144,6 +147,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         clusters=findings.clusters,
         warnings=findings.warnings,
         runs=runs,
+        empty_values=empty_values,
     )
 
 
@@ -229,7 +233,6 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         groups=group_names,
         id=request.id,
         proxy=table.proxies or None,
-        placeholders=_placeholders(request),
         **request.roles.keywords | {"predicted": request.answer_column},
         **{name: value for name, value in options.items() if value is not None},
     )
@@ -475,37 +478,23 @@ def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> Smal
 # ---- which rows have a label
 
 
-def _refuse_missing_code(rows: SmallTable, request: EvaluationRequest) -> None:
-    """Refuse numbers that are usual codes of rows without a label, unless the request says what they mean."""
-    if request.has_words_as_labels or request.outcome is not None or request.compare:
-        return
-    entries = rows.values(request.label_column, "Name the label column: value= (--value COL).")
-    texts = {plain_text(entry) for entry in entries} - {None}
-    refuse_missing_code(
-        map(str, texts),
-        rows.label,
-        request.label_column,
-        bounds=request.bounds,
-        mapped=request.mapping or (),
-    )
+def _empty_values(request: EvaluationRequest) -> tuple[str, ...]:
+    """Return the labels that the request maps to no label and that files have in place of an empty cell.
 
-
-def _missing_codes(request: EvaluationRequest) -> list[str]:
-    """Return the codes, such as -1, that the request maps to no label."""
+    These are words such as NA and codes such as -1. Rows with other words, such as `unsure`, were labelled.
+    """
     mapping = request.mapping or {}
-    return [text for text, number in mapping.items() if number is None and is_missing_code(str(text))]
+    empty_texts = [text for text, value in mapping.items() if value is None]
+    return tuple(text for text in empty_texts if is_placeholder(str(text)) or is_missing_code(str(text)))
 
 
-def _without_codes(rows: SmallTable, column: str, codes: Sequence[str]) -> SmallTable:
-    """Return the table with empty entries in place of the codes of a column."""
-    numbers = {_to_code(code) for code in codes}
-    entries = [None if _to_code(entry) in numbers else entry for entry in rows.values(column)]
-    return replace(rows, lists={**rows.lists, column: entries})
-
-
-def _to_code(entry: object) -> float:
-    """Return an entry as a number, NaN if it is not one."""
-    return number_of_text(plain_text(entry) or "")
+def _without_values(rows: SmallTable, columns: Sequence[str], values: Sequence[str]) -> SmallTable:
+    """Return the table with empty cells in place of some values of columns; 1 and 1.0 are one value."""
+    texts = {comparison_key(value) for value in values}
+    lists = dict(rows.lists)
+    for column in columns:
+        lists[column] = [None if comparison_key(entry) in texts else entry for entry in rows.values(column)]
+    return replace(rows, lists=lists)
 
 
 def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any], column: str) -> None:
@@ -527,14 +516,10 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
 
 def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any, Any]:
     """Return which rows (m,) have a label; of several models a label of any."""
-    empty = {word.casefold() for word in _placeholders(request)}
     names = request.compare or (request.label_column,)
     columns = [rows.values(name, "Name the label column: value= (--value COL).") for name in names]
     return np.array(
-        [
-            any(not is_missing(entry) and str(plain_text(entry)).casefold() not in empty for entry in entries)
-            for entries in zip(*columns, strict=True)
-        ],
+        [any(not is_missing(entry) for entry in entries) for entries in zip(*columns, strict=True)],
         dtype=bool,
     )
 
@@ -587,12 +572,6 @@ def _require_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -
             given=f"chosen={ALL!r} (--chosen {ALL})",
             allowed=f"chosen={RANDOM!r} (--chosen {RANDOM}), or {UNKNOWN} if rows were not chosen at random",
         )
-
-
-def _placeholders(request: EvaluationRequest) -> tuple[str, ...]:
-    """Return the words, such as NA, that the request declares to be no label."""
-    mapped = request.mapping or {}
-    return tuple(str(word) for word, value in mapped.items() if value is None and is_placeholder(str(word)))
 
 
 # ---- tables with a row for each unit and model

@@ -140,11 +140,14 @@ class ToolAnswers:
     answers : tuple of ToolAnswer
     notes : tuple of str
         What the file leaves out, such as skipped items.
+    mapped_values : tuple of str
+        The values whose meaning is declared.
     """
 
     tool: str
     answers: tuple[ToolAnswer, ...]
     notes: tuple[str, ...] = ()
+    mapped_values: tuple[str, ...] = ()
 
     def mapped(self, mapping: Mapping[Any, float | str | None] | None) -> ToolAnswers:
         """Return the answers with mapped values; answers that are mapped to None are left out."""
@@ -162,7 +165,8 @@ class ToolAnswers:
             elif meaning is not None:
                 answers.append(replace(entry, value=class_text(meaning)))
         notes = (*self.notes, *label_mapping.notes, *label_value_notes(table))
-        return replace(self, answers=tuple(answers), notes=notes)
+        mapped_values = tuple(label_mapping.meanings)
+        return replace(self, answers=tuple(answers), notes=notes, mapped_values=mapped_values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def class_text(value: object) -> str:
     return match[1]
 
 
-def _comparison_key(value: object) -> str:
+def comparison_key(value: object) -> str:
     """Return the text by which values are compared: without differences in case and surrounding spaces."""
     if isinstance(value, str):
         value = value.strip()
@@ -167,9 +167,9 @@ class LabelMapping:
         if positive is None and mapping is None:
             return cls()
         declared = _normalize_mapping({} if mapping is None else mapping)
-        keys = {text: _comparison_key(text) for text in texts}
+        keys = {text: comparison_key(text) for text in texts}
         meanings = {text: declared[key] for text, key in keys.items() if key in declared}
-        unused = [str(label) for label in mapping or () if _comparison_key(label) not in keys.values()]
+        unused = [str(label) for label in mapping or () if comparison_key(label) not in keys.values()]
         notes: tuple[str, ...] = ()
         if unused:
             notes = (
@@ -178,6 +178,10 @@ class LabelMapping:
             )
         if positive is not None:
             return cls._of_positive(texts, class_text(positive), meanings, notes)
+        if len(meanings) < len(keys):
+            # A number that is mapped to itself is a label, such as 99, whatever other labels are.
+            declared = {key: _without_identity(key, value) for key, value in declared.items()}
+            meanings = {text: _without_identity(text, value) for text, value in meanings.items()}
         if not partly:
             _require_complete_mapping(texts, meanings, declared, mapping or {})
         numbers = [value for value in declared.values() if isinstance(value, float)]
@@ -195,13 +199,13 @@ class LabelMapping:
         notes: tuple[str, ...],
     ) -> LabelMapping:
         """Return the mapping in which one label counts as 1, and every other answer as 0."""
-        positive_key = _comparison_key(positive)
+        positive_key = comparison_key(positive)
         unmapped_texts = [text for text in texts if text not in meanings]
-        refuse_no_answer_words([text for text in unmapped_texts if _comparison_key(text) != positive_key])
+        refuse_no_answer_words([text for text in unmapped_texts if comparison_key(text) != positive_key])
         classes = {text: text for text in unmapped_texts} | {
             text: class_text(value) for text, value in meanings.items() if value is not None
         }
-        indicators = {text: float(_comparison_key(value) == positive_key) for text, value in classes.items()}
+        indicators = {text: float(comparison_key(value) == positive_key) for text, value in classes.items()}
         if not any(indicators.values()):
             notes = (*notes, _unused_positive_note(positive, list(classes.values())))
         return cls(meanings={**meanings, **indicators}, bounds=(0.0, 1.0), positive=positive, notes=notes)
@@ -334,9 +338,9 @@ class LabelMapping:
     def _verdict_numbers(self, verdicts: Collection[str]) -> dict[str, float]:
         """Return the numbers that verdicts count as if they were labels; NaN where there is none."""
         declared = {
-            _comparison_key(text): value for text, value in self.meanings.items() if isinstance(value, float)
+            comparison_key(text): value for text, value in self.meanings.items() if isinstance(value, float)
         }
-        keys = {verdict: _comparison_key(verdict) for verdict in verdicts}
+        keys = {verdict: comparison_key(verdict) for verdict in verdicts}
         meanings = {verdict: declared[key] for verdict, key in keys.items() if key in declared}
         try:
             return LabelMapping(meanings=meanings).numbers(sorted(verdicts))
@@ -403,6 +407,13 @@ class LabelMapping:
         return (range_row, *other_rows)
 
 
+def _without_identity(text: str, meaning: float | str | None) -> float | str | None:
+    """Return the meaning of a label, and the label itself if that is its own number."""
+    if isinstance(meaning, float) and number_of_text(text) == meaning:
+        return class_text(text)
+    return meaning
+
+
 def _require_complete_mapping(
     texts: Collection[str],
     meanings: Mapping[str, float | str | None],
@@ -458,7 +469,7 @@ def _normalize_mapping(mapping: Mapping[Any, object]) -> dict[str, float | str |
     """Return a mapping by comparison key, refusing a label that it contains twice."""
     meanings: dict[str, float | str | None] = {}
     for label, value in mapping.items():
-        key = _comparison_key(label)
+        key = comparison_key(label)
         if key in meanings:
             entries = ", ".join(f"{name}={'' if other is None else other}" for name, other in mapping.items())
             action = "Map each label once; case does not matter, and 1 equals 1.0."

@@ -39,6 +39,7 @@ from stratal.labels.label_values import (
     label_value_notes,
     refuse_no_answer_words,
 )
+from stratal.labels.missing_codes import refuse_missing_code
 from stratal.protocols import WithColumns, WithIndex
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, is_set, read_set, read_sets, tags_of
@@ -203,6 +204,8 @@ class Labels(Record):
     tokens : tuple of str (m,), optional
         Of labels from a file: the token of the sample that each row was handed out for, empty where the file
         has none. `join_labels` compares them with the sample's if its ids are row numbers.
+    codes_checked : bool
+        Whether usual codes of missing labels were looked for, or are stated to be labels.
 
     Raises
     ------
@@ -229,6 +232,7 @@ class Labels(Record):
     failed: tuple[bool, ...] | None = field(default=None, compare=False)
     sets: tuple[str | None, ...] | None = field(default=None, compare=False, repr=False)
     tokens: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+    codes_checked: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
@@ -362,6 +366,24 @@ class Labels(Record):
             distinct |= dict.fromkeys(map(class_text, answers))
         distinct.pop(None, None)
         return texts, LabelMapping.of(distinct, self.positive, self.mapping)
+
+    def without_missing_codes(self, column: str, bounds: tuple[float, float] | None = None) -> Labels:
+        """Return the labels, refusing usual codes of missing labels among them.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column of labels, for the error message.
+        bounds : (float, float), optional
+            Of the labels: a code within them is a label.
+        """
+        if not self.codes_checked:
+            values, declared = self.interpreted()
+            if values.dtype != object:
+                values = values[~np.isnan(values)]
+            counts = _undeclared_counts(values, declared)
+            refuse_missing_code(counts, self.source, column, bounds=bounds)
+        return replace(self, codes_checked=True)
 
     def only(self, rows: Sequence[int]) -> Labels:
         """Return some of the rows, in this order."""
@@ -531,6 +553,10 @@ class JoinedLabels(Record):
         Number of occurrences of each text that counts as no answer.
     notes : tuple of str
         Notes about reading and joining the labels.
+    source : str
+        Source of the labels, for error messages.
+    codes_checked : bool
+        As in `Labels`.
     cache : dict
         Values that several estimands of one call share; empty between calls.
     """
@@ -542,7 +568,24 @@ class JoinedLabels(Record):
     ids: AnyArray
     unanswered: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    source: str = field(default="labels", compare=False)
+    codes_checked: bool = field(default=False, compare=False)
     cache: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    def without_missing_codes(
+        self,
+        column: str,
+        bounds: tuple[float, float] | None = None,
+        classes: Collection[str] | None = None,
+    ) -> JoinedLabels:
+        """Return the labels, refusing usual codes of missing labels; see `Labels.without_missing_codes`.
+
+        `classes` are those of a model that labels are compared with: a code among them is a class.
+        """
+        if not self.codes_checked:
+            counts = _undeclared_counts(self.answers, self.label_mapping)
+            refuse_missing_code(counts, self.source, column, bounds=bounds, classes=classes)
+        return replace(self, codes_checked=True)
 
     def numbers(self, source: str = "labels") -> FloatArray:
         """Return the number that each answer (r,) counts as; an error names `source` and the unit.
@@ -686,6 +729,14 @@ class LabelInterpretation:
             for name, column_labels in self.columns.items()
         ]
         return tuple(row for column_rows in rows for row in column_rows)
+
+
+def _undeclared_counts(values: AnyArray, declared: LabelMapping) -> dict[str, int]:
+    """Return how often each of the values (m,) occurs whose meaning is not declared, by its text."""
+    counts = count_values(values)
+    return {
+        text: count for text, count in counts.items() if text is not None and text not in declared.meanings
+    }
 
 
 def distinct_texts(values: Iterable[object]) -> set[str]:
@@ -851,7 +902,8 @@ def join_labels(
         values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
     elif unit_labels.sets is not None:
         unit_labels.refuse_sets()
-    return _join_answers(sample, units, values, declared, notes=unit_labels.notes)
+    joined = _join_answers(sample, units, values, declared, notes=unit_labels.notes)
+    return replace(joined, source=unit_labels.source, codes_checked=unit_labels.codes_checked)
 
 
 def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str, int]) -> IntArray:

@@ -36,7 +36,7 @@ from stratal.intervals.interval_types import (
     nothing_varies,
 )
 from stratal.intervals.proportion import student_quantile
-from stratal.labels.labels import join_labels
+from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import DEFAULT_SHARE_RIGHT
 from stratal.population.expressions import Agree, Cells, Expression, NumberColumn, Share
 from stratal.population.influence import Influence, averages
@@ -642,6 +642,9 @@ def compare(
         check_choice("model", model, names)
         check_choice("proxy", proxy, sample.proxy_names)
     columns = joined_columns(sample, outcomes_by_model)
+    for name, column in columns.items():
+        if isinstance(column, JoinedLabels):
+            columns[name] = column.without_missing_codes(name, bounds or sample.question.outcome.bounds)
     z, labelled = number_columns(sample, columns)
     model_proxies: Sequence[str | None] = ()
     if proxies:

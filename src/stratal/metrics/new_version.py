@@ -138,7 +138,10 @@ def new_version(
     else:
         new_outcomes = np.where(is_same, old_outcomes, np.nan)
     if new_labels is not None:
-        labelled_outcomes, _ = _outcomes_of_drawn(sample, new_labels, False, combine)
+        joined = join_labels(sample, new_labels)
+        if options.get("outcome") is None:
+            joined = joined.without_missing_codes("new_labels", old.bounds)
+        labelled_outcomes, _ = _outcomes_of_drawn(sample, joined, False, combine)
         new_outcomes = np.where(np.isfinite(labelled_outcomes), labelled_outcomes, new_outcomes)
     # Old, new and difference are of the same units: those whose old answer has a label. The new outcome of a
     # unit without a new answer is unknown, as that of a changed answer without a label.
@@ -296,7 +299,11 @@ def _estimates_of_versions(
     for replacement in replacements:
         completed = np.where(unknown, replacement, after)
         new_estimates.append(estimate(sample, completed, **mean_options))
-        comparisons = compare(sample, {"new": completed, "old": before}, bounds=bounds, target=old.target)
+        columns = {
+            name: replace(join_labels(sample, column), codes_checked=True)
+            for name, column in (("new", completed), ("old", before))
+        }
+        comparisons = compare(sample, columns, bounds=bounds, target=old.target)
         differences.append(comparisons[0])
     return {
         "old": _range_of_estimates([old], *level),

@@ -26,6 +26,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
 from stratal.intervals.betting import SMALLEST_STEP, DifferenceInterval, DrawSteps
+from stratal.labels.labels import join_labels
 from stratal.metrics.class_functions import CLASS_METRICS, METRICS, SIGNED, is_f_measure
 from stratal.planning.model_elimination import (
     PREFERENCE,
@@ -255,7 +256,8 @@ class Selection(PageDisplay):
             allowed = names
         else:
             allowed = np.concatenate([*columns.values()])
-        classes = class_column(self.sample, labels, "labels", allowed)
+        joined = join_labels(self.sample, labels).without_missing_codes("label", classes=allowed.tolist())
+        classes = class_column(self.sample, joined, "labels", allowed)
         for label in {*classes[classes != None].tolist()} - {*names} if preferred else ():  # noqa: E711
             raise InputError(
                 "a preference must be the name of a model's column",
@@ -283,7 +285,11 @@ class Selection(PageDisplay):
             raise InputError(
                 f"verdicts on each model's answers do not define {design.criterion!r}", action=action
             )
-        matrix = np.column_stack([number_column(sample, labels[name], name) for name in design.answers])
+        columns = {
+            name: join_labels(sample, labels[name], name).without_missing_codes(name)
+            for name in design.answers
+        }
+        matrix = np.column_stack([number_column(sample, column, name) for name, column in columns.items()])
         if np.any(~np.isnan(matrix) & (matrix != 0) & (matrix != 1)):
             row, column = np.argwhere(~np.isnan(matrix) & (matrix != 0) & (matrix != 1))[0]
             problem = f"the verdict on {design.answers[column]!r} for id {str(sample.ids[row])!r}"

@@ -361,6 +361,7 @@ def labelled_units(
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     joined = join_labels(sample, read_from_table(labels, sample))
+    joined = joined.without_missing_codes("label", sample.question.outcome.bounds)
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
     units = Respondents.of(sample, joined.labelled)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, Several
+from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.planning.entry_points import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.protocols import Keywords
@@ -124,7 +126,7 @@ def _draw_function(
         # The units that remain are fewer than the second half if the budget is close to N.
         additional = min(budget - pilot_size, units_left(pilot))
         if additional:
-            return next_round(pilot, task.labels[pilot.ids], additional=additional)
+            return next_round(pilot, _labels_of_sample(pilot, task.labels), additional=additional)
         return pilot
 
     return draw_two_rounds, None
@@ -133,7 +135,7 @@ def _draw_function(
 def _estimate_replicate(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:
     """Return the value, the variance and the interval limits of one sample by quantity."""
     settings = task.settings
-    labels = task.labels[np.asarray(sample.ids, dtype=np.int64)]
+    labels = _labels_of_sample(sample, task.labels)
     options: Keywords = {"estimand": task.estimand, "target": settings.target}
     if task.z is not None:
         options |= {
@@ -178,4 +180,14 @@ def census_value(population: Population, labels: AnyArray, estimand: Estimand) -
             action="Omit the ids in Population.from_arrays.",
         )
     census = SimpleRandom(budget=population.size).draw(population, seed=0)
-    return float(estimate(census, labels[census.ids], estimand=estimand, target="population").value)
+    census_labels = _labels_of_sample(census, labels)
+    return float(estimate(census, census_labels, estimand=estimand, target="population").value)
+
+
+def _labels_of_sample(sample: Sample, labels: AnyArray) -> JoinedLabels:
+    """Return the labels of the drawn units from those of all units (N,), numbered by row.
+
+    All of them are outcomes: no number is a code of a missing label, even if it is rare in one sample.
+    """
+    joined = join_labels(sample, labels[np.asarray(sample.ids, dtype=np.int64)])
+    return replace(joined, codes_checked=True)

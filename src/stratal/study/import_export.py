@@ -28,12 +28,20 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.labels.annotation_tools import Task, ToolAnswer, ToolAnswers, ToolQuestion
 from stratal.labels.label_values import format_mapping
 from stratal.labels.labels import restore_spreadsheet_ids
+from stratal.labels.missing_codes import refuse_missing_code
 from stratal.protocols import JsonDict
 from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import assign, read_form, reserve_items, save, sides
 from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, ActionDetails, Entry
-from stratal.study.question import CLASSES, TAGS, TIE, Form, PlainRecord, StudyQuestion
+from stratal.study.question import (
+    CLASSES,
+    TAGS,
+    TIE,
+    Form,
+    PlainRecord,
+    StudyQuestion,
+)
 
 LEFT = "left"
 RIGHT = "right"
@@ -310,7 +318,9 @@ def import_answers(
     others = Counter[str]()
     before = present_answers(connection)
     kinds: JsonDict = Counter[str]()
-    for entry, value in zip(inside, _values(study, question, inside), strict=True):
+    values = _values(study, question, inside)
+    _refuse_missing_code(question, values, answers)
+    for entry, value in zip(inside, values, strict=True):
         others.update([] if entry.annotator in reserved_for[entry.id] else reserved_for[entry.id])
         kind = _save(connection, study, question, entry, value, numbers[entry.id])
         kinds[kind] += 1
@@ -396,6 +406,18 @@ def _values(study: str, question: StudyQuestion, answers: Sequence[ToolAnswer]) 
         )
         raise LabelError(problem, given=refused_values, allowed=why.allowed, action=action)
     return values
+
+
+def _refuse_missing_code(question: StudyQuestion, values: Sequence[str | None], answers: ToolAnswers) -> None:
+    """Refuse usual codes of missing labels among classes, which may be any text.
+
+    Other questions take no number beyond their choices or their scale.
+    """
+    if question.kind != CLASSES:
+        return
+    texts = [value for value in values if value is not None and value not in answers.mapped_values]
+    classes = [choice.name for choice in question.choices]
+    refuse_missing_code(Counter(texts), answers.tool, question.name or "label", classes=classes)
 
 
 def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:

@@ -257,14 +257,14 @@ def test_a_column_of_correctness_is_not_compared_with_answers():
 
 
 def test_a_code_of_missing_labels_is_a_question():
-    table = {"id": [str(number) for number in range(60)], "label": ["1", "0", "-1"] * 20}
+    table = {"id": [str(number) for number in range(60)], "label": [*["1", "0"] * 28, *["-1"] * 4]}
 
     with pytest.raises(LabelError, match="-1"):
         stratal.evaluate(table)
     evaluation = stratal.evaluate(table, mapping={"-1": None})
     assert evaluation.estimate.value == 0.5
-    # 20 rows have no label; they are no drawn units without an answer.
-    assert (evaluation.estimate.n, evaluation.sample.size) == (40, 40)
+    # 4 rows have no label; they are no drawn units without an answer.
+    assert (evaluation.estimate.n, evaluation.sample.size) == (56, 56)
 
 
 @pytest.mark.parametrize(

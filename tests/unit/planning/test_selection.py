@@ -297,3 +297,21 @@ def test_all_rounds_read_the_answers_once(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert selection.sample.size > 100
     assert len(reads) == 1
+
+
+def test_codes_of_missing_labels_are_refused_as_classes_and_as_verdicts() -> None:
+    """A label 99 that no model answers counted every model as wrong."""
+    truth = RNG.integers(0, 3, SIZE).astype(str)
+    columns = {f"m{j}": np.where(RNG.random(SIZE) < 0.8, truth, "0") for j in range(2)}
+    first = stratal.select(population(columns), answers=list(columns), seed=3)
+    labels = labels_of(first, truth)
+    units = list(labels)
+
+    with pytest.raises(stratal.errors.LabelError, match="99 in 'label' may mean that a row has no label"):
+        first.update({**labels, units[0]: "99"})
+    coded = stratal.Labels(ids=tuple(units), values=("99", *list(labels.values())[1:]), mapping={"99": None})
+    assert first.update(coded).sample.size > first.sample.size
+    verdicts = {name: {unit: int(columns[name][unit] == truth[unit]) for unit in units} for name in columns}
+    verdicts["m0"][units[0]] = -1
+    with pytest.raises(stratal.errors.LabelError, match="-1 in 'm0' may mean that a row has no label"):
+        first.update(verdicts)

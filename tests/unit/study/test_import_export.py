@@ -218,3 +218,18 @@ def test_an_answer_that_makes_the_interval_narrow_enough_ends_the_labelling(tmp_
         opened.import_answers(answers(*(said(item, "Pass") for item in IDS)))
 
         assert opened.progress("ann").enough
+
+
+def test_codes_of_missing_labels_are_refused_unless_they_are_mapped(tmp_path):
+    """Classes may be any text, and the code 99 was saved as one."""
+    question = StudyQuestion.of_classes("Which digit is it?", ["0", "1"])
+    values = ["0", "1", "2", "1", "0", "99"]
+    rows = answers(*(said(item, value) for item, value in zip(IDS, values, strict=True)))
+
+    with made(tmp_path, question) as opened:
+        with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
+            opened.import_answers(rows)
+        assert journal(opened) == []
+        result = opened.import_answers(rows.mapped({"99": 99}), dry_run=True)
+        assert result.new == 6
+        assert opened.import_answers(rows.mapped({"99": None})).new == 5
