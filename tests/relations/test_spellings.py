@@ -168,10 +168,10 @@ def test_a_word_for_no_answer_is_refused_until_it_is_mapped(turn, word, tmp_path
         (folder := tmp_path / str(number)).mkdir()
         predicted = ["--predicted", "answer"] if classes else []
         for path in written({**given, first: word}, folder, turn + number):
-            with pytest.raises(stratal.LabelError, match="says that there is no answer"):
+            with pytest.raises(stratal.LabelError, match="indicates that there is no answer"):
                 stratal.estimate(SAMPLE, stratal.read_labels(path), predicted=classes)
             status, output = by_command(sample, path, *predicted)
-            assert (status > 0, "says that there is no answer" in output) == (True, True), output
+            assert (status > 0, "indicates that there is no answer" in output) == (True, True), output
             labels = stratal.read_labels(path, mapping={word: None})
             same(stratal.estimate(SAMPLE, labels, predicted=classes), expected)
             status, output = by_command(sample, path, *predicted, "--map", f"{word}=")

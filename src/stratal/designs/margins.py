@@ -374,7 +374,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
                 allowed = f"{units:,}"
             raise InputError(problem, given=f"{stated_units:,.10g} units of level {level!r}", allowed=allowed)
     if abs(sum(sizes.values()) - size) > _SIZE_TOLERANCE * size:
-        problem = f"the sizes of {name!r} do not add up to the population"
+        problem = f"the sizes of {name!r} do not add up to the population size"
         raise InputError(problem, given=f"{sum(sizes.values()):,.0f} units", allowed=f"{size:,}")
     for level, units in drawn.items():
         if units > sizes[level] + _SIZE_TOLERANCE * size:

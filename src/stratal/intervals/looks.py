@@ -97,7 +97,7 @@ class PlannedLooks:
             raise InputError(
                 "this interim analysis was not planned",
                 given=repr(look),
-                allowed=f"1 to {self.number}, in their order",
+                allowed=f"1 to {self.number}, in order",
             )
         if information is None:
             times = np.arange(1.0, look + 1.0)

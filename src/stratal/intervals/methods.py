@@ -85,7 +85,7 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
         allowed = "'auto', 't', 'normal' and 'survey' for this estimand"
         raise InputError(f"method {method!r} can only be used for means", allowed=allowed)
     if evidence.linearised and evidence.degrees_of_freedom == 0:
-        problem = "the relevant labels are in one cluster, or in one per stratum: there is no interval"
+        problem = "the relevant labels are in one cluster, or in one per stratum, so there is no interval"
         raise InputError(problem, action="Label units of more clusters.")
     # `auto` is fixed by what is known of the outcome, never by the result: docs/methods/intervals.md has the
     # coverage, cell by cell.

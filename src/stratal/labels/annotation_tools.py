@@ -351,7 +351,8 @@ def require_text(record: Mapping[str, object], name: str, place: str) -> str:
     if record.get(name) in (None, ""):
         keys = ", ".join(list(record)[:8])
         action = (
-            "Import the file that `stratal study export` wrote into the tool, so that it exports the ids."
+            "Import into the tool the file that `stratal study export` wrote, so that the tool exports the "
+            "ids."
         )
         raise LabelError(f"{place}: has no {name!r}", given=keys, action=action)
     return display_text(record[name])

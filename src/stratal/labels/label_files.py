@@ -118,7 +118,7 @@ def read_from_table(labels: object, sample: UnitRows) -> Any:
             "the labels: no column 'label'",
             column=LABEL_COLUMN_NAMES[0],
             given=", ".join(map(repr, rows.lists)),
-            action="Rename the column of the labels to 'label', or give that column alone, by id.",
+            action="Rename the column of the labels to 'label', or give only that column, by id.",
         )
     return read_label_rows(rows, None, sample.question.id, sample.ids.tolist())[0]
 
@@ -186,7 +186,7 @@ def _find_answer_column(table: SmallTable) -> str:
         raise InputError(
             f"{table.label}: several columns may contain the labels",
             given=", ".join(map(repr, candidates)),
-            action=f"Rename or drop all but one, or name it: {options}.",
+            action=f"Rename or drop all but one, or name the right one: {options}.",
         )
     return name
 

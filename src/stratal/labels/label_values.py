@@ -174,7 +174,7 @@ class LabelMapping:
         if unused:
             notes = (
                 f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, although the "
-                f"mapping names it",
+                f"mapping contains this value",
             )
         if positive is not None:
             return cls._of_positive(texts, class_text(positive), meanings, notes)
@@ -530,7 +530,7 @@ def refuse_no_answer_words(
             numbers = count_words(words) or {}
         as_answer = f"a number: {format_mapping({**numbers, **dict.fromkeys(shown_words, 0.0)})}"
     raise LabelError(
-        f"{source}: {no_answer_words[0]!r} says that there is no answer",
+        f"{source}: {no_answer_words[0]!r} indicates that there is no answer",
         given=", ".join(map(repr, no_answer_words[:MAX_VALUES_SHOWN])),
         allowed="an empty label where there is no answer",
         action=f"If it is not an answer: {as_no_answer}; if it is {as_answer}.",

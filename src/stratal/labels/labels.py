@@ -237,7 +237,7 @@ class Labels(Record):
     def __post_init__(self) -> None:
         columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
         if not all(isinstance(column, Sized) for column in columns) or len(set(map(len, columns))) > 1:
-            problem = "ids, values and annotators of labels must be lists of one length"
+            problem = "ids, values and annotators of labels must be lists of the same length"
             lengths = ", ".join(
                 str(len(column)) if isinstance(column, Sized) else type_text(column) for column in columns
             )
@@ -429,7 +429,7 @@ class Labels(Record):
                 f"other labels are",
                 given=repr(answered_cells[invalid_position]),
                 allowed='a list such as ["a", "b"], [] for no tags, an empty cell where there is no label',
-                action="Correct it; if it is not an answer: "
+                action="Correct it or, if it is not an answer, use "
                 + format_mapping({str(answered_cells[invalid_position]): None})
                 + ".",
             )
@@ -626,7 +626,7 @@ class JoinedLabels(Record):
             "sample or the file of labels must have it."
         )
         if has_stray_numbers:
-            action = f"Correct it; if it is not an answer: {format_mapping({first_text: None})}."
+            action = f"Correct it or, if it is not an answer, use {format_mapping({first_text: None})}."
         elif DECIMAL_COMMA.fullmatch(first_text):
             action = (
                 "Use a decimal point; decimal commas are also read if the columns are separated by "
@@ -989,7 +989,7 @@ def _refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -
                 f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the sample's",
                 given=repr(entry),
                 allowed=f"{stored[unit]!r}, as when the sample was drawn",
-                action=f"If {name!r} holds answers of another model or version, give it another name; "
+                action=f"If {name!r} contains answers of another model or version, give it another name; "
                 "otherwise leave the column out.",
             )
 

@@ -270,7 +270,7 @@ def describe_threshold_method(
     assumptions = [*_SAMPLE_ASSUMPTIONS, _MISSING_AT_RANDOM]
     if has_rounds_by_labels:
         assumptions.append(
-            "The sizes of rounds depend on labels: the guarantee was checked by simulation, not proved."
+            "The sizes of rounds depend on labels: the guarantee was checked by simulation, but not proved."
         )
     return {
         "sentences": [
@@ -333,13 +333,14 @@ def _assumptions(estimate: JsonMapping, assumption: str) -> list[str]:
         assumptions.append("The units themselves are a random sample from the distribution of interest.")
     if estimate["outcome"] == "unbounded":
         assumptions.append(
-            "The mean of the labels is nearly normal: the sample missed no rare outcomes that are very large."
+            "The mean of the labels is nearly normal: the sample did not miss rare outcomes that are very "
+            "large."
         )
     if assumption:
         assumptions.append(assumption)
     if estimate["estimator"] in ("ppi++", "stratppi"):
         assumptions.append(
-            "λ was fitted on the same labels; the interval includes the loss of precision, not the "
+            "λ was fitted to the same labels. The interval includes the loss of precision, but not the "
             "small bias."
         )
     return assumptions

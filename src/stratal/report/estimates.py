@@ -510,7 +510,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
         if "roles" in estimate:
             advice = "review them, and correct the labels in the table."
         else:
-            advice = "fill in its last column, and pass it after the labels."
+            advice = "fill in the last column of the file, and pass the file after the labels."
         lines.append(f"Disagreements: {file['items']:,} items in {file['file']}; {advice}")
     if details and estimate.get("lam"):
         lines.append(_lam_text(estimate))
@@ -867,10 +867,10 @@ def judge_notes(rows: JsonRows) -> list[str]:
     by_labels, by_judge_alone, rogan_gladen = (metrics[name, classes[0]] for name in names)
     judge_share = value_text(by_judge_alone["estimate"], share=True)
     text = (
-        f"the share of {classes[0]!r} is {_value_and_interval(by_labels)} by the labels; {judge!r} alone "
-        f"gives {judge_share}, which is not corrected, and Rogan & Gladen's correction gives "
-        f"{_value_and_interval(rogan_gladen)}, which assumes that the labels are a random sample: use the "
-        "first"
+        f"the share of {classes[0]!r} is {_value_and_interval(by_labels)} by the labels. {judge!r} alone "
+        f"gives {judge_share}, which is not corrected. Rogan & Gladen's correction gives "
+        f"{_value_and_interval(rogan_gladen)}, but assumes that the labels are a random sample. Use the "
+        "first value"
     )
     return [Note(JUDGE_SHARES, text)]
 

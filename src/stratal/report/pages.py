@@ -287,10 +287,10 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
         ]
     lines = [
         f"If the score is a probability, about {rounds['expected_items']:,} of {size:,} units are accepted "
-        f"for {require}; the largest set that satisfies it has {rounds['largest_items']:,}."
+        f"for {require}; the largest set that satisfies it has {rounds['largest_items']:,} units."
     ]
     if needed > total:
-        lines.append(f"A guarantee for half of that set takes about {needed:,} labels.")
+        lines.append(f"A guarantee for half of that set requires about {needed:,} labels.")
     return lines
 
 
@@ -322,7 +322,7 @@ def detection_page(detection: JsonMapping) -> Page:
         lines=[f"Labels to detect a difference of {detection['detect']:g} with {power} ({level}):"],
         tables=[table_of("", detection["detections"], ("comparison", "labels"))],
         notes=[
-            "One label covers the answers of both to an item. With a file of answers, the plan uses the "
+            "One label covers both answers to an item. With a file of answers, the plan uses the "
             "items on which they differ: stratal plan FILE --estimand difference:A,B --detect D."
         ],
     )
@@ -400,7 +400,7 @@ def _study_notes(study: JsonMapping, has_predictions: bool) -> list[str]:
 # Counts of an import and their meanings.
 _IMPORT_COUNTS = {
     "new": "items without an answer of this annotator",
-    "changed": "the annotator had given another answer",
+    "changed": "the annotator had given a different answer",
     "skipped": "skips among these",
     "same": "already in the study",
     "repeated": "imported before and changed in the study since then: the study's answers are kept",
@@ -412,7 +412,7 @@ def import_page(result: JsonMapping) -> Page:
     """Return the page of answers that were imported, or would be (`ImportResult`)."""
     count = result["new"] + result["changed"]
     plural = "" if count == 1 else "s"
-    answers = f"{count:,} answer{plural} of {', '.join(result['annotators']) or 'nobody'}"
+    answers = f"{count:,} answer{plural} from {', '.join(result['annotators']) or 'nobody'}"
     if result["applied"]:
         outcome = f"saved {answers}."
     else:
@@ -484,7 +484,7 @@ def status_page(status: JsonMapping) -> Page:
     notes = list(status["notes"])
     agreement = status["agreement"] or {}
     if agreement.get("note"):
-        notes.append(f"agreement of the annotators: {agreement['note']}")
+        notes.append(f"agreement between the annotators: {agreement['note']}")
     return Page(lines=lines, tables=tables, notes=noted(notes))
 
 

@@ -229,7 +229,7 @@ def _strata_section(findings: FindingsDict, strata: JsonRows) -> Page:
     else:
         allocation = (
             "Some strata have a larger share of the labels than of the units, by the rule described in the "
-            "section Method."
+            "Method section."
         )
     return Page(
         lines=[
@@ -309,7 +309,7 @@ def _bias_lines(check: JsonMapping, level: str, share: bool) -> list[str]:
     low, high = bias["confidence_interval"]
     if low * high <= 0:
         limits = f"{_difference_text(low, share)} to {_difference_text(high, share)}"
-        interval = f"{level} of the difference {limits}: it may be 0"
+        interval = f"{level} of the difference: {limits}, which includes 0"
     else:
         # The direction is stated in words, and the interval is that of the absolute difference.
         smaller, larger = sorted((abs(low), abs(high)))

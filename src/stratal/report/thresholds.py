@@ -128,7 +128,7 @@ def _no_set_sentence(result: JsonMapping) -> str:
         if result["verdict"] == FAIL:
             others = "the score has no other thresholds"
         else:
-            others = "sets above the highest contain too few labels for a decision"
+            others = "sets above the highest threshold contain too few labels for a decision"
         count = len(result["candidates"])
         if count == 1:
             where = "the only candidate threshold"

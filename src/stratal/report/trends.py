@@ -132,7 +132,7 @@ def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
     if pooled["confidence_interval"] is None:
         return (
             f"Pooled with earlier waves: {value}. This is more precise if the level changes slowly, and "
-            "hardly less otherwise; it has no interval."
+            "hardly less precise otherwise. It has no interval."
         )
     interval = interval_text(pooled["confidence_interval"], share)
     if share:

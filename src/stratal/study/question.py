@@ -214,7 +214,8 @@ class StudyQuestion(PlainRecord):
         kinds = [kind for kind in QUESTION_KINDS if table.get(kind) not in (None, False)]
         if len(kinds) != 1 or set(table) - allowed_fields or not isinstance(table.get("text"), str):
             raise InputError(
-                "a question requires a text and one kind of answer", given=", ".join(map(str, table)),
+                "a question requires a `text` and exactly one kind of answer",
+                given=", ".join(map(str, table)),
                 allowed=f"text, one of {', '.join(QUESTION_KINDS)}, and optionally name, ends, when, limit",
             )  # fmt: skip
         kind = kinds[0]

@@ -172,7 +172,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
             f"{rows.label}, {place}: the number of entries of this unit is unknown",
             given=f"no list in {', '.join(columns)}",
             allowed="a list for each unit, such as its passages or scores, even without labels",
-            action="Add such a column, or count one number for each unit: mean, precision@K, hit@K.",
+            action="Add such a column, or use one number for each unit: mean, precision@K, hit@K.",
         )
     nested = {_source_column(rows, name) for name in columns}
     plain = {name: entries for name, entries in rows.lists.items() if name not in nested}

@@ -133,11 +133,11 @@ def test_a_table_goes_out_and_comes_back_as_the_printed_lines_say(study, tmp_pat
     (tmp_path / "items.csv").write_text(filled)
 
     label_driven = run("study", "import", study, "items.csv", "--dry-run")
-    assert "would save 3 answers of ann; nothing has been saved yet" in label_driven.output
+    assert "would save 3 answers from ann; nothing has been saved yet" in label_driven.output
     done = run("study", "import", study, "items.csv")
     again = json.loads(run("study", "import", study, "items.csv", "--json").output)
 
-    assert "saved 3 answers of ann" in done.output
+    assert "saved 3 answers from ann" in done.output
     assert f"Next: stratal study status {study}" in done.output
     assert (again["new"], again["same"], again["applied"]) == (0, 3, True)
 

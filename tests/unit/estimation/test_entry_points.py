@@ -342,5 +342,5 @@ def test_labels_that_are_no_class_are_refused_at_once_and_not_when_they_are_show
     sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=7)
     labels = dict(zip(range(4), ["cat", "dog", "n/a", "cat"], strict=True))
     for estimand in ("accuracy", "f1:cat", "kappa"):
-        with pytest.raises(LabelError, match="'n/a' says that there is no answer"):
+        with pytest.raises(LabelError, match="'n/a' indicates that there is no answer"):
             stratal.estimate(sample, labels, estimand=estimand)

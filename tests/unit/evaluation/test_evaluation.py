@@ -404,7 +404,7 @@ def test_placeholders_of_empty_cells_need_to_be_named(units, word):
     found = stratal.evaluate(written, value="right", predicted=False, mapping={word: None})
 
     assert found.estimate.value == expected.estimate.value
-    with pytest.raises(InputError, match="says that there is no answer"):
+    with pytest.raises(InputError, match="indicates that there is no answer"):
         stratal.evaluate(written, value="right", predicted=False)
 
 

@@ -171,9 +171,9 @@ def test_a_label_that_is_mapped_twice_is_refused(mapping):
 def test_words_for_no_answer_are_refused_in_every_way_of_counting(sample, word):
     labels = dict.fromkeys(sample.ids.tolist(), "Pass") | {sample.ids[0]: word}
 
-    with pytest.raises(LabelError, match=r"says that there is no answer.*mapping="):
+    with pytest.raises(LabelError, match=r"indicates that there is no answer.*mapping="):
         stratal.estimate(sample, labels)
-    with pytest.raises(LabelError, match="says that there is no answer"):
+    with pytest.raises(LabelError, match="indicates that there is no answer"):
         counted("good", "poor", word, positive="good")
 
 
@@ -241,7 +241,10 @@ def test_what_is_mapped_and_nobody_gave_is_noted(sample):
     labels = Labels(
         ids=tuple(sample.ids.tolist()), values=("good", "bad") * 10, mapping={"Good": 1, "bad": 0, "foo": 1}
     )
-    assert "no label is 'foo', although the mapping names it" in stratal.estimate(sample, labels).notes
+    assert (
+        "no label is 'foo', although the mapping contains this value"
+        in stratal.estimate(sample, labels).notes
+    )
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ def test_the_sentence_names_what_the_judge_finds_and_what_it_calls_so_wrongly():
         "(66.0% to 76.0%) of the 'fail' (sensitivity), with false alarms on 9.0% (4.0% to 14.0%) of "
         "the 'pass' (1 − specificity)."
     ]
-    assert "20.0% (15.0% to 25.0%) by the labels; 'v' alone gives 30.0%" in judge_notes(rows)[0]
+    assert "20.0% (15.0% to 25.0%) by the labels. 'v' alone gives 30.0%" in judge_notes(rows)[0]
     assert judge_notes(rows[:2]) == []
 
 

@@ -113,7 +113,7 @@ def test_too_few_labels_say_how_many_accept_half_of_the_largest_set(units):
     assert 59 < plan.rounds.labels_needed < N
     assert plan.rounds.expected_items < 0.5 * plan.rounds.largest_items
     assert enough.rounds.expected_items >= 0.5 * enough.rounds.largest_items
-    assert "A guarantee for half of that set takes about" in str(plan)
+    assert "A guarantee for half of that set requires about" in str(plan)
 
 
 def test_a_requirement_that_no_set_satisfies_cannot_be_guaranteed():

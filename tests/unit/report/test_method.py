@@ -39,7 +39,7 @@ def test_assumptions_follow_the_estimate():
 
     assert "without a label" in said
     assert "random sample from the distribution" in said
-    assert "fitted on the same labels" in said
+    assert "fitted to the same labels" in said
     complete = FOUND | {"nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}, "outcome": "binary"}
     assert "without a label" not in " ".join(method.describe_method(complete)["assumptions"])
 

@@ -89,4 +89,4 @@ def test_why_there_is_no_alpha_is_said(make_study, monkeypatch):
 
     notes = status_page(study_status(study)).notes
 
-    assert any("agreement of the annotators: krippendorff is not installed" in note for note in notes)
+    assert any("agreement between the annotators: krippendorff is not installed" in note for note in notes)
