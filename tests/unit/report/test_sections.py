@@ -63,7 +63,7 @@ def test_what_is_not_there_has_no_section(audit):
 
 @pytest.mark.parametrize(
     ("allocation", "said"),
-    [("proportional", "the same share of the labels"), ("robust", "the section Method")],
+    [("proportional", "the same share of the labels"), ("robust", "the Method section")],
 )
 def test_how_labels_were_shared_is_said_as_it_was(population, truth, allocation, said):
     plan = stratal.plan(population, budget=100, allocation=allocation, n_strata=5)
