@@ -262,7 +262,7 @@ def test_post_stratification_does_not_forget_how_units_were_drawn(design):
     )
     sample = design.draw(population, seed=1)
     labels = (np.arange(sample.size) % 3 > 0).astype(float)
-    with pytest.raises(InputError, match="equal chances"):
+    with pytest.raises(InputError, match="equal probabilities"):
         stratal.estimate(sample, labels, estimator="post-stratified")
 
 
