@@ -134,7 +134,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     if log is not None:
         proxy = next(iter(log.proxies), None)
         if proxy is not None:
-            notes.append(f"its scores serve as labels too: --value {proxy}")
+            notes.append(f"its scores can also be used as labels: --value {proxy}")
         log_description = {"tool": log.tool, "proxy": proxy, "cluster": log.cluster}
         return description | {
             "log": log_description | {"failed": log.failed_by_variant, "missing": dict(log.missing)}

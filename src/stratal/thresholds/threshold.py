@@ -380,7 +380,7 @@ def threshold(
         source = read_population(sample, other_scores)
     if not is_table and source is None and sample.population is None:
         raise InputError(
-            "the population that the sample was drawn from is needed",
+            "the population that the sample was drawn from is required",
             given="a sample that was read from a file",
             action="Give its file: population= (--population FILE).",
         )
@@ -418,7 +418,7 @@ def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
             action += f" Whether the verdicts agree with the labels: `{agreement}`."
         examples = ", ".join(map(repr, sorted(facts.values or ())[:_MAX_QUOTED_VALUES]))
         raise InputError(
-            f"{table.rows.label}: {name!r} contains words, but a threshold needs a score",
+            f"{table.rows.label}: {name!r} contains words, but a threshold requires a score",
             given=examples or f"text in {name!r}",
             allowed="a number for every unit",
             action=action,
@@ -541,7 +541,7 @@ def _decide(
     """
     if sample.question.chosen == UNKNOWN:
         raise InputError(
-            "a guarantee needs labels of rows that were chosen at random",
+            "a guarantee requires labels of rows that were chosen at random",
             given=f"chosen={UNKNOWN!r} (--chosen {UNKNOWN})",
             action="Label a random sample: draw one with plan and draw.",
         )
@@ -649,10 +649,10 @@ def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
         is_equal = is_equal and bool(np.ptp(np.bincount(weighting.groups)) == 0)
     if not is_equal:
         raise InputError(
-            "a threshold needs equal probabilities within strata, and clusters of one size",
+            "a threshold requires equal probabilities within strata, and clusters of equal size",
             given=f"design {sample.design.kind!r}",
             allowed="a simple random or stratified sample, or clusters of equal size",
-            action="Draw one: --design simple-random or stratified.",
+            action="Draw such a sample: --design simple-random or stratified.",
         )
 
 
@@ -666,7 +666,7 @@ def _unit_scores(sample: Sample, name: str, requirement: SetRequirement, *, is_n
         raise InputError(
             f"{name!r} is the probability of class {role.of_class!r}, not that an answer is right",
             given=f"{requirement}",
-            allowed="a confidence, which is high where the answer is right",
+            allowed="a confidence, which is high if the answer is right",
             action=f"Name one: score= (--score COL); or require precision:{role.of_class}>=LIMIT.",
         )
     return number_column(sample, name, "score")
