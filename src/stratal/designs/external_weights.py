@@ -152,7 +152,7 @@ class ExternalWeights(Design):
     """
 
     kind = "given-weights"
-    words = ("a probability sample drawn elsewhere, with the weights given", "lohr")
+    words = ("a probability sample drawn elsewhere, with known weights", "lohr")
     hajek_below = 8  # as in `stratal.designs.poisson`
     scale: float = 1.0
     mechanism: str = "with-replacement"

@@ -197,7 +197,7 @@ class Margins(Design):
 
     kind = "margins"
     words = (
-        "a probability sample, its weights fitted afterwards to known totals of the population",
+        "a probability sample whose weights were fitted to known totals of the population",
         "deville",
     )
     hajek_below = 8  # as in `stratal.designs.poisson`

@@ -115,7 +115,7 @@ class Successive(Design):
 
     kind = "successive"
     words = (
-        "rounds of sequential Poisson samples, each from the units that were left, with inclusion "
+        "rounds of sequential Poisson samples, each from the remaining units, with inclusion "
         "probabilities proportional to the predicted standard deviation",
         "ohlsson",
     )

@@ -111,7 +111,7 @@ class Systematic(Design):
 
     kind = "systematic"
     words = (
-        "a systematic sample along the proxy, its variance approximated by successive differences",
+        "a systematic sample along the proxy, with its variance approximated by successive differences",
         "cochran",
     )
     assumption = "The variance is the approximate variance of the design."

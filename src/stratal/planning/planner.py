@@ -733,7 +733,10 @@ class Planner:
             return ()
         if max(efficiency, simple.relative_efficiency or 0.0) >= _MIN_EFFICIENCY:
             return ()
-        note = f"This proxy will hardly help: stratified sampling is expected to be worth {efficiency:.2f}×."
+        note = (
+            "This proxy will hardly help: stratified sampling is expected to be only "
+            f"{efficiency:.2f} times as efficient as simple random sampling."
+        )
         return (note,)
 
     def _keeps_strata(self, simple: PlannedDesign, stratified: PlannedDesign) -> bool:

@@ -630,7 +630,8 @@ def leverage_notes(
     return (
         f"coefficient {names[fewest]!r} depends on about {effective_labels[fewest]:.1f} of {len(influences)} "
         f"labels (highest leverage {highest:.2f}); the coverage of its interval is too low if other "
-        "units have more extreme values: take the logarithm of a feature with a long tail, or label those",
+        "units have more extreme values: take the logarithm of a feature with a long tail, or label such "
+        "units",
     )
 
 
