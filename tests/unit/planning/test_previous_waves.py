@@ -119,7 +119,7 @@ def test_without_a_further_column_the_plan_is_that_without_earlier_waves():
 
     assert with_labels.strata == without.strata
     assert with_labels.allocation == without.allocation
-    assert "only proxy" in with_labels.previous
+    assert "only recalibrate" in with_labels.previous
     assert without.to_dict().keys() == with_labels.to_dict().keys() - {"previous"}
 
 
