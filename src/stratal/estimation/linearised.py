@@ -274,6 +274,12 @@ _WELL_KNOWN_DF = 8.0
 _DF_POWER = 1.5
 
 
+def largest_label_share(weighting: Weighting) -> float:
+    """Return the share of one more label with the largest weight."""
+    label = float(np.max(weighting.weights)) / weighting.total
+    return label / (1.0 + label)
+
+
 def pseudo_label_share(
     result: Linearised, weighting: Weighting, exceptions: FloatArray | None = None
 ) -> tuple[float, float]:
@@ -293,8 +299,7 @@ def pseudo_label_share(
         how often others do, and pseudo-labels keep their count.
     """
     degrees_of_freedom = result.degrees_of_freedom
-    label = float(np.max(weighting.weights)) / weighting.total
-    share = label / (1.0 + label)
+    share = largest_label_share(weighting)
     if not result.standard_error > ROUNDING_ERROR:
         return share, degrees_of_freedom
     equal_weights = weighting.effective_draws / weighting.draws

@@ -4,9 +4,9 @@ All quantities but the bias are functions of the joint distribution of score and
 variables. The interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic
 tangent. It has two guards:
 
-- The labels are mixed with pairs of a score and the label of another unit, which count as one label. Few
-  pairs that all agree then do not exclude that others disagree. The pairs count less, the more the labels
-  show of the variance and of units that disagree with the score.
+- The labels are mixed with other labels for the same scores, which count as one label. Few labels that all
+  follow the score then do not exclude that others differ. Where the labels vary, the other labels count less,
+  the more is known of the variance and of labels that do not follow the score.
 - The variance of a heavy-tailed variable, as with rare disagreements, is uncertain even with many labels. The
   degrees of freedom therefore depend on the kurtosis.
 """
@@ -29,6 +29,7 @@ from stratal.estimation.linearised import (
     ROUNDING_ERROR,
     Linearised,
     adaptive_label_share,
+    largest_label_share,
     numeric_gradient,
     of_variable,
     pseudo_label_share,
@@ -64,8 +65,8 @@ _MIN_SPREAD = 1e-12
 _MAX_CORRELATION = 1.0 - 1e-9
 
 
-# Number of other units whose labels the score of a unit is paired with, spread over the sample. All of these
-# pairs together count as one label, so that more of them make no difference.
+# Number of other units whose labels a score is paired with, spread over the sample. All pairs together count
+# as one label, so that more of them make no difference.
 _N_PARTNERS = 8
 
 
@@ -104,10 +105,11 @@ def _correlation(m: FloatArray) -> float:
 
 def _agreement(m: FloatArray) -> float:
     """Return Lin's concordance correlation from the means of x, y, x², y² and xy."""
-    spread = float(m[2] + m[3] - 2.0 * m[0] * m[1])
-    if spread > _MIN_SPREAD:
-        return 2.0 * float(m[4] - m[0] * m[1]) / spread
-    return np.nan
+    # If labels, or scores, are all equal, it is 0 however well the judge rates the other units.
+    if min(m[2] - m[0] ** 2, m[3] - m[1] ** 2) <= _MIN_SPREAD:
+        return np.nan
+    spread = m[2] + m[3] - 2.0 * m[0] * m[1]
+    return 2.0 * float(m[4] - m[0] * m[1]) / float(spread)
 
 
 pearson = _of_moments(_correlation)
@@ -166,6 +168,11 @@ class FisherInterval(OffsetInterval):
 
     method = "fisher"
 
+    def moved(self, value: float) -> FisherInterval:
+        """Return an interval around another value, with the same width on Fisher's scale."""
+        ratio = (1.0 - min(value**2, 1.0)) / max(1.0 - self.value**2, 1.0 - _MAX_CORRELATION)
+        return replace(self, value=value, standard_error=self.standard_error * ratio)
+
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the correlation."""
         if self.standard_error == 0.0:
@@ -195,10 +202,12 @@ def association(
     result = of_variable(value, influence / weighting.total, weighting, target)
     smooth = _smoothed(statistic, x, y, weighting, result, target)
     has_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
-    # The interval around the value has the same width on Fisher's scale as that around the smoothed value.
-    ratio = (1.0 - min(value**2, 1.0)) / max(1.0 - smooth.value**2, 1.0 - _MAX_CORRELATION)
-    around_value = replace(smooth, value=value, standard_error=smooth.standard_error * ratio)
-    interval = OuterInterval(value=value, bounds=bounds, first=around_value, second=smooth)
+    interval = OuterInterval(value=value, bounds=bounds, first=smooth.moved(value), second=smooth)
+    if statistic is intraclass:
+        at_equal_means = _agreement_at_equal_means(value, x, y, weighting)
+        interval = OuterInterval(
+            value=value, bounds=bounds, first=interval, second=smooth.moved(at_equal_means)
+        )
     standard_error = smooth.standard_error
     if has_error or weighting.census:
         standard_error = result.standard_error
@@ -212,33 +221,58 @@ def association(
     )
 
 
+# Largest square of a sampling error, in variances: that of 95 % of normal errors.
+_LARGEST_SQUARED_ERROR = 4.0
+
+
+def _agreement_at_equal_means(value: float, x: FloatArray, y: FloatArray, weighting: Weighting) -> float:
+    """Return Lin's concordance without the part of (x̄ − ȳ)² that may be sampling error.
+
+    McGraw and Wong (1996) subtract the expected part, Var(x̄ − ȳ). For a judge that reverses the scale the
+    linearised variance is near 0, because the square has its minimum there: intervals covered .04.
+    """
+    weights = weighting.weights / weighting.total
+    means = np.array([weights @ x, weights @ y])
+    squared_difference = float(means[0] - means[1]) ** 2
+    spread = float(weights @ (x - means[0]) ** 2 + weights @ (y - means[1]) ** 2) + squared_difference
+    difference = ((x - y) / weighting.total)[:, None]
+    sampling_error = _LARGEST_SQUARED_ERROR * float(weighting.covariance(difference)[0, 0])
+    if not sampling_error > 0.0:
+        return value
+    return float(np.clip(value * spread / (spread - min(sampling_error, squared_difference)), -1.0, 1.0))
+
+
+# Degrees of freedom of a variance to which pairs contribute more than few exceptions do. With fewer,
+# intervals of ratings that agree with 99 % of the labels were seven times as wide as their error needs.
+_DF_OF_PAIRS = 4.0
+
+
 def _smoothed(
     statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Linearised, target: str
 ) -> FisherInterval:
-    """Return the interval of the labels mixed with pairs of a unit's score and another unit's label.
-
-    The share of these pairs is `pseudo_label_share`.
-    """
-    n = len(x)
-    pair_share, degrees_of_freedom = pseudo_label_share(result, weighting, _exceptions(x, y, weighting))
-    steps = np.unique(np.linspace(1, max(n - 1, 1), _N_PARTNERS).astype(int))
-    partners = [np.roll(np.arange(n), int(step)) for step in steps]
-    n_copies = 1 + len(partners)
-    unit_shares = np.full(n, pair_share)
-    if len(np.unique(y)) == 2:
-        unit_shares = np.maximum(unit_shares, adaptive_label_share(y == y.max(), weighting))
-    shares = np.concatenate([1.0 - unit_shares] + [unit_shares / len(partners)] * len(partners))
-    weights = shares * np.tile(weighting.weights, n_copies)
-    scores = np.tile(x, n_copies)
-    labels = np.concatenate([y, *(y[partner] for partner in partners)])
-    value, influence = statistic(scores, labels, weights / weights.sum())
-    if not np.isfinite(value) or weighting.census:
+    """Return the interval of the labels mixed with other labels for the same scores, which count little."""
+    fit, residuals = _isotonic_fit(x, y, weighting)
+    known_share, degrees_of_freedom = pseudo_label_share(result, weighting, residuals)
+    share_where_labels_agree = max(largest_label_share(weighting), known_share)
+    unit_shares = np.where(_all_labels_agree(fit, residuals), share_where_labels_agree, known_share)
+    others = _other_labels(y)
+    if len(others) == 1:
+        unit_shares = np.maximum(unit_shares, adaptive_label_share(y == y.max(), weighting)) / 2.0
+    shares = np.concatenate([1.0 - unit_shares] + [unit_shares / len(others)] * len(others))
+    weights = shares * np.tile(weighting.weights, 1 + len(others))
+    labels = np.concatenate([y, *others])
+    value, influence = statistic(np.tile(x, 1 + len(others)), labels, weights / weights.sum())
+    if not np.isfinite(value) or (weighting.census and target == "population"):
         return FisherInterval(
             value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
         )
     influence = influence / weighting.total
     design_variance = mixed_variance(weighting, shares, influence) * weighting.total**2
     variance, _ = smoothed_variance(design_variance, influence, weights, result, weighting, target)
+    if 0.0 < result.design_variance < design_variance:
+        # Satterthwaite's: only the labels' part of the variance is uncertain.
+        of_both = degrees_of_freedom * (design_variance / result.design_variance) ** 2
+        degrees_of_freedom = max(degrees_of_freedom, min(of_both, _DF_OF_PAIRS))
     return FisherInterval(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
@@ -247,20 +281,46 @@ def _smoothed(
     )
 
 
-def _exceptions(x: FloatArray, y: FloatArray, weighting: Weighting) -> FloatArray:
-    """Return the residuals of the labels (n,) from their isotonic fit on the scores, rising or falling.
+def _other_labels(y: FloatArray) -> list[FloatArray]:
+    """Return labels (n,) that units with these scores might have: the other of two, or those of other units.
 
-    If all labels of each stratum agree with the score, the variance within strata is near 0, although units
-    without a label may disagree: coverage was .71 with 1% of such units and 100 labels.
+    The labels of other units are mostly the common one of two: pairs with them covered .88 with ratings of
+    which few have the rare label.
     """
+    n = len(y)
+    values = np.unique(y)
+    if len(values) == 2:
+        return [np.where(y == values[0], values[1], values[0])]
+    steps = np.unique(np.linspace(1, max(n - 1, 1), _N_PARTNERS).astype(int))
+    return [np.roll(y, -int(step)) for step in steps]
+
+
+def _isotonic_fit(x: FloatArray, y: FloatArray, weighting: Weighting) -> tuple[FloatArray, FloatArray]:
+    """Return the isotonic fit of the labels on the scores (n,), rising or falling, and its residuals (n,)."""
     from scipy.optimize import isotonic_regression
 
     inverse = np.unique(x, return_inverse=True)[1]
     weight = np.bincount(inverse, weighting.weights)
     means = np.bincount(inverse, weighting.weights * y) / weight
-    fits = (isotonic_regression(means, weights=weight, increasing=rising).x for rising in (True, False))
-    residuals = [y - fit[inverse] for fit in fits]
-    return min(residuals, key=lambda residual: float(weighting.weights @ residual**2))
+    fits = [
+        isotonic_regression(means, weights=weight, increasing=rising).x[inverse] for rising in (True, False)
+    ]
+    fit = min(fits, key=lambda fit: float(weighting.weights @ (y - fit) ** 2))
+    return fit, y - fit
+
+
+def _all_labels_agree(fit: FloatArray, residuals: FloatArray) -> BoolArray:
+    """Return for which units (n,) all labels with about the same score agree: the fit has no residuals.
+
+    There the variance is 0 whatever the units without a label are. Where five ratings determine most of three
+    labels, and 1 % are reversed, plans of 90 labels covered .58, although other ratings show residuals.
+    """
+    _, block, sizes = np.unique(fit, return_inverse=True, return_counts=True)
+    largest_residuals = np.zeros(len(sizes))
+    np.maximum.at(largest_residuals, block, np.abs(residuals))
+    # A single label agrees with itself: scores and labels without ties have many such blocks.
+    agree = (sizes > 1) & (largest_residuals <= ROUNDING_ERROR)
+    return np.asarray(agree[block])
 
 
 # Share of the squared influence in the largest 2 % of the labels above which a correlation has a note. One in
