@@ -134,11 +134,25 @@ def test_pairs_that_all_agree_leave_something_open_and_a_census_nothing(statisti
     assert [*every] == pytest.approx([1.0, 1.0])
 
 
-def test_what_does_not_differ_has_no_correlation():
-    found = associations.association(associations.pearson, np.ones(9), np.arange(9.0), simple(9))
+@pytest.mark.parametrize("statistic", [associations.pearson, associations.spearman, associations.intraclass])
+@pytest.mark.parametrize("pair", [(np.ones(9), np.arange(9.0)), (np.arange(9.0), np.full(9, 3.0))])
+def test_scores_or_labels_that_do_not_differ_have_no_correlation(statistic, pair):
+    estimate = associations.association(statistic, *pair, simple(9))
 
-    assert np.isnan(found.value)
-    assert [*found.confidence_interval()] == [-1.0, 1.0]
+    assert np.isnan(estimate.value)
+    assert [*estimate.confidence_interval()] == [-1.0, 1.0]
+
+
+@pytest.mark.parametrize("statistic", [associations.pearson, associations.spearman, associations.intraclass])
+def test_labels_of_all_units_leave_their_superpopulation_open(statistic):
+    rng = np.random.default_rng(3)
+    scores = rng.integers(1, 6, 100) * 1.0
+    labels = np.clip(scores + rng.integers(-1, 2, 100), 1.0, 5.0)
+    every = associations.association(statistic, scores, labels, simple(100, 100), "superpopulation")
+    drawn = associations.association(statistic, scores, labels, simple(100, 10**9))
+
+    assert every.standard_error == pytest.approx(drawn.standard_error, rel=0.03)
+    assert [*every.confidence_interval()] == pytest.approx([*drawn.confidence_interval()], abs=0.01)
 
 
 @pytest.fixture
