@@ -369,7 +369,7 @@ class Estimand(Described, noun="estimand", registry={}):
             f"{self.quoted_name} cannot be estimated by group",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
             allowed="by= (--by) with means, metrics of a class, kappa, quantiles and judges",
-            action="Leave out by=, or choose one of these.",
+            action="Leave out by= (--by), or choose one of these.",
         )
 
     # Options of `estimate` that it supports.

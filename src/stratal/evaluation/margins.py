@@ -125,13 +125,13 @@ def _checked(totals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]
     sums = {column: float(sum(levels.values())) for column, levels in totals.items()}
     if not np.allclose([*sums.values()], next(iter(sums.values())), rtol=1e-6, atol=_ROUNDING):
         raise InputError(
-            "the totals in margins= do not add up to the same population size",
+            "the totals in margins= (--margins) do not add up to the same population size",
             given=", ".join(f"{units:,.10g} in {column!r}" for column, units in sums.items()),
             allowed="the same sum over the levels of every margin",
         )
     if next(iter(sums.values())) <= _MOST_SHARES:
         raise InputError(
-            "the totals in margins= are shares",
+            "the totals in margins= (--margins) are shares",
             given=", ".join(f"{units:g} in {column!r}" for column, units in sums.items()),
             allowed="numbers of units in the population",
         )
