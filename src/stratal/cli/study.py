@@ -460,7 +460,7 @@ def extend(requested: ExtendOptions) -> Result:
     --until, no items are assigned once the interval is narrow enough; otherwise the study is extended by as
     many items as the labels show to be needed.
     """
-    from stratal.study.interim import selection_so_far, units_needed
+    from stratal.study.interim import current_selection, units_needed
 
     additional = requested.additional
     until = requested.until
@@ -485,7 +485,7 @@ def extend(requested: ExtendOptions) -> Result:
                 if requested.population is not None:
                     reading = structs.replace(reading, remote=requested.remote)
                 units = population_again(reading, opened.sample(), named)
-                selection = selection_so_far(opened, units)
+                selection = current_selection(opened, units)
                 stratal.study.extend_study(opened, n_new, population=units, by_labels=by_labels)
         enough = opened.setting("enough") == "yes"
         if until is not None:

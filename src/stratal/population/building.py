@@ -230,7 +230,7 @@ def _named_features(features: object) -> dict[str, Any]:
     for name, values in features.items():
         matrix: Any = values if isinstance(values, WithDimensions) else np.asarray(values)
         if matrix.ndim == 2:
-            named |= {f"{name}_{at}": matrix[:, at] for at in range(matrix.shape[1])}
+            named |= {f"{name}_{number}": matrix[:, number] for number in range(matrix.shape[1])}
         else:
             named[name] = values
     return named
@@ -259,8 +259,9 @@ def _group_column(name: str, values: object) -> AnyArray:
         n_missing = f"{len(missing)} missing value{'s' if len(missing) > 1 else ''}"
         problem = f"group column '{name}' holds {n_missing} (first at position {missing[0]})"
         raise InputError(problem, action="Assign a separate category to them.")
+    # As the text of the engines: 1 and not 1.0.
     if array.dtype.kind == "f":
-        array = np.array([str(int(v) if v.is_integer() else v) for v in array.tolist()])
+        array = np.array([str(int(number) if number.is_integer() else number) for number in array.tolist()])
     if array.dtype.kind == "M":
         array = np.array([_timestamp_text(text) for text in array.astype(np.str_).tolist()])
     return frozen(array.astype(np.str_))
@@ -297,12 +298,12 @@ def _missing(array: AnyArray, values: Any) -> Any:
 
 
 def _common_size(
-    ids: AnyArray | None, proxies: Mapping[str, AnyArray], others: Mapping[str, AnyArray]
+    ids: AnyArray | None, proxies: Mapping[str, AnyArray], other_columns: Mapping[str, AnyArray]
 ) -> int:
     """Return N, the length of all columns; raise an error if they differ or are empty."""
     named = {} if ids is None else {"ids": ids}
     named |= proxies
-    named |= {f"column '{name}'": array for name, array in others.items()}
+    named |= {f"column '{name}'": array for name, array in other_columns.items()}
     if not named:
         raise InputError("the population is empty", action="Give a proxy, ids or groups.")
     size = arrays.same_length(**named)
@@ -330,6 +331,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     else:
         scores = np.asarray(model.decision_function(rows))
         proxy = margin(scores)
+    # The decision function of two classes is one column, positive for the second class.
     if scores.ndim > 1:
         answers = scores.argmax(axis=1)
     else:
@@ -356,8 +358,8 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
     columns: Any = dict(keywords)
     reading: Any = {name: columns.pop(name) for name in FileReading.__annotations__ if name in columns}
     if columns.get("history") is not None:
-        within: Any = {name: reading[name] for name in ("threads", "memory") if name in reading}
-        columns["history"] = as_history(columns["history"], within=within)
+        limits: Any = {name: reading[name] for name in ("threads", "memory") if name in reading}
+        columns["history"] = as_history(columns["history"], within=limits)
 
     def has_columns(names: Sequence[str]) -> bool:
         """Return whether a table with these columns has the declared ones."""
@@ -391,8 +393,9 @@ def _of_table(table: Table, keywords: declaration.TableKeywords, threads: int | 
         if population is not None:
             return population
         content = content.source()
+    # Late, because these load Ibis, which takes long.
     from stratal.population.queries.table import table_population
-    from stratal.population.queries.units import prepared  # these load Ibis, which takes long
+    from stratal.population.queries.units import prepared
 
     numbered = declared.id == declaration.ROW and declaration.ROW not in table.names
     return table_population(*prepared(content, declared), declaration.ROW_BASE if numbered else None)
@@ -417,7 +420,8 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
         return None
     numbers = np.arange(len(arrow_columns[0])) + declaration.ROW_BASE
     ids: Any = numbers if numbered else values["id", declared.id]
-    order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")  # the order of the batches of a table
+    # The order of the batches of a table, so that an engine and memory fit the same curves.
+    order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")
     if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
         return None
     sorted_values = {key: np.asarray(column)[order] for key, column in values.items()}
@@ -425,6 +429,7 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     try:
         population = from_arrays(cast(declaration.ArrayKeywords, keywords))
     except InputError:
+        # The queries of an engine raise the error again, with the row in the file.
         return None
     population.notes = (*rows.notes, *population.notes)
     if numbered:
@@ -438,7 +443,7 @@ def _columns_in_memory(
     rows: Rows, declared: declaration.Declaration, types: Mapping[str, str], numbered: bool
 ) -> dict[tuple[str, str], str | None]:
     """Return the SQL of each declared column by its kind and name; None for a type that NumPy cannot hold."""
-    shown = {name: rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown}
+    shown = {name: rows.columns[name] if types[name] in _SHOWN_TYPES else None for name in declared.shown}
     return {
         **({} if numbered else {("id", declared.id): rows.columns[declared.id]}),
         **{("number", name): rows.as_number(name, types[name]) for name in declared.numbers},
@@ -473,9 +478,11 @@ def _array_in_memory(column: Any) -> AnyArray | None:
     if str(column.type) != "string":
         return np.asarray(column.to_numpy())
     texts = column.to_pylist()
+    # NumPy has four bytes for each character of the longest text.
     if 4 * len(texts) * max(map(len, texts)) > MAX_MEMORY_BYTES:
         return None
     return np.array(texts, object)
 
 
-_SHOWN = (*INTEGER_TYPES, "varchar", "double", "float", "boolean", "date")
+# Types of columns to show that are the same in memory and in an engine.
+_SHOWN_TYPES = (*INTEGER_TYPES, "varchar", "double", "float", "boolean", "date")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names
@@ -25,23 +26,26 @@ if TYPE_CHECKING:
     from stratal.proxy.history import History
 
 
-# Asked for as the id where no column is called so: the number of the row.
+# Name of the id column for row numbers, if the table has no column of this name.
 ROW = "row"
-# The number of the first row, and what it was in files of samples that do not say it.
+
+# The number of the first row.
 ROW_BASE = 0
+
+# The number of the first row in sample files of versions that did not store it.
 FORMER_ROW_BASE = 1
 
 # Units whose proxy is missing are kept, as a stratum of their own.
 OWN_STRATUM = "own-stratum"
 
-# The group that tells them: `known` and `missing`.
+# The group of these units, whose levels are `known` and `missing`.
 OWN_STRATUM_GROUP = "proxy_status"
 MISSING_PROXY = "missing"
 
-# How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded.
+# Largest distance from 1 of the sum of proxies that are a softmax: files have rounded probabilities.
 ROUNDED = 0.02
 
-# What to do about numbers that are written with a comma or a percent sign.
+# Remedy in several messages on numbers that are written with a comma or a percent sign.
 DECIMAL_POINT = (
     "Write them with a decimal point and without a percent sign, shares between 0 and 1: 0.976. A "
     "spreadsheet can change the column's format."
@@ -75,9 +79,9 @@ class Declaration:
     softmax : tuple of str
         Columns of probabilities that become the proxy of the answer.
     missing : {"own-stratum"}, optional
-        What is done with units whose proxy is missing; they are refused if left out.
+        Treatment of units whose proxy is missing; they are an error if left out.
     label : "pass/fail" or (float, float), optional
-        What annotators will say, where that is not the proxies' scale.
+        The scale of the labels, if it is not that of the proxies.
     predicts : str or mapping of proxy to str, optional
         What proxies are declared to predict; see `Score`.
     answers : tuple of str
@@ -143,7 +147,7 @@ class Declaration:
         return len(self.proxies) > 1 and not on_scale
 
     def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:
-        """Return what is known of each proxy, from the smallest and largest value of columns."""
+        """Return the description of each proxy, from the smallest and largest value of columns."""
         # A share of equal answers is on the scale of an outcome between 0 and 1, whatever else is declared.
         has_other_bounds = self.bounds not in (None, (0.0, 1.0))
         computed = {*self.agreements, *(self.proxies[:1] if history_columns(self.features) else ())}
@@ -253,6 +257,7 @@ def declaration_of(
             action="Give one of them.",
         )
     roles = replace(ColumnRoles.of(declared_columns(keywords, columns_of_role)), other_answers=answers)
+    # The answer of a softmax is computed with its confidence, and is then the answer without a declaration.
     if roles.answer in computed:
         roles = replace(roles, answer=None)
     no_groups = {*computed, *proxies} - {roles.answer}
@@ -451,11 +456,12 @@ def _other_delimiter(existing: list[str]) -> str | None:
     return None
 
 
+# The kind of labels whose scale has only two values; others are stated by their bounds.
 PASS_FAIL = "pass/fail"
 
 
 def label_bounds(label: str | tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return the bounds of what annotators will say: `pass/fail` is 0 to 1."""
+    """Return the bounds of the labels; those of `pass/fail` are 0 and 1."""
     if label is None:
         return None
     if label == PASS_FAIL:
@@ -469,7 +475,7 @@ def label_bounds(label: str | tuple[float, float] | None) -> tuple[float, float]
 
 
 def label_outcome(label: str | tuple[float, float] | None) -> Outcome:
-    """Return the outcome that annotators will answer with, as far as `label` tells."""
+    """Return the outcome of the labels, as far as `label` determines it."""
     bounds = label_bounds(label)
     if bounds is None:
         return Outcome()
@@ -544,7 +550,7 @@ def middle(bounds: tuple[float, float] | None, low: float | None, high: float | 
     bounds : (float, float), optional
         Of the outcome.
     low, high : float, optional
-        Least and largest proxy that is known.
+        Smallest and largest known proxy.
     """
     if bounds is None:
         if low is None or high is None or (low >= 0 and high <= 1):
@@ -559,18 +565,18 @@ def is_softmax(totals: Mapping[str, Any], rounded: float = ROUNDED) -> bool:
 
 
 def class_names(columns: Sequence[str]) -> list[str]:
-    """Return the classes that columns of probabilities are named after: without what all names begin with.
+    """Return the classes in the names of columns of probabilities, without their common prefix.
 
-    What is cut ends with a sign that is not a letter, or stands before numbers.
+    The prefix ends with a character that is neither a letter nor a digit, or the classes are numbers.
     """
-    first = min(columns)
-    last = max(columns)
-    length = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    shared = first[:length]
-    letters = shared.rstrip("0123456789")
+    # In sorted order, the first and the last name share only the prefix of all.
+    pairs = zip(min(columns), max(columns), strict=False)
+    prefix = "".join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    letters = prefix.rstrip("0123456789")
     if letters and all(name[len(letters) :].isdigit() for name in columns):
         return [name[len(letters) :] for name in columns]
-    end = max((place + 1 for place, sign in enumerate(shared) if not sign.isalnum()), default=0)
+    # A prefix of letters may belong to the classes, as in `cat` and `car`.
+    end = max((place + 1 for place, mark in enumerate(prefix) if not mark.isalnum()), default=0)
     names = [name[end:] for name in columns]
     if all(names):
         return names

@@ -23,13 +23,15 @@ from stratal.randomness import KEY_DIGITS, KeyArray
 # Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every engine.
 KEY_BITS = 32
 
-# Sums are kept modulo this.
+# Sums are kept modulo this: in 64 bits, an overflow is the same on every engine.
 WORD = 2**64
 
 # A value is cut into two parts of so many bits, whose sums are exact in 64 bits on every engine.
 _WHOLE_BITS = 30
 _FRACTION_BITS = 31
-_MIN_EXPONENT = -900  # below, 2³⁰ over the column's largest value leaves the doubles
+
+# For smaller exponents, 2³⁰ divided by the largest value of the column would overflow.
+_MIN_EXPONENT = -900
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,7 @@ class PopulationDigest:
     columns: Mapping[str, str] = field(default_factory=dict)
 
     def differing(self, other: PopulationDigest) -> list[str]:
-        """Return the columns that both have and that are not the same."""
+        """Return the columns that both have and that differ."""
         return [
             name
             for name, digest_of_column in self.columns.items()
@@ -60,18 +62,18 @@ class PopulationDigest:
         ]
 
     def to_dict(self) -> JsonDict:
-        """Return what a sample's file holds."""
+        """Return the digest as a sample's file stores it."""
         return {"size": self.size, "ids": self.ids, "columns": dict(self.columns)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Digested:
+class DigestedColumns:
     """The columns of a population that are digested, as an engine has them.
 
     Parameters
     ----------
     numbers : mapping of str to (column, int)
-        Columns of numbers, and the least e with |v| < 2^e for all units.
+        Columns of numbers, and the smallest e with |v| < 2^e for all units.
     groups : mapping of str to column
         Columns of categories.
     """
@@ -84,8 +86,10 @@ class Digested:
         remaining_sums = iter(sums)
         columns = {}
         for name, (_, exponent) in self.numbers.items():
-            sums_of = (f"{next(remaining_sums) % WORD:x}" for _ in range(2 if exponent <= _WHOLE_BITS else 4))
-            columns[name] = f"{exponent}:" + ".".join(sums_of)
+            # A column with huge values counts a second time, limited: see `digits`.
+            n_sums = 2 if exponent <= _WHOLE_BITS else 4
+            sums_of_column = (f"{next(remaining_sums) % WORD:x}" for _ in range(n_sums))
+            columns[name] = f"{exponent}:" + ".".join(sums_of_column)
         columns |= {name: f"{next(remaining_sums) % WORD:x}" for name in self.groups}
         return PopulationDigest(size=size, ids=f"{ids % WORD:x}", columns=columns)
 
@@ -98,8 +102,8 @@ def exponent_of(low: float, high: float) -> int:
 def digits(values: Foreign, exponent: int, engine: OnArrays) -> Iterator[Foreign]:
     """Yield values as whole numbers from 0 to 2³¹: 30 bits and a sign, then the next 31 bits.
 
-    Scaling by powers of two, floor and the difference to it round alike on every engine. Where some value is
-    huge (a sentinel of 1e30), the others would vanish: such a column counts again, cut off at 2³⁰.
+    Scaling by powers of two, rounding down and the difference from it are equal on every engine. If some
+    value is huge (such as 1e30), the others would vanish: such a column counts again, limited to ± 2³⁰.
 
     Parameters
     ----------
@@ -123,7 +127,7 @@ def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
 
 def level_numbers(levels: AnyArray) -> KeyArray:
     """Return the 31 bits (L,) that stand for each level of a category: the first of the MD5 of its text."""
-    # Half a character is not a text of any engine; whoever writes it to a file gets an error there.
+    # A lone surrogate is no text on any engine. Writing it to a file raises an error there.
     texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
     prefixes = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
     return np.array([int.from_bytes(four) >> 1 for four in prefixes], dtype=np.uint64)

@@ -1,4 +1,4 @@
-"""The weighted one-dimensional picture of a proxy: all that stratifiers and planners see of a population.
+"""The weighted distribution of a proxy: the part of a population that stratifiers and planners use.
 
 Exact (one bin per distinct value) while small, a histogram when large, by one algorithm for every engine. It
 asks a `Counter` three questions (extent, distinct values, histogram) and never sees a unit: `ArrayCounter`
@@ -88,11 +88,11 @@ class Distribution(_Bins):
 
     Examples
     --------
-    >>> picture = Distribution(
+    >>> distribution = Distribution(
     ...     values=np.array([0.5, 0.9]), counts=np.array([1, 2]), cuts=np.array([0.9]),
     ...     second_moments=np.array([0.5, 0.9]),
     ... )
-    >>> picture.size, round(picture.mean, 6)
+    >>> distribution.size, round(distribution.mean, 6)
     (3, 0.766667)
     """
 
@@ -118,7 +118,7 @@ class Distribution(_Bins):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The range `at_least <= x < below` of proxies that a question is about; infinite where open."""
+    """A range `at_least <= x < below` of proxies; infinite where it is open."""
 
     at_least: float = -math.inf
     below: float = math.inf
@@ -153,10 +153,11 @@ class Grid:
     def cuts(self, bins: IntArray) -> FloatArray:
         """Return the smallest double that falls into each of these bins (B,) or a later one, by bisection."""
         goals = bins * float(OFFSET_COUNT)
-        near = self.low + goals / self.scale
-        reach = 8.0 * np.spacing(np.maximum(np.abs(near), abs(self.low)))
-        below = near - reach
-        above = near + reach
+        approximate = self.low + goals / self.scale
+        # The rounding errors of three operations, with room: the cut lies within this distance.
+        reach = 8.0 * np.spacing(np.maximum(np.abs(approximate), abs(self.low)))
+        below = approximate - reach
+        above = approximate + reach
         while True:
             middle = below + 0.5 * (above - below)
             if not np.any((below < middle) & (middle < above)):
@@ -245,6 +246,7 @@ class Steps:
         """Return mean second moments (B,) from sums in steps."""
         scale = np.broadcast_to(self.scale, np.shape(sums))
         exact = np.zeros(len(scale))
+        # Steps are rounded down, by half a step on average.
         half = np.zeros(len(scale))
         np.divide(sums, scale, out=exact, where=scale != 0.0)
         np.divide(0.5, scale, out=half, where=scale != 0.0)
@@ -259,7 +261,7 @@ def build_distribution(
     Parameters
     ----------
     counter : Counter
-        Answers for one engine.
+        Runs the queries on one engine.
     scaled : bool
         Whether the proxies predict the outcome on its own scale.
     bounds : (float, float), optional
@@ -279,7 +281,9 @@ def build_distribution(
         bins = counter.distinct()
     else:
         bins = _binned(counter, extent)
-    second = bins.second if bins.second is not None else _widest(bins.values, scaled, bounds)
+    second = bins.second
+    if second is None:
+        second = _widest_moments(bins.values, scaled, bounds)
     return Distribution(
         values=bins.values,
         counts=bins.counts,
@@ -291,7 +295,9 @@ def build_distribution(
     )
 
 
-def _widest(values: FloatArray, scaled: bool, bounds: tuple[float, float] | None) -> FloatArray | None:
+def _widest_moments(
+    values: FloatArray, scaled: bool, bounds: tuple[float, float] | None
+) -> FloatArray | None:
     """Return the second moments (B,) of an outcome that is always at one of its bounds; `None` if unknown."""
     if not scaled or bounds is None:
         return None
@@ -302,6 +308,7 @@ def wants_distinct(extent: Extent) -> bool:
     """Return whether so few units, or so narrow or wide a range, are distinguished value by value."""
     if extent.count <= EXACT_LIMIT or not extent.high > extent.low:
         return True
+    # A width that overflows, or a scale that does, leaves no grid.
     return not math.isfinite(extent.high - extent.low) or not math.isfinite(
         Grid.over(extent.low, extent.high).scale
     )
@@ -328,6 +335,7 @@ def _occupied(counter: Counter, extent: Extent, span: Span) -> Bins:
     if histogram.atoms is not None:
         values = histogram.atoms[used]
     else:
+        # Positions are rounded down, by half a position on average.
         within = histogram.offsets[used] / counts + 0.5
         values = grid.low + (used * OFFSET_COUNT + within) / grid.scale
     second = None
@@ -337,7 +345,7 @@ def _occupied(counter: Counter, extent: Extent, span: Span) -> Bins:
 
 
 def _zoom(counter: Counter, bins: Bins, total: int) -> Bins | None:
-    """Return the bins with a coarse stretch of them binned again, or `None` if no stretch calls for it."""
+    """Return the bins with a coarse stretch of them binned again, or `None` if no stretch is too coarse."""
     stretch = _coarse_stretch(bins, total)
     if stretch is None:
         return None
@@ -371,6 +379,7 @@ def _coarse_stretch(bins: Bins, total: int) -> tuple[int, int] | None:
     """Return the first and the last bin of a stretch that is too coarse, or `None`."""
     if bins.atoms:
         return None
+    # A few extreme values, such as 999 for unknown, leave nearly all units in few bins.
     if len(bins.counts) < MIN_BINS:
         heavy = np.flatnonzero(bins.counts > total / 1024)
         if heavy[-1] - heavy[0] + 1 < len(bins.counts):
@@ -410,8 +419,8 @@ class LevelBins(_Bins):
     conditional_variances: FloatArray = field(init=False, repr=False, compare=False)
 
 
-class Pictures(Mapping[str, Distribution]):
-    """The distribution of one proxy within each level of a category; made when it is asked for.
+class LevelDistributions(Mapping[str, Distribution]):
+    """The distribution of one proxy within each level of a category, computed when it is read.
 
     Parameters
     ----------
@@ -442,17 +451,19 @@ class Pictures(Mapping[str, Distribution]):
         large = list(self._large.values())
         second = level_bins.second_moments
         if second is None:
-            second = _widest(level_bins.values, scaled, bounds)
-        second_moments = [second, *(picture.second_moments for picture in large)]
+            second = _widest_moments(level_bins.values, scaled, bounds)
+        second_moments = [second, *(part.second_moments for part in large)]
         available_moments = [entry for entry in second_moments if entry is not None]
-        numbers = np.repeat(np.array(list(self._large), np.int64), [len(picture.values) for picture in large])
+        numbers = np.repeat(np.array(list(self._large), np.int64), [len(part.values) for part in large])
         level = np.concatenate([level_bins.level, numbers])
+        values = np.concatenate([level_bins.values, *(part.values for part in large)])
+        counts = np.concatenate([level_bins.counts, *(part.counts for part in large)])
         order = np.argsort(level, kind="stable")
         self.bins = LevelBins(
             names=level_bins.names,
             level=level[order],
-            values=np.concatenate([level_bins.values, *(picture.values for picture in large)])[order],
-            counts=np.concatenate([level_bins.counts, *(picture.counts for picture in large)])[order],
+            values=values[order],
+            counts=counts[order],
             second_moments=np.concatenate(available_moments)[order] if available_moments else None,
         )
         self.starts = np.searchsorted(self.bins.level, np.arange(len(level_bins.names)))
@@ -465,7 +476,7 @@ class Pictures(Mapping[str, Distribution]):
     @property
     def histograms(self) -> list[int]:
         """Numbers of the levels whose bins hold several values each."""
-        return [number for number, picture in self._large.items() if not picture.exact]
+        return [number for number, distribution in self._large.items() if not distribution.exact]
 
     def __getitem__(self, level: str) -> Distribution:
         number = self._number[level]

@@ -30,11 +30,11 @@ class Expression(Described, noun="formula", registry={}):
         return ()
 
     def on(self, engine: OnArrays) -> Any:
-        """Return the formula worked out by an engine."""
+        """Return the formula as evaluated by an engine."""
         raise NotImplementedError
 
     def of(self, columns: Mapping[str, AnyArray] | OnArrays) -> FloatArray:
-        """Return the formula worked out on arrays (n,) by name; give `OnArrays` of them to many formulas."""
+        """Return the values (n,) from arrays (n,) by name; for many formulas, from `OnArrays` of them."""
         if isinstance(columns, OnArrays):
             engine = columns
         else:
@@ -163,13 +163,14 @@ class ByLevel(Expression, kind="by-level"):
             level: first.get(level, self.otherwise) * second.get(level, other.otherwise)
             for level in sorted({*first, *second})
         }
+        # Levels with the value of all others need no entry, so that equal tests are equal records.
         differing = {level: value for level, value in products.items() if value != otherwise}
         return ByLevel(
             name=self.name, levels=tuple(differing), values=tuple(differing.values()), otherwise=otherwise
         )
 
     def excludes(self, other: ByLevel) -> bool:
-        """Return whether no level is sure to pass both tests."""
+        """Return whether no level passes both tests."""
         product = self.both(other)
         return self.name == other.name and not any((*product.values, product.otherwise))
 
@@ -258,6 +259,7 @@ def logistic(line: Expression) -> Expression:
     return Share(parts=(Constant(value=1.0), 1.0 + Exponential(parts=(-1.0 * line,))), least=1.0)
 
 
+# Functions that NumPy and every engine have, by the name of the engines.
 _FUNCTIONS = {"exp": np.exp, "sqrt": np.sqrt, "floor": np.floor, "log2": np.log2}
 
 
@@ -316,17 +318,17 @@ class OnArrays:
 
 
 def level_test(test: Expression | None) -> ByLevel | None:
-    """Return a test that is a matter of levels, 1 at some and 0 at all others; None of any other."""
+    """Return a test that depends only on levels, 1 at some and 0 at all others; None for other tests."""
     if isinstance(test, ByLevel) and {*test.values, test.otherwise} <= {0.0, 1.0}:
         return test
     return None
 
 
 def implies(test: Expression, other: Expression | None) -> bool:
-    """Return whether every unit that passes a test is sure to pass another.
+    """Return whether every unit that passes a test also passes another one.
 
-    It is where both are the same; where fewer models agree; where levels are fewer; and where a test that
-    asks for several things asks for that too.
+    True if the tests are equal, if the second compares fewer models, if the first has fewer levels or a lower
+    limit, and if the second is a factor of the first.
     """
     if other is None:
         return False
@@ -344,21 +346,21 @@ def implies(test: Expression, other: Expression | None) -> bool:
 
 
 def factors_of(test: Expression) -> tuple[Expression, ...]:
-    """Return the formulas whose product a test is; itself alone where it is not a product."""
+    """Return the factors of a test; the test itself if it is not a product."""
     if not isinstance(test, Times):
         return (test,)
     return tuple(factor for part in test.parts for factor in factors_of(part))
 
 
 def is_of_levels(formula: Expression) -> bool:
-    """Return whether a formula reads nothing but levels of group columns."""
+    """Return whether a formula reads only levels of group columns."""
     if isinstance(formula, Sum | Times):
         return all(is_of_levels(part) for part in formula.parts)
     return isinstance(formula, ByLevel | Agree | Constant)
 
 
 def levels_in(formulas: Iterable[Expression], column: str) -> list[str]:
-    """Return the levels that formulas of levels name of a column, or of one that they compare with it."""
+    """Return the levels of a column, or of columns compared with it, that formulas of levels name."""
     leaves = list(_leaves(formulas))
     compared = {column}
     for leaf in leaves:
@@ -377,13 +379,14 @@ def _leaves(formulas: Iterable[Expression]) -> Iterator[Expression]:
 
 
 def both_tests(test: Expression | None, other: Expression | None) -> Expression | None:
-    """Return the formula that is 1 where two tests are; None asks for nothing."""
+    """Return the formula that is 1 where two tests are; None is the test that every unit passes."""
     if test is None or other is None:
         if test is None:
             return other
         return test
     first = level_test(test)
     second = level_test(other)
+    # One test of levels, and not a product, can be recognised as such later.
     if first is not None and second is not None and first.name == second.name:
         return first.both(second)
     return test * other
@@ -404,10 +407,10 @@ class Cells(Described, noun="division", registry={}, kind="cells", nested={"test
     tests: tuple[Expression, ...] = ()
 
     def test_of(self, name: str) -> Expression | None:
-        """Return the formula that is 1 in a cell; None for the last, which is what the others leave."""
-        at = self.names.index(name)
-        if at < len(self.tests):
-            return self.tests[at]
+        """Return the formula that is 1 in a cell; None for the last cell, which has all other units."""
+        number = self.names.index(name)
+        if number < len(self.tests):
+            return self.tests[number]
         return None
 
     @property
@@ -420,6 +423,7 @@ class Cells(Described, noun="division", registry={}, kind="cells", nested={"test
         size = len(next(iter(columns.values())))
         numbers = np.full(size, len(self.tests))
         engine = OnArrays(columns)
+        # In reverse order, because a unit is in the first cell whose test it passes.
         for number, test in reversed(list(enumerate(self.tests))):
             numbers[np.broadcast_to(test.of(engine) > 0.5, (size,))] = number
         return np.asarray(np.array(self.names, dtype=np.str_)[numbers])

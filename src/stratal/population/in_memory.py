@@ -25,7 +25,7 @@ from stratal.arrays import (
     without_mask,
 )
 from stratal.errors import InputError, duplicate_ids_error, suggest_names
-from stratal.population import distribution as pictures
+from stratal.population import distribution as distributions
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.expressions import Expression
 from stratal.population.population import UNIT_ID, Columns, Population
@@ -61,9 +61,10 @@ def threads_to_use(requested: int | None = None, parts: int | None = None) -> in
     """
     if requested is not None:
         return checked_threads(requested)
-    usual = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if usual.isdecimal() and int(usual) > 0:
-        return int(usual)
+    # It may list numbers for nested levels of parallelism, of which the first is the outermost.
+    stated = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if stated.isdecimal() and int(stated) > 0:
+        return int(stated)
     # Linux knows how many cores this process may use; a container often has fewer than the machine.
     if sys.platform == "linux":
         cores = len(os.sched_getaffinity(0))
@@ -118,6 +119,7 @@ def object_column(values: object) -> AnyArray:
         entries = values.to_pylist()
     else:
         entries = list(values)
+    # Among texts, NaN is a missing entry of a dataframe and no number.
     texts = any(isinstance(entry, str) for entry in entries)
     column = np.empty(len(entries), dtype=object)
     column[:] = [
@@ -135,10 +137,11 @@ def refuse_duplicates(texts: list[str]) -> None:
     raise duplicate_ids_error("", len(repeated), repeated[0])
 
 
+# No permanent random number is above this, so that every unit is tested.
 _LAST_KEY = np.uint64(2**64 - 1)
 
 # A position is a bin and, in its lowest bits, the offset within the bin.
-_OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
+_OFFSET_BITS = distributions.OFFSET_COUNT.bit_length() - 1
 
 # Number of first rows that are checked for bins with two values; if most bins have two, the search for bins
 # with a single value is skipped.
@@ -179,8 +182,10 @@ class ArrayPopulation(Population):
     _means: dict[tuple[Expression, ...], FloatArray] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.group_names, self.shown_names = tuple(self.groups), tuple(self.shown)
-        self.feature_names, self.numbered_by_row = tuple(self.features), self.ids is None
+        self.group_names = tuple(self.groups)
+        self.shown_names = tuple(self.shown)
+        self.feature_names = tuple(self.features)
+        self.numbered_by_row = self.ids is None
         if self.ids is not None:
             self._texts = randomness.id_texts(self.ids)
             refuse_duplicates(self._texts)
@@ -204,7 +209,7 @@ class ArrayPopulation(Population):
             ids = self.ids - self.row_base
         return replace(self, ids=ids + base, row_base=base)
 
-    def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
+    def _level_bins(self, by: str, info: ProxyInfo) -> distributions.LevelBins:
         levels, number, _ = self._levels(by)
         return bins_of_levels(tuple(levels.tolist()), number.astype(np.int64), self._counter(info))
 
@@ -321,7 +326,7 @@ class ArrayPopulation(Population):
         return drawn, order
 
     def _digest(self, seed: int) -> PopulationDigest:
-        digested = self._digested
+        digested = self._digested_columns
         columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
 
         def part_sums_of_digits(part: slice) -> list[int]:
@@ -352,14 +357,15 @@ class ArrayPopulation(Population):
         return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
-        """Return what makes the digest: a file and a join need it, thousands of simulated draws do not."""
+        """Return the function that computes the digest: thousands of simulated draws do not need it."""
         return partial(self.digest, seed)
 
     def _keys(self, part: slice, seed: int) -> KeyArray:
         """Return the permanent random numbers of a part; of ids they are kept, since Python hashes slowly."""
         if self._texts is None:
             return randomness.keys_of_rows(part, seed)
-        stored = self._kept_keys  # another thread may draw by another seed
+        # A copy of the reference, because another thread may draw with another seed.
+        stored = self._kept_keys
         if stored is None or stored[0] != seed:
             stored = self._kept_keys = seed, randomness.keys_of_ids(self._texts, seed)
         return stored[1][part]
@@ -404,7 +410,8 @@ class ArrayPopulation(Population):
 
     def _sizes_of(self, size: Size) -> FloatArray:
         if size.formula is not None:
-            return size.of_arrays(size.formula.of({n: self._numeric(n) for n in size.formula.columns}))
+            columns = {name: self._numeric(name) for name in size.formula.columns}
+            return size.of_arrays(size.formula.of(columns))
         if size.column is None:
             return np.ones(self.size)
         return size.of_arrays(self._numeric(size.column), self.second.get(size.column))
@@ -438,13 +445,14 @@ class ArrayPopulation(Population):
 
         def chosen(part: slice) -> tuple[IntArray, KeyArray]:
             keys = self._keys(part, seed)
-            near = np.flatnonzero(keys <= highest)
-            rows = near + part.start
-            keys = keys[near]
+            tested = np.flatnonzero(keys <= highest)
+            rows = tested + part.start
+            keys = keys[tested]
             passes = test(rows, keys)
             return rows[passes], keys[passes]
 
-        threads = self.threads if self._texts is None else 1  # digests of texts are Python's
+        # Python computes the digests of texts, so that threads would wait for each other.
+        threads = self.threads if self._texts is None else 1
         rows, keys = zip(*over(self.size, chosen, threads), strict=True)
         return np.concatenate(rows), np.concatenate(keys)
 
@@ -473,71 +481,77 @@ class ArrayCounter:
     threads: int | None = None
 
     @property
-    def steps(self) -> pictures.Steps | None:
+    def steps(self) -> distributions.Steps | None:
         """How second moments are turned into integers; `None` where there are none."""
         second = self.second_moments
         if second is None:
             return None
-        return pictures.Steps.over(float(second.min()), float(second.max()))
+        return distributions.Steps.over(float(second.min()), float(second.max()))
 
-    def extent(self, span: pictures.Span) -> pictures.Extent:
+    def extent(self, span: distributions.Span) -> distributions.Extent:
         """Return smallest and largest proxy and count within the span."""
         values = self.values[_inside(self.values, span)]
         if len(values) == 0:
-            return pictures.Extent(math.nan, math.nan, 0)
-        return pictures.Extent(float(values.min()), float(values.max()), len(values))
+            return distributions.Extent(math.nan, math.nan, 0)
+        return distributions.Extent(float(values.min()), float(values.max()), len(values))
 
-    def distinct(self) -> pictures.Bins:
+    def distinct(self) -> distributions.Bins:
         """Return a bin for each distinct value."""
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
         second = None
         if self.second_moments is not None:
-            steps = pictures.Steps.over(float(self.second_moments.min()), float(self.second_moments.max()))
+            steps = distributions.Steps.over(
+                float(self.second_moments.min()), float(self.second_moments.max())
+            )
             sums = np.zeros(len(values), np.int64)
             np.add.at(sums, inverse, steps.numbers(self.second_moments))
             second = steps.means(sums, counts)
-        return pictures.Bins(values, values, counts, second, True)
+        return distributions.Bins(values, values, counts, second, True)
 
-    def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
+    def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
         """Return the histogram of the proxies within the span."""
-        counts = np.zeros(pictures.BIN_COUNT, np.int64)
-        offsets = np.zeros(pictures.BIN_COUNT, np.int64)
+        counts = np.zeros(distributions.BIN_COUNT, np.int64)
+        offsets = np.zeros(distributions.BIN_COUNT, np.int64)
         if self.second_moments is None:
             second = None
         else:
-            second = np.zeros(pictures.BIN_COUNT, np.int64)
+            second = np.zeros(distributions.BIN_COUNT, np.int64)
         work = partial(self._counted, grid, span, self.steps)
         for sums, moments in over(len(self.values), work, self.threads):
             counts += sums >> _COUNT_SHIFT
             offsets += sums & ((1 << _COUNT_SHIFT) - 1)
             if second is not None and moments is not None:
                 second += moments
-        return pictures.Histogram(counts, offsets, second, self._atoms(grid, span))
+        return distributions.Histogram(counts, offsets, second, self._atoms(grid, span))
 
     def _counted(
-        self, grid: pictures.Grid, span: pictures.Span, steps: pictures.Steps | None, part: slice
+        self,
+        grid: distributions.Grid,
+        span: distributions.Span,
+        steps: distributions.Steps | None,
+        part: slice,
     ) -> tuple[IntArray, IntArray | None]:
         """Return counts and sums of offsets, as bits of one exact sum, and sums of moments of some rows."""
         inside = _inside(self.values[part], span)
         positions = grid.positions(self.values[part][inside])
         bins = positions >> _OFFSET_BITS
-        positions &= pictures.OFFSET_COUNT - 1
+        positions &= distributions.OFFSET_COUNT - 1
         positions += 1 << _COUNT_SHIFT
-        sums = np.bincount(bins, positions, minlength=pictures.BIN_COUNT).astype(np.int64)
+        sums = np.bincount(bins, positions, minlength=distributions.BIN_COUNT).astype(np.int64)
         if steps is None or self.second_moments is None:
             return sums, None
         moments = steps.numbers(self.second_moments[part][inside])
-        return sums, np.bincount(bins, moments, minlength=pictures.BIN_COUNT).astype(np.int64)
+        return sums, np.bincount(bins, moments, minlength=distributions.BIN_COUNT).astype(np.int64)
 
-    def _atoms(self, grid: pictures.Grid, span: pictures.Span) -> FloatArray | None:
-        """Return the one value of each bin, or `None` where a bin has two: mostly seen in the first rows."""
-        atoms = np.full(pictures.BIN_COUNT, np.nan)
+    def _atoms(self, grid: distributions.Grid, span: distributions.Span) -> FloatArray | None:
+        """Return the one value of each bin; `None` if a bin has two, which the first rows mostly show."""
+        atoms = np.full(distributions.BIN_COUNT, np.nan)
         for start in (0, *range(_PROBE_ROWS, len(self.values), BATCH_UNITS)):
             values = self.values[start : start + BATCH_UNITS if start else _PROBE_ROWS]
             values = values[_inside(values, span)]
             bins = grid.positions(values) >> _OFFSET_BITS
-            fresh = np.isnan(atoms[bins])
-            atoms[bins[fresh]] = values[fresh]
+            is_empty = np.isnan(atoms[bins])
+            atoms[bins[is_empty]] = values[is_empty]
             if not np.array_equal(atoms[bins], values):
                 return None
         return atoms
@@ -548,27 +562,28 @@ class ArrayCounter:
         return ArrayCounter(self.values[rows], None if second is None else second[rows], self.threads)
 
 
-def _inside(values: FloatArray, span: pictures.Span) -> Any:
+def _inside(values: FloatArray, span: distributions.Span) -> Any:
     """Return what picks the values (n,) within a span, all of them without a copy where it is open."""
-    if span == pictures.Span():
+    if span == distributions.Span():
         return slice(None)
     return (values >= span.at_least) & (values < span.below)
 
 
-def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> pictures.LevelBins:
+def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> distributions.LevelBins:
     """Return the distinct values within each level, from the number of each unit's level (N,)."""
+    # The sum turns −0.0 into 0.0, which are one value.
     values = counter.values + 0.0
     second = counter.second_moments
     order = np.lexsort((values, level))
     first = np.searchsorted(level[order], np.arange(len(names) + 1))
     large: dict[int, ArrayCounter] = {}
-    few = np.ones(len(values), bool)
-    for number in np.flatnonzero(np.diff(first) > pictures.EXACT_LIMIT).tolist():
+    is_counted_here = np.ones(len(values), bool)
+    for number in np.flatnonzero(np.diff(first) > distributions.EXACT_LIMIT).tolist():
         counter_of_level = counter.of_rows(np.sort(order[first[number] : first[number + 1]]))
-        if not pictures.wants_distinct(counter_of_level.extent(pictures.Span())):
+        if not distributions.wants_distinct(counter_of_level.extent(distributions.Span())):
             large[number] = counter_of_level
-            few[first[number] : first[number + 1]] = False
-    order = order[few]
+            is_counted_here[first[number] : first[number + 1]] = False
+    order = order[is_counted_here]
     values = values[order]
     level = level[order]
     starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
@@ -579,10 +594,10 @@ def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounte
         high = np.full(len(names), -np.inf)
         np.minimum.at(low, level, second[order])
         np.maximum.at(high, level, second[order])
-        steps = pictures.Steps.over(low, high)
+        steps = distributions.Steps.over(low, high)
         sums = np.add.reduceat(steps[level].numbers(second[order]), starts)
         means = steps[level[starts]].means(sums, counts)
-    return pictures.LevelBins(
+    return distributions.LevelBins(
         names=names,
         level=level[starts],
         values=values[starts],

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
-    """Return what a long table says of its models, None for a table of one row per item.
+    """Return the models of a table with a row for each item and model; None for a row per item.
 
     Parameters
     ----------
@@ -184,12 +184,15 @@ def _all_numbers(texts: Iterable[str]) -> bool:
     return not any(math.isnan(number_of_text(text)) for text in texts)
 
 
+# Facts of a column in the order in which a query returns them; text has only the first two.
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 
 def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[JsonDict]]:
-    """Return the number of rows, and what is in each column: DuckDB is asked, without Ibis or PyArrow."""
-    types, (size,), descriptions = rows.types(), rows.query_row("count(*)"), []
+    """Return the number of rows, and the description of each column, from DuckDB without Ibis or PyArrow."""
+    types = rows.types()
+    (size,) = rows.query_row("count(*)")
+    descriptions: list[JsonDict] = []
     if rows.text and size <= _SMALL_TABLE_ROWS:
         step = _MAX_TEXT_COLUMNS
     else:
@@ -198,8 +201,9 @@ def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[Js
         step = max(_MAX_QUERY_COLUMNS, min(_MAX_TEXT_COLUMNS, _JSON_VALUES // max(size, 1)))
     for start in range(0, len(names), step):
         group = names[start : start + step]
-        facts = _facts(rows, group, types, _held(rows, group) if below is None else below(group))
-        descriptions += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
+        stacked = _stacked_texts(rows, group) if below is None else below(group)
+        facts = _facts(rows, group, types, stacked)
+        descriptions += [_described(name, size, facts.get(number, {})) for number, name in enumerate(group)]
     return size, descriptions
 
 
@@ -221,11 +225,12 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
 
-def _held(rows: Rows, names: Sequence[str]) -> Rows | None:
-    """Return many columns of text as one, beside the column that each is of; None of others, or too much."""
+def _stacked_texts(rows: Rows, names: Sequence[str]) -> Rows | None:
+    """Return many columns of text as one, with the number of the column; None for other or too large ones."""
     if not rows.text or len(names) <= _MAX_QUERY_COLUMNS:
         return None
-    import pyarrow as pa  # which takes long to load
+    # Late, because PyArrow takes long to load.
+    import pyarrow as pa
 
     arrays = rows.arrow(*(rows.columns[name] for name in names))
     if arrays is None:
@@ -244,7 +249,7 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict
     from stratal.population.queries.units import text_number_expression as number_of
 
     aggregates = {"rows": source.table.count()}
-    for at, name in enumerate(names):
+    for number, name in enumerate(names):
         column = source.column(name)
         text = source.is_text(name)
         facts = [column.count(), column.nunique()]
@@ -253,11 +258,11 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict
             finite = is_nan(values).ifelse(None, values)
             ranges = finite.min(), finite.max(), finite.mean()
             facts += [finite.count(), is_nan(values).sum(), *ranges]
-        aggregates |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
+        aggregates |= {f"{key}{number}": fact for key, fact in zip(_FACTS, facts, strict=False)}
     row_of_facts = source.first(source.table.aggregate(**aggregates))
     described = [
-        _described(name, row_of_facts["rows"], {key: row_of_facts.get(f"{key}{at}") for key in _FACTS})
-        for at, name in enumerate(names)
+        _described(name, row_of_facts["rows"], {key: row_of_facts.get(f"{key}{number}") for key in _FACTS})
+        for number, name in enumerate(names)
     ]
     return row_of_facts["rows"], described
 
@@ -265,9 +270,9 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict
 def softmax_among(
     columns: Sequence[JsonDict], totals: Callable[[Sequence[str]], JsonMapping]
 ) -> tuple[str, ...] | None:
-    """Return the columns of probabilities that add up to 1 in each row, where there is one such group.
+    """Return the columns of probabilities that add up to 1 in each row; None if there are none.
 
-    All columns of probabilities are tried together, then those whose names begin alike.
+    Columns with the same first word are tried first, then all columns of probabilities together.
     """
     probable = [
         row["name"]
@@ -279,8 +284,9 @@ def softmax_among(
     for name in probable:
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
     for group in [*families.values(), probable]:
-        near = len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= declaration.ROUNDED
-        if near and declaration.is_softmax(totals(group)):
+        # The means add up to 1 too, which saves the query for most groups.
+        may_add_up = len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= declaration.ROUNDED
+        if may_add_up and declaration.is_softmax(totals(group)):
             return tuple(group)
     return None
 
@@ -315,17 +321,17 @@ def answer_options(columns: JsonDict, predicted: str | None = None) -> list[str]
     return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
 
 
-def model_answer(columns: JsonDict, taken: Sequence[str]) -> list[str]:
+def model_answer(columns: JsonDict, options: Sequence[str]) -> list[str]:
     """Return the option that names the only column of a model's answers with few classes, if there is one.
 
-    `taken` are options that name other columns.
+    `options` name other columns.
     """
     rows = columns["rows"]
     names = [
         row["name"]
         for row in columns["columns"]
         if row["name"].casefold().startswith(ANSWER_COLUMN_NAMES)
-        and row["name"] not in taken
+        and row["name"] not in options
         and not row["missing"]
         and 1 < row["distinct"] <= rows / 2
         and _may_be_classes(row)
@@ -336,15 +342,16 @@ def model_answer(columns: JsonDict, taken: Sequence[str]) -> list[str]:
 
 
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
-    """Return how to name some columns: a pattern that fits them alone, or all names."""
-    short = names[0][: len(names[0]) - len(declaration.class_names(names)[0])]
-    if short and [name for name in existing if name.startswith(short)] == list(names):
-        return f"{short}*"
+    """Return a pattern that matches only these columns, or all of their names."""
+    prefix = names[0][: len(names[0]) - len(declaration.class_names(names)[0])]
+    if prefix and [name for name in existing if name.startswith(prefix)] == list(names):
+        return f"{prefix}*"
     return ",".join(names)
 
 
 def _described(name: str, rows: int, facts: JsonMapping) -> JsonDict:
     present, distinct, numbers, nan = (int(facts.get(key) or 0) for key in _FACTS[:4])
+    # A NaN in a column of numbers is a missing value, and among text it is text.
     is_number = bool(numbers and numbers + nan == present)
     return {
         "name": name,
@@ -370,16 +377,16 @@ def describe_proxies(population: Population) -> JsonDict:
     """
     proxies = []
     for info, score in zip(population.proxies, population.scores, strict=True):
-        picture = population.distribution(info.name)
-        deciles = np.searchsorted(picture.counts.cumsum(), np.linspace(0, 1, 11) * picture.size)
-        quantiles = picture.values[np.minimum(deciles, len(picture.values) - 1)]
+        distribution = population.distribution(info.name)
+        deciles = np.searchsorted(distribution.counts.cumsum(), np.linspace(0, 1, 11) * distribution.size)
+        quantiles = distribution.values[np.minimum(deciles, len(distribution.values) - 1)]
         proxies.append(
             {
                 **score.described(),
                 "scaled": info.scaled,
                 "bounds": None if info.bounds is None else list(info.bounds),
-                "mean": picture.mean,
-                "bins": len(picture.values),
+                "mean": distribution.mean,
+                "bins": len(distribution.values),
                 "quantiles": quantiles.tolist(),
             }
         )
@@ -396,9 +403,9 @@ def suggested_score(
     Parameters
     ----------
     columns : mapping
-        What `describe_columns` returns.
+        The result of `describe_columns`.
     suggested : sequence of str
-        What `suggestion` returns.
+        The result of `suggestion`.
     answer : str, optional
         The column of the model's answers, if it is suggested.
 

@@ -18,8 +18,14 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, listing, suggest_names, type_text
 from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
-from stratal.population.digest import Digested, PopulationDigest, exponent_of
-from stratal.population.distribution import Counter, Distribution, LevelBins, Pictures, build_distribution
+from stratal.population.digest import DigestedColumns, PopulationDigest, exponent_of
+from stratal.population.distribution import (
+    Counter,
+    Distribution,
+    LevelBins,
+    LevelDistributions,
+    build_distribution,
+)
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.rules import Rule
 from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
@@ -31,6 +37,7 @@ from stratal.tables.source import FileReading
 
 Columns = dict[str, tuple[Any, tuple[float, float]]]
 
+# Keywords in the line of code that an error proposes.
 _READING = "id='ID', proxy='PROXY'"
 
 
@@ -99,7 +106,7 @@ class Population(ABC):
     own_stratum: str | None = None
 
     _distributions: dict[str, Distribution] = field(init=False, default_factory=dict)
-    _pictures: dict[tuple[str, str], Pictures] = field(init=False, default_factory=dict)
+    _level_distributions: dict[tuple[str, str], LevelDistributions] = field(init=False, default_factory=dict)
     _digests: dict[int, PopulationDigest] = field(init=False, default_factory=dict)
 
     # ---- what it is
@@ -160,13 +167,15 @@ class Population(ABC):
             self._distributions[info.name] = distribution
         return self._distributions[info.name]
 
-    def distributions(self, by: str, proxy: str | None = None) -> Pictures:
+    def distributions(self, by: str, proxy: str | None = None) -> LevelDistributions:
         """Return the distribution of one proxy within each level of a group column, by level, sorted."""
         info = self.proxy_info(proxy)
         key = self.require_group(by), info.name
-        if key not in self._pictures:
-            self._pictures[key] = Pictures(self._level_bins(by, info), scaled=info.scaled, bounds=info.bounds)
-        return self._pictures[key]
+        if key not in self._level_distributions:
+            self._level_distributions[key] = LevelDistributions(
+                self._level_bins(by, info), scaled=info.scaled, bounds=info.bounds
+            )
+        return self._level_distributions[key]
 
     def numbered_from(self, base: int | None) -> Population:
         """Return the population with row numbers that count from `base`; itself where its ids are others."""
@@ -216,7 +225,8 @@ class Population(ABC):
         for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
             problem = f"stratum {stratum} has fewer units than are to be drawn"
             raise InputError(problem, given=int(counts[stratum]), allowed=f"up to {sizes[stratum]}")
-        for widening in range(64):  # each doubles the margin, so that the last has every unit
+        # Each attempt doubles the margin, so that the last one has every unit.
+        for widening in range(64):
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
             candidates, strata, keys, ties = self._under(rule, limits, counts, seed)
             if np.all(np.bincount(strata, minlength=len(counts)) >= counts):
@@ -258,7 +268,7 @@ class Population(ABC):
         """
 
     def digest(self, seed: int) -> PopulationDigest:
-        """Return the sums by which samples of this seed know the population again."""
+        """Return the sums by which samples of this seed recognise the population."""
         if seed not in self._digests:
             self._digests[seed] = self._digest(seed)
         return self._digests[seed]
@@ -268,11 +278,11 @@ class Population(ABC):
         """Return the sums: one query, or one pass."""
 
     @cached_property
-    def _digested(self) -> Digested:
+    def _digested_columns(self) -> DigestedColumns:
         """All proxies, their second moments, features and groups, as the engine has them."""
         numbers, groups = self._digest_columns()
         exponents = {name: (column, exponent_of(*ends)) for name, (column, ends) in numbers.items()}
-        return Digested(numbers=exponents, groups=groups)
+        return DigestedColumns(numbers=exponents, groups=groups)
 
     @abstractmethod
     def _digest_columns(self) -> tuple[Columns, Mapping[str, Any]]:
@@ -282,7 +292,7 @@ class Population(ABC):
 
     def has_second_moments(self, proxy: str) -> bool:
         """Return whether E[z² | x] of a proxy is known."""
-        return f"second:{proxy}" in self._digested.numbers
+        return f"second:{proxy}" in self._digested_columns.numbers
 
     @abstractmethod
     def size_profile(self, size: Size, count: int) -> SizeProfile:

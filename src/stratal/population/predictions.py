@@ -59,7 +59,7 @@ def with_predictions(
     changed.predicts = {**population.predicts, **{name: score.predicts for name, score in scores.items()}}
     # A distribution stores the scale of its proxy.
     changed._distributions = {}
-    changed._pictures = {}
+    changed._level_distributions = {}
     return changed
 
 

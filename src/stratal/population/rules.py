@@ -481,6 +481,7 @@ def cut_between(rule: Rule, values: FloatArray) -> Rule:
     if not isinstance(rule, CutPoints) or len(rule.cuts) == 0:
         return rule
     above = np.searchsorted(values, rule.cuts)
+    # A cut outside the values divides none of them, and stays where it is.
     is_between = (above > 0) & (above < len(values))
     low = values[np.maximum(above - 1, 0)]
     high = values[np.minimum(above, len(values) - 1)]
@@ -565,6 +566,7 @@ def cells_of(rule: Rule) -> IntArray | None:
 # If there are more combinations of the levels of all columns, only the levels of one column are tried.
 _MAX_COMBINATIONS = 100_000
 
+# Stands for any level that no test names; the names follow it, so that it equals none of them.
 _OTHER_LEVEL_PREFIX = "another than "
 
 

@@ -13,10 +13,10 @@ from stratal.errors import InputError
 from stratal.population.expressions import Expression, OnArrays
 from stratal.question.scores import ANSWER_IS_RIGHT, ORDER, OUTCOME, Score, rating
 
-# Proxies and labels beyond this overflow in sums of squares.
+# The squares of larger proxies and labels would overflow in sums.
 MAX_PROXY = 1e100
 
-# What one addition may lose of a sum, with room for squares and their difference.
+# Relative rounding error of one addition, with room for squares and their difference.
 _ROUNDING = 4 * np.finfo(np.float64).eps
 
 
@@ -116,8 +116,8 @@ def proxy_info_for(
     return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
 
 
-# Of the range of the labels: a proxy of which no value lies further up has another scale, such as 0 to 1 for
-# labels from 0 to 100.
+# Share of the range of the labels. A proxy whose values all lie in this lowest part has another scale, such
+# as 0 to 1 for labels from 0 to 100.
 _LOWEST_PART = 0.1
 
 
@@ -134,7 +134,7 @@ def _on_another_scale(low: float, high: float, bounds: tuple[float, float]) -> b
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumSummary(Record):
-    """The population as estimators need it: sizes and proxy moments per stratum.
+    """The summary of a population that estimators use: sizes and proxy moments per stratum.
 
     Parameters
     ----------
@@ -219,8 +219,8 @@ class StratumSummary(Record):
         # What is left of a constant proxy is rounding, which grows as the root of the units.
         variances = covariances[:, diagonal, diagonal]
         squares = moments[:, diagonal, diagonal]
-        least = _ROUNDING / np.sqrt(divisor[:, None]) * squares
-        covariances[:, diagonal, diagonal] = np.where(variances > least, variances, 0.0)
+        rounding_error = _ROUNDING / np.sqrt(divisor[:, None]) * squares
+        covariances[:, diagonal, diagonal] = np.where(variances > rounding_error, variances, 0.0)
         return cls(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
 
     def part(self, keep: BoolArray) -> StratumSummary:
@@ -304,10 +304,11 @@ class Drawn:
         return Drawn(ids=ids, stratum=stratum, proxies=proxies, groups=groups, shown=shown, features=features)
 
 
-# How far a proxy is moved to the overall mean before its variance is taken: a flat 0 or 1 may be wrong.
+# Share by which a proxy is moved to the overall mean before its variance is computed. A proxy of 0 or 1 may
+# be wrong, and a unit of size 0 would never be drawn.
 HEDGE = 0.2
 
-# Sizes are added up in steps of the largest that counts over this.
+# Sizes are added in whole steps of the largest counted one divided by this, so that sums are exact.
 SIZE_STEPS = 2.0**32
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError, check_choice, suggest_names
 from stratal.population import rules
-from stratal.population.distribution import Distribution, Pictures
+from stratal.population.distribution import Distribution, LevelDistributions
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population, require_population
@@ -31,7 +31,7 @@ from stratal.strata.strata import (
     expected_deviations,
     join_moments,
     of_bins,
-    of_pictures,
+    of_level_distributions,
     of_sizes,
     refuse_widest,
 )
@@ -232,21 +232,21 @@ def part_boundaries(
     """
     total = sum(int(moments_of_part.sizes[0]) for _, moments_of_part in parts)
     tables = []
-    for picture, moments_of_part in parts:
+    for distribution, moments_of_part in parts:
         most = request.most(int(moments_of_part.sizes[0]) / total)
-        if picture is None or most == 1:
+        if distribution is None or most == 1:
             tables.append([_NO_BOUNDARIES])
         elif request.n_strata is None:
-            tables.append(candidate_boundaries(picture, request.method, most))
+            tables.append(candidate_boundaries(distribution, request.method, most))
         else:
-            tables.append([boundaries_of(picture, request.method, most)])
+            tables.append([boundaries_of(distribution, request.method, most)])
     numbers = range(max(len(table) for table in tables))
     picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
     candidates = [
         join_moments(
             [
-                of_bins(picture, cut) if picture is not None and len(cut) else moments_of_part
-                for (picture, moments_of_part), cut in zip(parts, pick, strict=True)
+                of_bins(distribution, cut) if distribution is not None and len(cut) else moments_of_part
+                for (distribution, moments_of_part), cut in zip(parts, pick, strict=True)
             ]
         )
         for pick in picks
@@ -364,15 +364,15 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
 
 
 def category_strata(
-    population: Population, by: str, request: StratificationRequest, pictures: Pictures | None
+    population: Population, by: str, request: StratificationRequest, distributions: LevelDistributions | None
 ) -> Strata:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
-    if pictures is None:
+    if distributions is None:
         groups = pooled_groups(population.levels(by), by, request)
         moments = of_sizes(groups.sizes)
     else:
-        groups = pooled_groups(pictures.sizes, by, request)
-        moments = of_pictures(pictures)
+        groups = pooled_groups(distributions.sizes, by, request)
+        moments = of_level_distributions(distributions)
     codes = groups.rule.codes
     if np.array_equal(codes, np.arange(len(codes))):
         pooled = moments
@@ -383,23 +383,25 @@ def category_strata(
 
 def crossed_strata(population: Population, by: str, column: str, request: StratificationRequest) -> Strata:
     """Return a category crossed with intervals of a proxy; a pool of small categories is cut as one."""
-    pictures = population.distributions(by, column)
+    distributions = population.distributions(by, column)
     if request.n_strata == 1:
-        boundaries_of(next(iter(pictures.values())), request.method, 1)
-        return category_strata(population, by, request, pictures)
-    groups = pooled_groups(pictures.sizes, by, request)
-    all_moments = of_pictures(pictures)
+        boundaries_of(next(iter(distributions.values())), request.method, 1)
+        return category_strata(population, by, request, distributions)
+    groups = pooled_groups(distributions.sizes, by, request)
+    all_moments = of_level_distributions(distributions)
     parts: list[PopulationPart] = []
     for members in groups.members():
         moments_of_members = all_moments.part(np.array(members))
         if len(members) != 1:
             moments_of_members = moments_of_members.pooled(np.zeros(len(members), np.int64))
-        parts.append((pooled_picture(pictures, np.array(members)), moments_of_members))
+        parts.append((pooled_distribution(distributions, np.array(members)), moments_of_members))
     boundaries, moments, notes = part_boundaries(parts, request)
     inner: list[rules.CutPoints] = []
     names: list[str] = []
-    for (picture, _), cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
-        rule = rules.CutPoints(column=column, cuts=np.empty(0) if picture is None else picture.cuts[cut - 1])
+    for (distribution, _), cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
+        rule = rules.CutPoints(
+            column=column, cuts=np.empty(0) if distribution is None else distribution.cuts[cut - 1]
+        )
         inner.append(rule)
         if len(rule.cuts):
             pieces = interval_names(column, rule.cuts)
@@ -414,16 +416,16 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
     )
 
 
-def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None:
+def pooled_distribution(distributions: LevelDistributions, members: IntArray) -> Distribution | None:
     """Return the distribution of several categories together; `None` if one of them is a histogram.
 
     `members` are the categories' numbers.
     """
     if len(members) == 1:
-        return pictures[pictures.bins.names[members[0]]]
-    if np.isin(pictures.histograms, members).any():
+        return distributions[distributions.bins.names[members[0]]]
+    if np.isin(distributions.histograms, members).any():
         return None
-    bins = pictures.bins
+    bins = distributions.bins
     rows = np.flatnonzero(np.isin(bins.level, members))
     weights = bins.counts[rows]
     values, place = np.unique(bins.values[rows], return_inverse=True)
@@ -436,8 +438,8 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
         counts=counts,
         cuts=values[1:],
         second_moments=second,
-        scaled=pictures.scaled,
-        bounds=pictures.bounds,
+        scaled=distributions.scaled,
+        bounds=distributions.bounds,
     )
 
 
@@ -666,15 +668,15 @@ def moments_by_pass(population: Population, rule: rules.Rule, proxy: str | None)
     if not population.proxies:
         return of_sizes(population.summarise(rule).sizes)
     name = population.proxy_info(proxy).name
-    picture = population.distribution(name)
-    centre = picture.mean
-    inside = picture.conditional_variances
+    distribution = population.distribution(name)
+    centre = distribution.mean
+    inside = distribution.conditional_variances
     sums = np.zeros((4, n_strata))
     for batch in population.batches(tuple(dict.fromkeys((*rule.columns, name)))):
         codes = rule.assign(batch)
         values = np.asarray(batch[name], np.float64)
         shifted = values - centre
-        conditional = inside[np.searchsorted(picture.cuts, values, side="right")]
+        conditional = inside[np.searchsorted(distribution.cuts, values, side="right")]
         for row, terms in enumerate((None, shifted, shifted**2, conditional)):
             sums[row] += np.bincount(codes, terms, minlength=n_strata)
     counts = np.maximum(sums[0], 1.0)
@@ -845,10 +847,10 @@ def stratify(
         strata = Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
     elif method == "category":
         if population.proxies:
-            pictures = population.distributions(by or "", proxy)
+            distributions = population.distributions(by or "", proxy)
         else:
-            pictures = None
-        strata = category_strata(population, by or "", request, pictures)
+            distributions = None
+        strata = category_strata(population, by or "", request, distributions)
     else:
         column = population.proxy_info(proxy).name
         if by is None:

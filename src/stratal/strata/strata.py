@@ -22,7 +22,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record, field_names, field_values
 from stratal.errors import InputError
-from stratal.population.distribution import Distribution, LevelBins, Pictures
+from stratal.population.distribution import Distribution, LevelBins, LevelDistributions
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
@@ -172,9 +172,9 @@ def of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
     )
 
 
-def of_pictures(pictures: Pictures) -> Moments:
+def of_level_distributions(distributions: LevelDistributions) -> Moments:
     """Return the moments of each level of a category as one stratum."""
-    return of_bins(pictures.bins, pictures.starts[1:])
+    return of_bins(distributions.bins, distributions.starts[1:])
 
 
 def refuse_widest(bins: Distribution | LevelBins) -> None:

@@ -22,11 +22,16 @@ from stratal.study.journal import append_round, append_setting
 from stratal.study.question import CHOICES, Form
 from stratal.tables.untrusted import file_inside
 
+# Folder of pictures and sounds in the folder of a study.
 MEDIA = "media"
+
+# File of the names behind pseudonyms, apart from the journal, so that it can be deleted.
 NAMES = "annotators.json"
 
 # Characters that the page shows in one line.
 LONGEST_NAME = 100
+
+# A pseudonym is this and a number.
 PSEUDONYM = "annotator-"
 
 
@@ -114,24 +119,24 @@ def drawn_items(
     several = overlapping([texts[row] for row in rows], sample.seed, share)
     start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
     return [
-        (place, texts[row], number, int(sample.stratum[row]), copies if many else 1, shown[row])
-        for place, (row, many) in enumerate(zip(rows, several, strict=True), start=start)
+        (item, texts[row], number, int(sample.stratum[row]), copies if is_shared else 1, shown[row])
+        for item, (row, is_shared) in enumerate(zip(rows, several, strict=True), start=start)
     ]
 
 
 def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
-    """Return which items several people label: a share of them, at random, the same whenever it is asked."""
+    """Return which items several people label: a share of them at random, always the same for a seed."""
     keys = keys_of_ids(texts, seed, "overlap:")
     chosen = set(np.argsort(keys, kind="stable")[: math.ceil(share * len(texts))].tolist())
     return [place in chosen for place in range(len(texts))]
 
 
 def payloads(sample: Sample, form: Form) -> list[str]:
-    """Return what annotators see of each unit, as JSON; refuses what would lead them."""
-    leading = set(sample.shown) & {*sample.proxy_names, *sample.question.stored_columns}
-    if leading:
+    """Return the columns that annotators see of each unit, as JSON; refuse columns that would bias them."""
+    biasing = set(sample.shown) & {*sample.proxy_names, *sample.question.stored_columns}
+    if biasing:
         allowed = "shown columns that are neither a proxy nor the model's answer"
-        raise InputError(f"column '{min(leading)}' would influence the annotators", allowed=allowed)
+        raise InputError(f"column '{min(biasing)}' would influence the annotators", allowed=allowed)
     missing = [name for name in form.pair or () if name not in sample.shown]
     if missing:
         raise InputError(
@@ -156,7 +161,7 @@ def digest_of(path: Path) -> str:
 def validated_team(
     annotators: Iterable[str], adjudicators: Iterable[str], overlap: float, copies: int
 ) -> tuple[list[str], list[str]]:
-    """Return the names of annotators and adjudicators, refusing who or what does not fit together."""
+    """Return the names of annotators and adjudicators, after checks of names, overlap and copies."""
     people, judges = ([validated_name(name) for name in group] for group in (annotators, adjudicators))
     if not people:
         raise InputError("a study requires an annotator", action="Give a name (--annotators ann,bob).")
@@ -184,9 +189,9 @@ def validated_name(name: str) -> str:
     return name
 
 
-def refuse_duplicate_name(name: str, double: bool) -> None:
+def refuse_duplicate_name(name: str, is_duplicate: bool) -> None:
     """Refuse a name that somebody else has."""
-    if double:
+    if is_duplicate:
         action = "Use different names, such as ann and ann2."
         raise InputError("two annotators have the same name", given=repr(name), action=action)
 
@@ -196,7 +201,7 @@ PSEUDONYMS = "pseudonyms"
 
 
 def add_person(connection: Connection, folder: Path, name: str) -> str:
-    """Let one more person label; return the name that stands in the journal."""
+    """Add an annotator; return the name in the journal, which may be a pseudonym."""
     name = validated_name(name)
     people = people_of(connection)
     if connection.setting(PSEUDONYMS) != "yes":
@@ -207,7 +212,7 @@ def add_person(connection: Connection, folder: Path, name: str) -> str:
         refuse_duplicate_name(name, name in names.values() or name in people)
         numbers = [code.removeprefix(PSEUDONYM) for code in people]
         code = f"{PSEUDONYM}{1 + max((int(text) for text in numbers if text.isdecimal()), default=0)}"
-        # Before the pseudonym is saved: one without a name could never be given out.
+        # Before the pseudonym is saved, because a pseudonym without a name could never be resolved.
         write_names(folder, {**names, code: name})
     connection.execute("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", (code,))
     append_setting(connection, f"annotator {code}")
@@ -230,7 +235,7 @@ def require_person(connection: Connection, annotator: str) -> str:
 
 
 def read_names(folder: Path) -> dict[str, str]:
-    """Return pseudonym → name, empty where the file of names is not there or damaged."""
+    """Return the name of each pseudonym; empty if the file of names is missing or damaged."""
     try:
         names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
         return {str(code): str(name) for code, name in names.items()}
@@ -239,10 +244,10 @@ def read_names(folder: Path) -> dict[str, str]:
 
 
 def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
-    """Return pseudonym → name of everybody; refuse to go on without.
+    """Return the name of each pseudonym, all of which must have one.
 
-    Otherwise the next name would enter the journal. A name without its pseudonym in the study is what a
-    killed command left, and is dropped.
+    Otherwise the next name would be written to the journal. A name without a pseudonym in the study is left
+    over from a killed command, and is dropped.
 
     Raises
     ------
@@ -259,7 +264,7 @@ def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
 
 
 def write_names(folder: Path, names: Mapping[str, str]) -> None:
-    """Write who is behind each pseudonym, whole or not at all, readable by the owner alone."""
+    """Write the name of each pseudonym, completely or not at all, readable only by the owner."""
     with replacing(folder / NAMES) as partial:
         partial.chmod(PRIVATE_FILE)
         partial.write_text(json.dumps(dict(names), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -18,9 +18,11 @@ from urllib.parse import quote
 from stratal.errors import InputError, StratalError
 
 DATABASE = "study.sqlite"
+
+# File that a server locks, so that no second server can serve the study.
 LOCK = "server.lock"
 
-# Rights of a study's folder and files: its owner alone. Whoever reads the database can compute all links.
+# Permissions of a study's folder: only its owner. From the database, all links can be computed.
 PRIVATE_FOLDER = 0o700
 
 # Only the owner reads and writes.
@@ -54,6 +56,7 @@ class StudyError(StratalError):
         super().__init__(problem, **parts)
 
 
+# Remedy of several errors.
 _WRITABLE = "Give the user who runs this command write permission for the folder and its files."
 # SQLite's name of an error (its first two words) → kind, what is wrong, what to do.
 _FAULTS: dict[str, tuple[Kind, str, str]] = {
@@ -75,10 +78,11 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
 
 @contextmanager
 def database_errors(place: Path) -> Iterator[None]:
-    """Turn what SQLite says of a database into one `StudyError`."""
+    """Translate the errors of SQLite into a `StudyError`."""
     try:
         yield
     except sqlite3.IntegrityError:
+        # A violated constraint is an error of the program, not of the file.
         raise
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         # SQLite's own message of text that cannot be decoded quotes bytes of a damaged file.
@@ -186,7 +190,8 @@ class Database:
             synchronous = f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}"
             with database_errors(folder), self._transaction(synchronous, "BEGIN IMMEDIATE") as connection:
                 yield connection
-                connection.commit()  # nothing where the block rolled back what it had only tried
+                # Without effect if the block only previewed its changes, and rolled them back.
+                connection.commit()
         finally:
             self._writing.release()
 
@@ -218,6 +223,7 @@ class Database:
         try:
             yield connection
         except BaseException:
+            # An interrupted connection may be in the middle of a statement, and is not used again.
             connection.close()
             raise
         self._free.append(connection)
@@ -225,7 +231,8 @@ class Database:
     def _connect(self) -> Connection:
         mode = "mode=ro" if self.reading else "mode=rw"
         written = self.path.with_name(self.path.name + "-wal").exists()
-        # A folder that may only be read needs no other files, as long as nobody writes to it.
+        # SQLite would create files next to the database, which a read-only folder does not allow. Without a
+        # write-ahead log, nobody is writing, and none are needed.
         is_immutable = self.reading and not written and not os.access(self.path.parent, os.W_OK)
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?{mode}{'&immutable=1' if is_immutable else ''}",
@@ -244,12 +251,13 @@ class Database:
 
 @contextmanager
 def serving(folder: Path, address: str) -> Iterator[None]:
-    """Hold a study for one server, by a lock that the system lets go of however the server ends.
+    """Reserve a study for one server by a lock, which the system releases however the server ends.
 
-    `address` is where the server is that may have the lock.
+    `address` is that of the server that may have the lock.
     """
     path = folder / LOCK
-    with suppress(OSError):  # which SQLite names
+    # If the file cannot be created, SQLite raises the error, with its kind.
+    with suppress(OSError):
         path.touch(mode=PRIVATE_FILE)
     with (
         database_errors(folder),

@@ -43,18 +43,20 @@ from stratal.study.question import (
     StudyQuestion,
 )
 
+# Answers to a pair in other tools, which do not know its columns.
 LEFT = "left"
 RIGHT = "right"
+
 ACTIONS_FORMAT = "stratal-actions"
-# Whom the sides of a pair are shuffled for in a tool: for everybody alike.
+
+# In a tool, the sides of a pair are shuffled in the same way for everybody: the annotator is not known yet.
 NO_ANNOTATOR = ""
 
-# Bytes of a labels file that is imported, at most.
+# Largest labels file, in bytes: it is read into memory, and may come from anybody.
 MAX_LABELS_FILE_BYTES = 200_000_000
 
-# Ids that are named of those that are not in the study.
-_FIRST = 5
-
+# Number of values that a message names.
+_MAX_NAMED = 5
 
 # What each action of a page must have besides its request.
 REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
@@ -81,7 +83,7 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def details(self) -> ActionDetails:
-        """The details of the action; of a time that cannot be the study's own clock says more."""
+        """The details of the action, without an impossible time, for which the study's own clock is used."""
         possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
         seconds = self.seconds if possible else None
         return {"note": self.note or "", "seconds": seconds, "request": self.request}
@@ -144,10 +146,10 @@ def present_answers(connection: Connection) -> PresentAnswers:
 
 
 def changes_between(before: PresentAnswers, after: PresentAnswers) -> JsonDict:
-    """Return whose answers are new, whose changed, and whose were taken back, each as annotator → number."""
-    new = Counter(who for who, item in after if (who, item) not in before)
+    """Return the number of new, changed and withdrawn answers, each by annotator."""
+    new = Counter(annotator for annotator, item in after if (annotator, item) not in before)
     changed = Counter(key[0] for key, answer in after.items() if before.get(key, answer) != answer)
-    withdrawn = Counter(who for who, item in before if (who, item) not in after)
+    withdrawn = Counter(annotator for annotator, item in before if (annotator, item) not in after)
     counts = {"new_answers": new, "changed_answers": changed, "withdrawn_answers": withdrawn}
     return {name: dict(sorted(counter.items())) for name, counter in counts.items()}
 
@@ -287,11 +289,11 @@ def study_tasks(connection: Connection, annotator: str | None, items: int | None
 def import_answers(
     connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
 ) -> ImportResult:
-    """Save a tool's answers, and return what was done with each; whoever only wants to see rolls back.
+    """Save a tool's answers, and return the number of each kind; for a preview, the caller rolls back.
 
-    `who` says whose all answers are, or the study's name for each of the tool's; the names behind pseudonyms
-    are in the study's folder. Refused are annotators whom the study does not know, answers that the question
-    does not take, and a file of which no item is in the study.
+    `who` is the annotator of all answers, or a mapping from the tool's names to those of the study; the names
+    behind pseudonyms are in the study's folder. Unknown annotators, answers that the question does not
+    accept, and a file without an item of the study are errors.
     """
     question = one_question(connection)
     study = str(connection.setting("id"))
@@ -310,31 +312,32 @@ def import_answers(
     if not inside:
         raise LabelError(
             "no item of the file is in this study",
-            given=", ".join(map(repr, strangers[:_FIRST])),
-            allowed=", ".join(map(repr, sorted(numbers)[:_FIRST])),
+            given=", ".join(map(repr, strangers[:_MAX_NAMED])),
+            allowed=", ".join(map(repr, sorted(numbers)[:_MAX_NAMED])),
             action="Import it into the study that its items come from.",
         )
     people = Counter[str]()
-    others = Counter[str]()
+    reserved_counts = Counter[str]()
     before = present_answers(connection)
     kinds: JsonDict = Counter[str]()
     values = _values(study, question, inside)
     _refuse_missing_code(question, values, answers)
     for entry, value in zip(inside, values, strict=True):
-        others.update([] if entry.annotator in reserved_for[entry.id] else reserved_for[entry.id])
+        if entry.annotator not in reserved_for[entry.id]:
+            reserved_counts.update(reserved_for[entry.id])
         kind = _save(connection, study, question, entry, value, numbers[entry.id])
         kinds[kind] += 1
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
         people[entry.annotator] += 1
     kept_for = [
         f"{count:,} of the items are reserved for {name!r}, who may have filled in the file"
-        for name, count in others.items()
+        for name, count in reserved_counts.items()
     ]
     return ImportResult(
         tool=answers.tool,
         **kinds,
         unmatched=len(strangers),
-        strangers=tuple(dict.fromkeys(strangers))[:_FIRST],
+        strangers=tuple(dict.fromkeys(strangers))[:_MAX_NAMED],
         annotators=dict(people),
         **changes_between(before, present_answers(connection)),
         notes=(*answers.notes, *notes, *kept_for),
@@ -361,30 +364,31 @@ def _named(
     codes = {name: code for code, name in creating.read_names(folder).items()}
     tool_names = list(dict.fromkeys(entry.annotator for entry in answers.answers))
     names = {}
-    for theirs in tool_names:
+    for tool_name in tool_names:
         if isinstance(who, str):
-            ours = who
+            name = who
         else:
-            ours = (who or {}).get(theirs, theirs)
-        if ours or len(annotators) != 1:
-            names[theirs] = codes.get(ours, ours)
+            name = (who or {}).get(tool_name, tool_name)
+        # A file without names can only be of the only annotator.
+        if name or len(annotators) != 1:
+            names[tool_name] = codes.get(name, name)
         else:
-            names[theirs] = annotators[0]
-    unknown = [theirs for theirs, ours in names.items() if ours not in people]
+            names[tool_name] = annotators[0]
+    unknown = [tool_name for tool_name, name in names.items() if name not in people]
     action = "State whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
     if unknown:
         problem = (
             f"the {'study has no such annotator' if any(unknown) else 'file does not state who answered'}"
         )
         if any(unknown):
-            named = ", ".join(map(repr, unknown[:_FIRST]))
+            named = ", ".join(map(repr, unknown[:_MAX_NAMED]))
         else:
             named = None
         raise LabelError(problem, given=named, allowed=suggest_names(unknown[0], people), action=action)
     twice = [item for item, count in Counter(entry.id for entry in answers.answers).items() if count > 1]
     if isinstance(who, str) and len(tool_names) > 1 and twice:
         problem = f"item {twice[0]!r} was answered by several people"
-        raise LabelError(problem, given=", ".join(map(repr, tool_names[:_FIRST])), action=action)
+        raise LabelError(problem, given=", ".join(map(repr, tool_names[:_MAX_NAMED])), action=action)
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.answers]
 
 
@@ -400,7 +404,7 @@ def _values(study: str, question: StudyQuestion, answers: Sequence[ToolAnswer]) 
     if refused:
         entry, why = next(iter(refused.values()))
         problem = f"{entry.place}: item {entry.id!r}: {why.what}"
-        refused_values = ", ".join(map(repr, list(refused)[:_FIRST]))
+        refused_values = ", ".join(map(repr, list(refused)[:_MAX_NAMED]))
         action = (
             f"Leave the cell empty if there is no answer, or use {format_mapping(dict.fromkeys(refused))}."
         )
@@ -428,10 +432,11 @@ def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
         return order[text.lower() == RIGHT]
     names = [choice.name for choice in question.choices]
     if text not in names:
-        alike = [name for name in names if name.casefold() == text.casefold()]
-        whole_number = text.removesuffix(".0")  # `4.0` is `4`, where only the latter is an answer
-        if len(alike) == 1:
-            text = alike[0]
+        matches = [name for name in names if name.casefold() == text.casefold()]
+        # Spreadsheets and dataframes write the answer 4 as 4.0.
+        whole_number = text.removesuffix(".0")
+        if len(matches) == 1:
+            text = matches[0]
         elif whole_number in names:
             text = whole_number
     return question.answer(text)
@@ -447,8 +452,8 @@ def _save(
 ) -> str:
     """Save one answer; return what it was: new, changed, same or repeated."""
     of_item = "WHERE item = ? AND annotator = ?"
-    now = connection.one(f"SELECT status, value FROM answer {of_item}", item, entry.annotator)
-    if now is not None and (now["status"] == "skipped", now["value"]) == (value is None, value):
+    current = connection.one(f"SELECT status, value FROM answer {of_item}", item, entry.annotator)
+    if current is not None and (current["status"] == "skipped", current["value"]) == (value is None, value):
         return "same"
     text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
     if not connection.one(f"SELECT 1 FROM given {of_item}", item, entry.annotator):
@@ -463,14 +468,14 @@ def _save(
         id=entry.id,
         value=value,
         note=entry.note,
-        # NaN is dropped; None would be the time since the item was given, of which a tool says nothing
+        # NaN is saved as unknown. None would be replaced by the time since the item was assigned.
         seconds=math.nan if entry.seconds is None else entry.seconds,
         shown=None if order is None else "|".join(order),
         request=f"import {hashlib.sha256(text.encode()).hexdigest()}",
     )
     if save(connection, saved).repeated:
         return "repeated"
-    if now is None:
+    if current is None:
         return "new"
     return "changed"
 

@@ -36,8 +36,9 @@ def require_integrity(connection: Connection, folder: Path) -> None:
 
 
 def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
-    """Yield what is wrong with a study, one kind after another."""
-    try:  # before the first query, at whose moment the study is seen: what was saved by now is in it
+    """Yield the problems of a study, one kind after another."""
+    # Read before the first query, which fixes the moment: the database then has all lines of the note.
+    try:
         noted = (folder / journal.HEAD).read_bytes()
     except OSError:
         noted = b""
@@ -46,7 +47,8 @@ def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
     yield from journal.missing_lines(connection, noted)
     yield from _schema(connection)
     views = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
-    if connection.one(views)[0] < 3:  # what follows reads them
+    # The other checks read these views.
+    if connection.one(views)[0] < 3:
         return
     # Studies of version 1 are sealed when they are first opened to write.
     if journal.version(connection) > 1:
@@ -116,7 +118,8 @@ def _changed(connection: Connection, folder: Path, drawn: Any) -> str:
         if digest_of(path) != drawn["digest"]:
             return ""
         expected_items = set(drawn_items(connection, Sample.read(path), drawn["number"]))
-    except (StratalError, OSError, ValueError, TypeError):  # named by another check
+    except (StratalError, OSError, ValueError, TypeError):
+        # Another check names the problem of the sample file.
         return ""
     stored_items = {tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (drawn["number"],))}
     ids = sorted({repr(row[1]) for row in stored_items ^ expected_items})
@@ -153,7 +156,8 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
     try:
         drawn = set(id_texts(Sample.read(path).ids))
     except InputError as error:
-        if isinstance(error.__context__, MemoryError):  # which tells nothing of the file
+        # Too little memory is no problem of the file.
+        if isinstance(error.__context__, MemoryError):
             raise
         yield str(error)
         return
@@ -166,8 +170,9 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
             yield f"{len(ids)} items {difference} (first: {min(ids)!r})"
 
 
+# Columns of the stored and of the current answers that must be equal.
 _COLUMNS = "item, annotator, seq, status, value"
-# Problem → the rows of what is counted, for speed, that are not what the journal says.
+# By problem, a query of the rows whose stored counts differ from those of the journal.
 _COUNTS = {
     "the answer of {1!r} to item {0} differs from the journal": (
         f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM current EXCEPT SELECT {_COLUMNS} FROM answer) UNION "
@@ -218,8 +223,9 @@ def _values(connection: Connection) -> Iterator[str]:
         "WHERE answers > 1 AND status = 'submitted' AND aside = 0"
     ):
         answers_of_item.setdefault(row["item"], []).append(row["value"])
-    with suppress(InputError):  # an answer that cannot be read was named above
-        apart = {item for item, values in answers_of_item.items() if form.differ(values)}
+    # An answer that cannot be read was named above.
+    with suppress(InputError):
+        disputed = {item for item, values in answers_of_item.items() if form.differ(values)}
         counted = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
-        for item in sorted(apart ^ counted):
+        for item in sorted(disputed ^ counted):
             yield f"it is recorded incorrectly whether answers to item {item} differ"

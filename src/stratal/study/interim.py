@@ -108,10 +108,12 @@ def estimate_course(study: Study, confidence_level: float = 0.95) -> list[JsonDi
         first_labels = _labels_of_units(labels, sample, rows[:count])
         try:
             described = estimate(sample, first_labels, **estimate_options(study)).to_dict(confidence_level)
-        except StratalError:  # such as labels that are all alike, of an outcome without bounds
+        except StratalError:
+            # The first labels may all agree, which leaves an outcome without bounds without an interval.
             continue
         names = ("estimate", "confidence_interval")
-        course.append({"labels": described.get("labels", described["n"])} | {k: described[k] for k in names})
+        labels_used = {"labels": described.get("labels", described["n"])}
+        course.append(labels_used | {name: described[name] for name in names})
     return course
 
 
@@ -170,7 +172,7 @@ def extend_study(
     """
     sample = study.sample()
     labels = study.labels()
-    selection = selection_so_far(study, population, additional)
+    selection = current_selection(study, population, additional)
     if selection is not None:
         if not selection.done:
             add_round(study, selection.sample)
@@ -188,7 +190,9 @@ def extend_study(
     return larger
 
 
-def selection_so_far(study: Study, population: Population, additional: int | None = None) -> Selection | None:
+def current_selection(
+    study: Study, population: Population, additional: int | None = None
+) -> Selection | None:
     """Return the comparison of models by the labels so far and the next round; None without such a design."""
     sample = study.sample()
     if not isinstance(sample.design, Disagreements):
@@ -233,7 +237,7 @@ def add_round(study: Study, larger: Sample) -> int:
     """
     number = last_round(larger)
     with study.saving() as connection:
-        # Two commands may draw at once: the second one then needs to know that it was late.
+        # Two commands may draw at the same time: the second one then gets an error that says so.
         if number > 1:
             require_next_round(connection, number)
         require_same_draw(study.sample(), larger)

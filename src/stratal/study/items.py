@@ -29,7 +29,7 @@ from stratal.study.question import Answer, Disagreement, Form, Item, Progress, R
 # Seconds after which an item that was given, but not answered, may go to somebody else.
 ABANDONED_AFTER = 1800.0
 
-# Answers that a pace is taken from, and lines that the clock is compared with.
+# Number of last answers whose times give the pace, and of last lines with which the clock is compared.
 RECENT = 50
 
 # Seconds since the last answer within which an annotator counts as working.
@@ -38,23 +38,25 @@ ACTIVE_WITHIN = 3600.0
 # Seconds by which a clock may differ without being mentioned.
 CLOCK_TOLERANCE = 1.0
 
+# Present answers, with the times and notes of their lines in the journal.
 _ANSWERS = (
     "SELECT journal.seq, at, answer.annotator, item.id AS item, status, answer.value, note, seconds "
     "FROM answer JOIN journal USING (seq) JOIN item ON item.item = answer.item "
 )
 
 
-# Items that a page holds besides the one that it shows, so that labelling goes on without the server.
+# Number of items that a page has in addition to the one that it shows, so that labelling continues if the
+# connection to the server is lost.
 AHEAD = 2
 
-# Times as many answers as all pages could hold must be wanted still, for items to be given ahead.
+# Items are assigned ahead as long as this multiple of the answers that all pages could hold is required.
 PLENTY = 4
 
 
 def held_items(connection: Connection, annotator: str, limit: int = 1) -> list[int]:
-    """Return the numbers of up to `most` items that an annotator holds: the one given last, those ahead.
+    """Return the numbers of up to `limit` items that an annotator holds: the last one, then those ahead.
 
-    Whose labels are set aside holds nothing until they are taken back.
+    An annotator whose labels are set aside holds none.
     """
     rows = connection.all(
         "SELECT item FROM given JOIN annotator ON annotator = name WHERE name = ? AND live = 1 AND aside = 0 "
@@ -65,7 +67,7 @@ def held_items(connection: Connection, annotator: str, limit: int = 1) -> list[i
 
 
 def most_held(connection: Connection, ahead: int) -> int:
-    """Return how many items one may hold: one alone near the end, where others wait for what one holds."""
+    """Return how many items an annotator may hold: a single one near the end, when others wait for them."""
     total, done = connection.one("SELECT total, done FROM tally")
     ample = total - done > PLENTY * (1 + AHEAD) * _working(connection)
     if ample:
@@ -74,7 +76,7 @@ def most_held(connection: Connection, ahead: int) -> int:
 
 
 def _working(connection: Connection) -> int:
-    """Return how many annotators have not come to the end of what is free for them."""
+    """Return how many annotators still have free items."""
     (working,) = connection.one(
         "SELECT count(*) FROM annotator WHERE role = 'annotator' AND aside = 0 "
         "AND cursor <= (SELECT max(item) FROM item)"
@@ -83,7 +85,7 @@ def _working(connection: Connection) -> int:
 
 
 def gets_items(connection: Connection, annotator: str) -> bool:
-    """Return whether an annotator is given items: not if set aside, nor once the interval is narrow."""
+    """Return whether an annotator gets items: not if set aside, nor once the interval is narrow."""
     row = connection.one("SELECT role, aside FROM annotator WHERE name = ?", annotator)
     return row["role"] == "annotator" and not row["aside"] and connection.setting("enough") != "yes"
 
@@ -93,7 +95,7 @@ def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[
     assigned = held_items(connection, annotator, 1 + ahead)
     limit = most_held(connection, ahead)
     while len(assigned) < limit:
-        # What others left or nobody else can complete is for now, never ahead.
+        # Abandoned and skipped items are urgent, and are never assigned ahead.
         finders = (_free_item, _abandoned_item, _item_to_repeat) if not assigned else (_free_item,)
         item = next(filter(None, (find(connection, annotator) for find in finders)), None)
         if item is None:
@@ -118,7 +120,7 @@ def assign(connection: Connection, annotator: str, item: int, *, ahead: bool = F
 
 
 def reserve_items(connection: Connection, annotator: str, limit: int | None) -> list[int]:
-    """Give an annotator up to `wanted` items to keep until they are answered; all that are free if None."""
+    """Reserve up to `limit` items for an annotator until they are answered; all free items if None."""
     rows = connection.all("SELECT item FROM given WHERE annotator = ? AND live = 1 ORDER BY item", annotator)
     items = [int(row["item"]) for row in rows][:limit]
     while (limit is None or len(items) < limit) and (item := _free_item(connection, annotator)) is not None:
@@ -139,7 +141,7 @@ def find_assigned_item(connection: Connection, annotator: str, id: str) -> Any: 
     )  # fmt: skip
 
 
-# What an item's counts are, by the answers and by who holds it; the table `item` keeps them for speed.
+# The counts of each item from its answers and its holders. The table `item` stores them for speed.
 ITEM_COUNTS = """
 SELECT item, copies, answers, max(0, copies - answers - holding) AS wanted FROM (
     SELECT item, copies, (
@@ -168,15 +170,16 @@ def recount(connection: Connection, item: int) -> None:
         "WHERE item = ? AND status = 'submitted' AND aside = 0",
         item,
     )
-    apart = answers > 1 and read_form(connection).differ([row["value"] for row in answered])
+    is_disputed = answers > 1 and read_form(connection).differ([row["value"] for row in answered])
     connection.execute(
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?",
-        (n_required, answers, apart, item),
+        (n_required, answers, is_disputed, item),
     )
     gained = min(answers, copies) - min(before["answers"], copies)
-    undecided = (apart - before["apart"]) * (before["decision"] is None)
+    undecided = (is_disputed - before["apart"]) * (before["decision"] is None)
     if gained or undecided:
         connection.execute("UPDATE tally SET done = done + ?, undecided = undecided + ?", (gained, undecided))
+    # A place became free: nobody's search may start behind this item.
     if n_required > before["wanted"]:
         connection.execute("UPDATE annotator SET cursor = ? WHERE cursor > ?", (item, item))
 
@@ -201,12 +204,12 @@ def _free_item(connection: Connection, annotator: str) -> int | None:
     return free
 
 
-# Takes an item out of an annotator's hands, since it was answered or goes to somebody else.
+# Releases an item, because it was answered or is assigned to somebody else.
 _RELEASE = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
 
 
 def _abandoned_item(connection: Connection, annotator: str) -> int | None:
-    """Take back an item that lay unanswered for too long; a clock that went back counts as long ago."""
+    """Release and return an item that was unanswered for too long; a future time counts as long ago."""
     row = connection.one(
         "SELECT item, annotator FROM given WHERE live = 1 AND held = 0 AND annotator <> ? "
         "AND NOT (since BETWEEN ? AND ?) AND NOT EXISTS ("
@@ -240,9 +243,9 @@ def _item_to_repeat(connection: Connection, annotator: str) -> int | None:
 
 
 def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | None = None) -> Receipt:
-    """Save what an annotator does to an item; return the first receipt where it was saved before.
+    """Save an action of an annotator; return the earlier receipt if the same request was saved before.
 
-    `roles` are those of whoever acts, if that is not the annotator.
+    `roles` are those of the person who acts, if that is not the annotator.
     """
     earlier = saved_receipt(connection, entry)
     if earlier is not None:
@@ -326,22 +329,25 @@ def _save_decision(connection: Connection, entry: Entry) -> Receipt:
     seq = append(connection, structs.replace(entry, item=row["item"]))
     decided = None if entry.value is None else seq
     connection.execute("UPDATE item SET decision = ? WHERE item = ?", (decided, row["item"]))
-    fewer = row["apart"] * (int(decided is not None) - int(row["decision"] is not None))
-    connection.execute("UPDATE tally SET undecided = undecided - ?", (fewer,))
+    # A second decision on an item does not change the number of undecided ones.
+    newly_decided = row["apart"] * (int(decided is not None) - int(row["decision"] is not None))
+    connection.execute("UPDATE tally SET undecided = undecided - ?", (newly_decided,))
     return Receipt(seq=seq, action=entry.action, item=entry.id)
 
 
 def _settle(connection: Connection, annotator: str, item: int) -> None:
-    """Bring what is counted of an annotator's answer up to what the journal says."""
-    of = "WHERE item = ? AND annotator = ?"
-    before = connection.one(f"SELECT status FROM answer {of}", item, annotator)
-    now = connection.one(f"SELECT item, annotator, seq, status, value FROM current {of}", item, annotator)
-    connection.execute(f"DELETE FROM answer {of}", (item, annotator))
-    if now is not None:
-        connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?)", tuple(now))
-    for row, change in ((before, -1), (now, 1)):
+    """Update the stored answer of an annotator, and its counts, to the state of the journal."""
+    condition = "WHERE item = ? AND annotator = ?"
+    columns = "item, annotator, seq, status, value"
+    stored = connection.one(f"SELECT status FROM answer {condition}", item, annotator)
+    current = connection.one(f"SELECT {columns} FROM current {condition}", item, annotator)
+    connection.execute(f"DELETE FROM answer {condition}", (item, annotator))
+    if current is not None:
+        connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?)", tuple(current))
+    for row, change in ((stored, -1), (current, 1)):
         if row is not None:
-            column = row["status"]  # submitted or skipped
+            # The columns of counts are called as the statuses: submitted and skipped.
+            column = row["status"]
             query = f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?"
             connection.execute(query, (change, annotator))
     recount(connection, item)
@@ -397,11 +403,11 @@ def disagreements(connection: Connection, limit: int) -> tuple[Disagreement, ...
 
 
 def assigned_to(entry: Disagreement, adjudicators: Sequence[str]) -> str:
-    """Return who decides a disagreement, by its id: one who did not answer it, if there is such a one."""
+    """Return who decides a disagreement, by its id: if possible, an adjudicator who did not answer it."""
     people = {answer.annotator for answer in entry.answers}
-    able = [name for name in adjudicators if name not in people] or adjudicators
+    candidates = [name for name in adjudicators if name not in people] or adjudicators
     digest = hashlib.md5(f"adjudicator:{entry.item.id}".encode(), usedforsecurity=False).digest()
-    return able[digest[0] % len(able)]
+    return candidates[digest[0] % len(candidates)]
 
 
 def _item(row: Any, answer: Any, **shown: Any) -> Item:
@@ -444,9 +450,9 @@ def annotator_progress(connection: Connection, annotator: str, now: float) -> Pr
 
 def pace(connection: Connection, annotator: str | None = None, limit: int = RECENT) -> float | None:
     """Return the median of the seconds that the last answers took: an annotator's, or everybody's."""
-    of = "" if annotator is None else "annotator = ? AND "
+    condition = "" if annotator is None else "annotator = ? AND "
     rows = connection.all(
-        f"SELECT seconds FROM journal WHERE {of}action IN ('submit', 'skip') AND seconds IS NOT NULL "
+        f"SELECT seconds FROM journal WHERE {condition}action IN ('submit', 'skip') AND seconds IS NOT NULL "
         "ORDER BY seq DESC LIMIT ?",
         *(() if annotator is None else (annotator,)), limit,
     )  # fmt: skip
@@ -475,8 +481,8 @@ def active_annotators(connection: Connection, now: float, annotator: str | None 
 def clock_behind(connection: Connection, now: float) -> float:
     """Return by how many seconds the clock is behind the latest of the journal's last lines, 0 if it is not.
 
-    Not behind the last line alone, which may have been written by the wrong clock; nor behind all of them,
-    one of which may be from the future for good.
+    A wrong clock may have written the last line, so that it is not sufficient. Among all lines, one may be
+    far in the future forever.
     """
     latest = connection.one(
         "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", RECENT

@@ -27,9 +27,9 @@ LONGEST_NOTE = 10_000
 # Characters, as of a note: an id may be a path or an address.
 LONGEST_ID = 10_000
 
-# Characters: a request has the random id that the page chose.
+# Largest number of characters of a request, which is the random id of a page and a number.
 LONGEST_REQUEST = 200
-# Seconds; a longer time than a day says nothing of the item.
+# Largest number of seconds for an item: after more than a day, the time depends on other things.
 LONGEST_TIME = 86_400.0
 
 # What a line of the journal can say.
@@ -112,7 +112,8 @@ def append(connection: Connection, entry: Entry) -> int:
         before = chain_origin(connection)
     row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
     row |= structs.asdict(entry)
-    if entry.seconds is not None:  # a time that cannot be, such as NaN, is none
+    # An impossible time, such as NaN or that of a wrong clock, is saved as unknown.
+    if entry.seconds is not None:
         if 0 <= entry.seconds <= LONGEST_TIME:
             row["seconds"] = float(entry.seconds)
         else:
@@ -153,8 +154,7 @@ def saved_receipt(connection: Connection, entry: Entry) -> Receipt | None:
 def superseded(connection: Connection, entry: Entry, item: int) -> Receipt | None:
     """Return the receipt of a later request of the same page on an item, if that arrived before this one.
 
-    A page numbers its requests (`PAGE-3`). An answer that was held up on its way, and was edited and sent
-    anew meanwhile, must not take the place of the edited one.
+    A page numbers its requests (`PAGE-3`). A delayed answer must not replace a later one of the same page.
     """
     page, number = _numbered(entry.request)
     if number is None:
@@ -177,19 +177,19 @@ def _numbered(request: str | None) -> tuple[str, int | None]:
 
 def seal(before: bytes, row: Any) -> bytes:
     """Return the hash of a line and all before it."""
-    # repr: a damaged file may hold bytes where text was
+    # `repr`, because a damaged file may contain bytes in place of text.
     values = [row[name] for name in _SEALED]
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=repr)
     return hashlib.sha256(before + text.encode("utf-8", "surrogatepass")).digest()
 
 
 def chain_origin(connection: Connection) -> bytes:
-    """Return what the first line's hash starts from: the study's own id."""
+    """Return the start of the chain of hashes, which is the study's own id."""
     return hashlib.sha256(f"stratal study {connection.setting('id')}".encode()).digest()
 
 
 def broken_seals(connection: Connection) -> Iterator[str]:
-    """Yield what is wrong with the chain: lines that are missing, changed or out of order."""
+    """Yield the problems of the chain: lines that are missing, changed or out of order."""
     before = chain_origin(connection)
     expected = 1
     for row in connection.execute(
@@ -199,7 +199,8 @@ def broken_seals(connection: Connection) -> Iterator[str]:
             yield f"lines {expected} to {row['seq'] - 1} of the journal are missing"
         elif seal(before, row) != row["hash"]:
             yield f"line {row['seq']} of the journal was changed after it was written ({row['at']})"
-        before = row["hash"] if isinstance(row["hash"], bytes) else b""  # text, in a damaged file
+        # In a damaged file, the hash may be a text.
+        before = row["hash"] if isinstance(row["hash"], bytes) else b""
         expected = row["seq"] + 1
 
 
@@ -215,8 +216,8 @@ HEAD = "journal.head"
 
 
 def write_head(folder: Path, seq: int, hash_: bytes) -> None:
-    """Note the last line next to the database, once it is saved; a note that cannot be written is none."""
-    # Written over: the length never changes, and a file that is cut off first takes the disk milliseconds.
+    """Note the last line next to the database, once it is saved; a failure to write the note is ignored."""
+    # The file is overwritten, since its length never changes; truncating it first would take milliseconds.
     with suppress(OSError):
         handle = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
         with os.fdopen(handle, "wb") as file:
@@ -224,8 +225,9 @@ def write_head(folder: Path, seq: int, hash_: bytes) -> None:
 
 
 def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
-    """Yield that lines are missing which had been saved, by the note next to the database."""
-    if not noted.strip(b"\0"):  # a new study, a copy, or a computer that lost power
+    """Yield a problem if a saved line is missing, by the note next to the database."""
+    # A new study, a copy, or a computer that lost power, which may leave a file of zeros.
+    if not noted.strip(b"\0"):
         return
     number, _, digest = noted.decode("ascii", "replace").rstrip("\n").partition(" ")
     if len(number) != 20 or not (number.isascii() and number.isdigit()):
@@ -243,8 +245,8 @@ PAGE_SECRET = "page_secret"
 # Setting of the study from which the keys of its pages in one file come.
 PAGE_FILE_SECRET = "page_file_secret"
 
-# What every number of a study depends on besides its answers: what a choice counts as, who labels what, when
-# to stop. Not sealed: how a page looks, its links' secret, and when the interval is looked at next.
+# Settings on which the numbers of a study depend: the values of choices, who labels what, and when to stop.
+# Not sealed are the look of the page, the secret of its links, and the time of the next evaluation.
 SEALED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_width", "reading", "adjudicators")
 
 
@@ -309,15 +311,15 @@ MIGRATIONS = (first, sealed)
 
 
 def version(connection: Connection, place: Path | str = "the study") -> int:
-    """Return the version of a database, 0 for an empty one; one that is not known here is refused."""
+    """Return the version of a database, 0 for an empty one; raise an error for a later version."""
     number = int(connection.one("PRAGMA user_version")[0])
     if number > len(MIGRATIONS):
-        found_version = f"version {number}"
+        stated_version = f"version {number}"
         action = "Run: pip install --upgrade stratal"
         raise StudyError(
             f"{place}: was written by a newer version of stratal",
             kind="damaged",
-            given=found_version,
+            given=stated_version,
             action=action,
         )
     return number

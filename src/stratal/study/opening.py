@@ -110,7 +110,7 @@ def create_study(
     creating.refuse_ambiguous_form(sample, form)
     people, judges = creating.validated_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
-    code = {name: f"{creating.PSEUDONYM}{k}" if pseudonyms else name for k, name in everyone}
+    code = {name: f"{creating.PSEUDONYM}{number}" if pseudonyms else name for number, name in everyone}
     settings = {
         "id": secrets.token_hex(16),
         "question": form.encode(),
@@ -133,7 +133,9 @@ def create_study(
             connection.now = clock()
             migrate(connection, partial)
             connection.save_settings(**settings)
-            roles = [(code[k], "annotator") for k in people] + [(code[k], "adjudicator") for k in judges]
+            roles = [(code[name], "annotator") for name in people]
+            roles += [(code[name], "adjudicator") for name in judges]
+            # An annotator who also decides disagreements has one row.
             query = "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING"
             connection.executemany(query, roles)
             append_setting(connection, settings["rubric_version"], form.first.rubric, "rubric")
@@ -184,17 +186,17 @@ def open_study(
     if not (place / DATABASE).is_file():
         action = "Give the folder that `stratal study new` created."
         raise StudyError(f"{place}: is not a study", kind="missing", action=action)
-    # What is written below would follow a link of a received study to any file.
+    # Writing to a link of a received study could change any file.
     for name in (*_WRITTEN_FILES, *(f"{DATABASE}{ending}" for ending in ("-wal", "-shm", "-journal"))):
         refuse_leaving_link(place, place / name)
     database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
     try:
         with database.read() as connection:
-            path = version(connection, place)
-        if path == 0:
+            stored_version = version(connection, place)
+        if stored_version == 0:
             action = "Restore a backup (stratal study backup), or create the study again."
             raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
-        if path < len(MIGRATIONS) and not reading:
+        if stored_version < len(MIGRATIONS) and not reading:
             with database.write() as connection:
                 migrate(connection, place)
         return Study(place, database, clock)
@@ -244,8 +246,8 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         raise InputError(problem, given=known_head[:80], allowed="64 hexadecimal digits")
     with study.database.read() as connection:
         problems = [*find_problems(connection, study.folder)]
-        here = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
-        if known_head is not None and connection.one(here, known_head.strip().lower()) is None:
+        query = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
+        if known_head is not None and connection.one(query, known_head.strip().lower()) is None:
             lost = f"the journal contains no line with hash {known_head[:16]}…"
             problems.append(f"{lost}: it was rewritten, or belongs to another study")
         times, first = connection.one(
@@ -283,13 +285,13 @@ def backup_study(study: Study, folder: str | Path) -> Check:
     refuse_leaving_links(study.folder, study.media)
     with create_folder(Path(folder), DATABASE) as partial:
         partial.chmod(PRIVATE_FOLDER)
-        # First: the lines that it tells of are saved; the check of the copy misses them where they are lost.
+        # Before the database, which then has at least the lines of the note.
         _copy_files(study, partial, HEAD)
         (partial / DATABASE).touch(mode=PRIVATE_FILE)
         with database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
             with study.database.read() as source:
                 source.backup(target)
-            # secure_delete overwrites the secrets, which would stay in the file's free space otherwise.
+            # Otherwise the deleted secrets would remain in the free space of the file.
             target.execute("PRAGMA secure_delete = ON")
             target.execute("DELETE FROM setting WHERE name IN (?, ?)", (PAGE_SECRET, PAGE_FILE_SECRET))
             target.commit()
@@ -306,8 +308,9 @@ def backup_study(study: Study, folder: str | Path) -> Check:
 
 
 def _make_private(folder: Path) -> None:
-    """Let the owner alone read a study that was written into a folder which existed before."""
-    with suppress(OSError):  # a file system without rights, or a folder of somebody else
+    """Allow only the owner to read a study in a folder that existed before."""
+    # The file system may have no permissions, or the folder may belong to somebody else.
+    with suppress(OSError):
         folder.chmod(PRIVATE_FOLDER)
 
 

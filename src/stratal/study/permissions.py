@@ -18,9 +18,9 @@ from stratal.study.database import Connection, StudyError
 # they are taken back. `stranger`: whoever has no valid link, or is not of this study.
 StudyRole = Literal["annotator", "adjudicator", "set-aside", "owner", "operator", "stranger"]
 
-# How an item stands for a person. `none`: the activity is about no item. `not-given`: the person was
-# never given the item. `given`: was given it, without an answer. `answered`: has answered or skipped it.
-# `disagreement`: answers differ, and nobody has decided. `decided`: an adjudicator has decided.
+# State of an item for a person. `none`: the activity is about no item. `not-given`: the item was never
+# assigned to the person. `given`: it is assigned, without an answer. `answered`: the person answered or
+# skipped it. `disagreement`: answers differ, and nobody has decided. `decided`: an adjudicator has decided.
 ItemState = Literal["none", "not-given", "given", "answered", "disagreement", "decided"]
 
 Activity = Literal[
@@ -44,8 +44,7 @@ _ANYBODY_IN_THE_STUDY: PermissionRule = {
     "adjudicator": _NO_ITEM,
     "set-aside": _NO_ITEM,
 }
-# People who are set aside keep what they were given: an answer that arrives late is saved, and counts
-# nowhere.
+# People who are set aside keep their items: an answer that arrives late is saved, but not counted.
 _OWN_WORK: PermissionRule = {"annotator": _OWN_ITEM, "set-aside": _OWN_ITEM}
 OPERATOR: frozenset[StudyRole] = frozenset({"operator"})
 _OPERATOR: PermissionRule = {"operator": _NO_ITEM}

@@ -20,6 +20,7 @@ from stratal.protocols import JsonDict, JsonMapping
 from stratal.question import Outcome
 from stratal.question.tags import SEPARATORS, read_set, tags_of
 
+# Kinds of questions.
 CHOICES = "choices"
 SCALE = "scale"
 PAIR = "pair"
@@ -31,11 +32,19 @@ TAGS = "tags"
 QUESTION_KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER_ANSWER, TEXT_ANSWER, TAGS)
 # Kinds that allow any number of choices.
 ANY_NUMBER = (SEVERAL, TAGS)
+
+# The answer to a pair of which neither is better.
 TIE = "tie"
+
+# Name of the labels of the only question of a study.
 LABEL = "label"
+
 # The default question for annotators.
 DEFAULT_QUESTION = "Is the answer correct?"
+
+# Part of a conditional question: whether it was asked.
 ASKED = "asked"
+
 # Largest number of characters of an answer as free text.
 MAX_CHARACTERS = {CLASSES: 200, TEXT_ANSWER: 2000}
 

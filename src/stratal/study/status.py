@@ -34,7 +34,7 @@ from stratal.study.study import Study, anytime_interval, update_stopping
 # Parts of an annotator's work that drift compares.
 PARTS = 4
 
-# p-value below which a drift is mentioned.
+# p-value below which a drift is mentioned: smaller than .05, because each annotator has two tests.
 UNLIKELY = 0.01
 
 
@@ -59,7 +59,8 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
     outcomes: list[JsonDict] = []
     notes: list[str] = []
     with warnings.catch_warnings(), study.verified() as connection:
-        warnings.simplefilter("ignore", StratalWarning)  # a status is of labels that are not all there yet
+        # Missing labels are expected, since labelling has not ended.
+        warnings.simplefilter("ignore", StratalWarning)
         seconds = items.pace(connection)
         wanted_yet = connection.one("SELECT total - done FROM tally")[0]
         working = max(1, items.active_annotators(connection, study.clock()))
@@ -103,7 +104,8 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
             agreed, agreement = _agreement(labels, shared, question)
             drifts = _drifts(shared, [(who, form.outcome(name, value)) for who, value in by_time])
             interim, figures, reasons = _interim(study, labelled, confidence_level, name)
-            if not outcomes:  # the plan was made for the first question
+            # The plan was made for the first question.
+            if not outcomes:
                 first, refuted = _of_first(study, interim, figures, confidence_level, requirements)
                 reasons = [*refuted, *reasons]
             reasons = [*(agreed.warnings if agreed is not None else ()), *reasons]
@@ -142,6 +144,7 @@ def _dicts(connection: Connection, query: str, *values: object) -> list[JsonDict
     return [dict(row) for row in connection.all(query, *values)]
 
 
+# Queries of the parts of the status.
 _PEOPLE = (
     "SELECT name AS annotator, submitted, skipped, aside AS set_aside, min(at) AS first, max(at) AS last "
     "FROM annotator LEFT JOIN journal ON annotator = name AND item IS NOT NULL WHERE role = 'annotator' "
@@ -160,7 +163,7 @@ _DISAGREEMENTS = (
     "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared, "
     "1.0 * sum(apart) / nullif(sum(answers > 1), 0) AS share FROM item"
 )
-# Items that a note names.
+# With more items, a note would be longer than a line.
 _FEW = 5
 
 
@@ -190,7 +193,7 @@ _FLAGS = (
 
 
 def _nonresponse(connection: Connection, names: tuple[str, ...]) -> JsonDict:
-    """Return items that are labelled, that were only skipped, and that nobody has seen to yet."""
+    """Return the numbers of labelled, only skipped, and open items, also by stratum."""
     strata = _dicts(
         connection,
         "SELECT stratum, count(*) AS items, sum(labelled) AS labelled, "
@@ -219,7 +222,7 @@ def _shared_answers(connection: Connection) -> Shared:
 
 
 def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
-    """Return what was said of one outcome, of the items for which several people said anything."""
+    """Return the answers on one outcome, for the items with answers of several people."""
     answers_of_outcome: Shared = []
     for item, who, answer in answers:
         value = form.answer_text(name, answer)
@@ -232,7 +235,7 @@ def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
 def _agreement(
     labels: Labels, answers: Shared, question: StudyQuestion
 ) -> tuple[AnnotatorAgreement | None, JsonDict | None]:
-    """Return how far the annotators agree, by itself and as a plain dict with each pair."""
+    """Return the agreement of the annotators, and a plain dict that also has each pair."""
     if not answers:
         return None, None
     classes = question.kind in (CLASSES, CHOICES, TAGS) and not question.counted
@@ -297,7 +300,7 @@ def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | N
 
 
 def drift(values: Sequence[float]) -> JsonDict | None:
-    """Return how values (n,), in the order of somebody's work, changed over it; None below two in each part.
+    """Return the change of values (n,) over an annotator's work; None with fewer than two in each part.
 
     Items come in random order, so that the parts of the work differ by chance alone, unless the person (or
     the rubric) changed. `p_value`: of the first half against the second (Mann-Whitney); None where all are
@@ -402,7 +405,7 @@ def _quantity(study: Study, interim: Estimate, name: str) -> str:
     return interim.quantity_in_words(join_labels(study.sample(), study.labels(name, words=True)).table())
 
 
-# How a requirement stands while there is no estimate.
+# Verdict on a requirement as long as there is no estimate.
 _OPEN_YET = {"estimate": None, "confidence_interval": None, "verdict": UNDECIDED, "more_labels": None}
 
 

@@ -19,6 +19,7 @@ _MAX_VALUES = 2_000
 # Entries that are inspected for dates, nested values and their length.
 _MAX_INSPECTED = 200
 
+# Dates and times in the usual orders; whether day or month comes first does not matter.
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[./]\d\d?[./]\d{2,4}( .*)?|\d\d?:\d\d(:\d\d.*)?"
 )
@@ -77,6 +78,7 @@ def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts
     present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
     head = present[:_MAX_INSPECTED]
     texts = {str(plain_text(entry)) for entry in present}
+    # The first entry shows most columns of text, which saves reading all of theirs as numbers.
     if _number(plain_text(next(iter(head), ""))) is not None:
         numbers = [_number(text) for text in texts]
     else:

@@ -17,6 +17,7 @@ _MIN_MEMORY_MB = 700
 
 # Each thread of DuckDB has buffers of its own.
 _MEMORY_MB_PER_THREAD = 250
+
 # Engines that accept tables in memory, order text by its bytes, and aggregate structs.
 ANALYTIC_ENGINES = ("duckdb", "pyspark")
 
@@ -140,9 +141,8 @@ def key_bits(backend: Foreign, text: Foreign) -> Foreign:
     """Return the first 32 bits of a text's MD5 digest as an integer, as an Ibis expression."""
     import ibis
 
-    if (
-        backend.name == "duckdb"
-    ):  # the number of the digest is cheaper than its text, and has the bytes reversed
+    # DuckDB has the digest as a number, which is cheaper than its text; its bytes are reversed.
+    if backend.name == "duckdb":
         low = (_builtin_function("md5_number")(text) & ibis.literal(0xFFFFFFFF, "uint64")).cast("int64")
         return ((low & 0xFF) << 24) | ((low & 0xFF00) << 8) | ((low >> 8) & 0xFF00) | (low >> 24)
     hexadecimal = md5_digest(backend, text).substr(0, 8)
@@ -167,9 +167,8 @@ def timestamp_text(moment: Foreign) -> Foreign:
     """Return timestamps as text; those with a time zone in UTC, whatever zone the engine displays."""
     import ibis
 
-    if (
-        moment.get_backend().name == "pyspark"
-    ):  # Ibis sets the zone to UTC, and does not distinguish the two types
+    # Ibis sets the zone of Spark to UTC, and does not distinguish timestamps with and without a zone.
+    if moment.get_backend().name == "pyspark":
         zoned = _builtin_function("typeof")(moment) == "timestamp"
         return moment.cast("string") + ibis.ifelse(zoned, "+00:00", "")
     if moment.type().timezone is None:

@@ -64,7 +64,8 @@ def local_path(path: str | os.PathLike[str]) -> Path:
     if text.startswith("~"):
         try:
             return literal.expanduser()
-        except RuntimeError:  # no such user
+        except RuntimeError:
+            # There is no such user: ~ is a part of the name.
             return literal
     # `Path` replaces several slashes by one.
     address = re.fullmatch(r"file:(?://(?:localhost)?(?=/))?(/.*)", text)
@@ -348,6 +349,7 @@ def json_array(document: Any, path: Path) -> list[JsonDict]:
         For any other document.
     """
     if isinstance(document, dict):
+        # Exports often have the records under one key, next to their metadata.
         arrays = [entry for entry in document.values() if _is_object_list(entry)]
         document = arrays[0] if len(arrays) == 1 else document
     if not _is_object_list(document):
@@ -395,10 +397,11 @@ def json_records(
         if not line.strip():
             continue
         try:
-            number_parsers = dict.fromkeys(_NUMBER_PARSERS, parse_number)
-            record = (not parse_number and _decode_quickly(line)) or json.loads(
-                line, object_pairs_hook=_unique_keys, **number_parsers
-            )
+            record = None if parse_number else _decode_quickly(line)
+            # An empty object is decoded once more, which costs nothing.
+            if not record:
+                number_parsers = dict.fromkeys(_NUMBER_PARSERS, parse_number)
+                record = json.loads(line, object_pairs_hook=_unique_keys, **number_parsers)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

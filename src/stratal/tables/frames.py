@@ -22,6 +22,7 @@ from stratal.tables.row_index import index_name, row_index
 from stratal.tables.source import Rows, Source, Table, translate_engine_errors
 from stratal.tables.spark_files import ibis_table
 
+# Name of a table in memory in messages; a file has its path.
 TABLE_LABEL = "the table"
 
 
@@ -77,6 +78,7 @@ def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], d
         return names, lambda used: _pandas_columns(table, {name: names.index(name) for name in used})
     reader = _arrow_reader(table)
     names = reader.schema.names
+    # A name that occurs twice has no path; reading it raises the error.
     if len(set(names)) == len(names):
         paths = arrow_field_paths(reader.schema)
     else:
@@ -174,6 +176,7 @@ def _pandas_array(series: Foreign) -> Foreign:
         kind = series.dtype.categories.dtype
     else:
         kind = series.dtype
+    # PyArrow would convert these to extension types, which no engine reads.
     if type(kind).__name__ in ("PeriodDtype", "IntervalDtype"):
         texts = [
             None if is_missing else str(value)
@@ -185,9 +188,11 @@ def _pandas_array(series: Foreign) -> Foreign:
     if not type(series.dtype).__module__.startswith("numpy"):
         return pa.array(series, from_pandas=True)
     values = series.to_numpy()
+    # `from_pandas` turns NaN into null, which floats and objects distinguish.
     try:
         return pa.array(values, from_pandas=values.dtype.kind not in "fO")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
+        # Text with NaN for missing entries, as older versions of pandas have it.
         return pa.array(values, from_pandas=True)
 
 
@@ -230,14 +235,16 @@ def _plain_column(column: Foreign) -> Foreign:
             pa.chunked_array([chunk.storage for chunk in column.chunks], type=column_type.storage_type)
         )
     if pa.types.is_dictionary(column_type):
-        chunks = [  # DuckDB decodes them batch by batch
+        # Categories stay categories: DuckDB decodes them batch by batch.
+        chunks = [
             pa.DictionaryArray.from_arrays(chunk.indices, _plain_column(chunk.dictionary).combine_chunks())
             for chunk in column.chunks
         ]
         return pa.chunked_array(
             chunks, None if chunks else _plain_column(pa.array([], column_type.value_type)).type
         )
-    if pa.types.is_duration(column_type):  # engines round to microseconds
+    # Engines would round durations to microseconds.
+    if pa.types.is_duration(column_type):
         texts = column.to_numpy().astype(str)
         return pa.chunked_array([pa.array(texts, mask=column.is_null().to_numpy())])
     if pa.types.is_decimal256(column_type):

@@ -15,12 +15,14 @@ from stratal.question.facts import verdict_numbers
 from stratal.question.tags import list_of_text
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
+# What a list counts as.
 ROWS = "rows"
 MEAN = "mean"
 PRECISION = "precision"
 HIT = "hit"
 LIST_RULES = "rows, mean, precision@K, hit@K"
 
+# Texts of entries that no user would mean as tags.
 _ZERO_OR_ONE = frozenset({"0", "1"})
 
 # Columns of a table with a row for each entry of a list.
@@ -98,6 +100,7 @@ def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list
     """
     columns: dict[str, list[list[Cell] | None]] = {}
     for name, entries in rows.lists.items():
+        # The first entry shows most other columns, which saves parsing all of their texts.
         first = next((entry for entry in entries if not _is_absent(entry)), None)
         if _parse_list(first) is None:
             continue
@@ -111,6 +114,7 @@ def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list
                 given=repr(entries[invalid_rows[0]]),
                 allowed="a list such as [1, 0, 0] or an empty cell; or a table without this column",
             )
+        # Free text may begin with a bracket: the column is then no column of lists.
         if invalid_rows:
             continue
         objects = [entry for cell in cells for entry in cell or ()]
@@ -186,6 +190,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
     lists |= {name: [entries[row] for row in source_rows] for name, entries in plain.items()}
     for name, cells in columns.items():
         lists[name] = [None if cells[row] is None else entry for row, entry in _row_entries(cells, lengths)]
+    # A column of this name may state other ranks, such as those before a reranking.
     lists.setdefault(RANK, ranks)
     lists[ENTRY] = [f"{units[row]}:{rank}" for row, rank in zip(source_rows, ranks, strict=True)]
     places = tuple(rows.places[row] for row in source_rows)
@@ -212,7 +217,7 @@ def reduce_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
 
 
 def has_binary_lists(rows: SmallTable, column: str, rule: ListRule) -> bool:
-    """Return whether the lists of a column have 0 and 1 alone, or verdicts that count as these.
+    """Return whether the lists of a column contain only 0 and 1, or verdicts that count as these.
 
     Raises
     ------

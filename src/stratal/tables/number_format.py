@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from stratal.errors import InputError
 
+# Decimal marks; the other one separates thousands.
 POINT = "."
 COMMA = ","
 
@@ -97,6 +98,7 @@ class ColumnNumbers:
     def ambiguous_mark(self) -> str | None:
         """Return the mark of entries such as 1.234 or 1,234; None without such entries or with both kinds."""
         marks = [mark for mark in (POINT, COMMA) if self.counts[f"one{mark}"]]
+        # With 1.234 and 1,234 in one column, one of them has decimals, but it is unknown which.
         if len(marks) == 1:
             return marks[0]
         return None
@@ -204,6 +206,7 @@ def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: 
     ambiguous: dict[str, str] = {}
     for name, column in numbers.items():
         marks = column.evidence
+        # Another column of the file shows the decimal mark.
         if not marks and shared and len(file_marks) == 1:
             marks = file_marks
         mark = next(iter(marks), None)

@@ -84,10 +84,8 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
         return
     schemas = {part: _read_schema(part) for part in parts}
     if len({tuple(schema.names) for schema in schemas.values()}) > 1:
-        for (
-            part,
-            schema,
-        ) in schemas.items():  # engines ignore case, and distinguish `P` and `p` only by position
+        # Engines ignore case, and distinguish `P` and `p` only by position, which differs between parts.
+        for part, schema in schemas.items():
             counts = Counter(map(str.lower, schema.names))
             clashing_names = [name for name in schema.names if counts[name.lower()] > 1]
             if clashing_names:
@@ -96,10 +94,8 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
                 action = "Rename or drop one of them, or give every part the same columns in the same order."
                 raise InputError(problem, action=action)
     lowercase_names = {name.lower() for name in used}
-    for (
-        key,
-        example_part,
-    ) in keys.items():  # engines prefer the folder name to the column of a part
+    # Engines prefer the name of the folder to the column of a part.
+    for key, example_part in keys.items():
         if str(example_part).lower().count(f"{key.lower()}=") > 1:
             raise InputError(
                 f"{example_part}: two folder names contain {key!r}", action="Rename one of them."
@@ -206,7 +202,8 @@ def parquet_cells(file: Path) -> int:
 
     try:
         footer = pyarrow.parquet.read_metadata(file)
-    except (OSError, ValueError, pa.ArrowException):  # reading the file raises the error
+    except (OSError, ValueError, pa.ArrowException):
+        # Reading the file later raises the error with its name.
         return 0
     return int(footer.num_rows * footer.num_columns)
 
@@ -317,7 +314,8 @@ def refuse_expanding_columns(part: Path, used: Sequence[str]) -> None:
     try:
         metadata = pyarrow.parquet.read_metadata(part)
         columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
-        texts = {c.path for c in columns if c.physical_type == "BYTE_ARRAY"}.intersection(used)
+        text_columns = {column.path for column in columns if column.physical_type == "BYTE_ARRAY"}
+        texts = text_columns.intersection(used)
         with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=sorted(texts)) as file:
             for number in range(metadata.num_row_groups if texts else 0):
                 group = metadata.row_group(number)
@@ -342,7 +340,8 @@ def _refuse_chunk(part: Path, file: Foreign, group: int, chunk: Foreign) -> None
             allowed=f"up to {_MAX_COMPRESSION_RATIO} times as much",
             action="Leave the column out of the file.",
         )
-    if unpacked > MAX_BATCH_BYTES // BATCH_ROWS and chunk.has_dictionary_page:  # its first page is read
+    # A smaller column cannot hold a text that is too long. Reading one row reads the dictionary of all texts.
+    if unpacked > MAX_BATCH_BYTES // BATCH_ROWS and chunk.has_dictionary_page:
         for batch in itertools.islice(file.iter_batches(1, row_groups=[group], columns=[name]), 1):
             refuse_long_categories(part, name, batch.column(0), chunk.num_values, unpacked)
 

@@ -98,6 +98,7 @@ def open_table(
 def _remote_table(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
     """Return a file on the web or in S3: Parquet is read in place, other formats are copied first."""
     kind = reading.get("format") or files.format_of(Path(address.split("?")[0]))
+    # DuckDB would search for files if the address contains a wildcard.
     if kind == "parquet" and literal_path(address) == address:
         connection = duckdb_connection(reading.get("threads"), reading.get("memory"), shared=False)
         return _parquet_table(connection, address, [address])
@@ -120,6 +121,7 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
         options |= {"hive_types_autocast": False} if partition_parts else {}
     else:
         register_address(connection, str(file))
+    # DuckDB takes the partitions from the names of the folders, which a link would hide.
     if partition_parts and _needs_link(str(file)):
         raise InputError(
             f"{file}: the folder of a partitioned table must not contain a backslash or begin with ~",
@@ -135,6 +137,7 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
     else:
         names = []
     names += relation.columns[len(names) :]
+    # Of several columns with one name, the first one counts.
     column_types = dict(zip(reversed(names), reversed(relation.types), strict=True))
     top_columns = dict(zip(reversed(names), map(_quote_name, reversed(relation.columns)), strict=True))
     fields = parquet.field_paths(
@@ -168,10 +171,14 @@ def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
     log = read_log_table(file, names, delimiter)
     if log is not None:
         return log_table(connection, log, str(file))
-    internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
+    # Of several columns with one name, the first one counts.
+    internal = {name: f"c{position}" for position, name in reversed(list(enumerate(names)))}
     is_small = file.stat().st_size <= source.STORE_LIMIT
     locate = _row_locator(file, lambda text: _csv_row_lines(text, delimiter))
-    delimiter_note = files.first_line_delimiter(file)
+    stated_delimiter = files.first_line_delimiter(file)
+    delimiter_notes: tuple[str, ...] = ()
+    if stated_delimiter is not None:
+        delimiter_notes = (f"{file}: the first line, 'sep={stated_delimiter}', names the delimiter",)
     all_rows = Rows(
         label=str(file),
         connection=connection,
@@ -180,16 +187,16 @@ def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
         text=True,
         stored=is_small,
         locate=locate,
-        notes=()
-        if delimiter_note is None
-        else (f"{file}: the first line, 'sep={delimiter_note}', names the delimiter",),
+        notes=delimiter_notes,
     )
     number_format_of_file = cache(lambda: _csv_format(all_rows, internal, delimiter))
 
     def take(chosen: ColumnSelection) -> Rows:
         rows = replace(all_rows, columns={name: internal[name] for name in chosen.among(names)})
+        # Counting blank rows reads the whole file once more.
         if is_small and (chosen.id in rows.columns or not chosen.id):
             rows = _without_blank_rows(rows, rows.columns.get(chosen.id), len(names))
+        # A comma that separates columns is no decimal mark.
         if delimiter == ",":
             return rows
         return with_decimal_points(rows, chosen, number_format_of_file())
@@ -202,7 +209,7 @@ def _csv_sql(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
     rows = _function_sql(
         "read_csv",
         _quote_text(duckdb_path(file)),
-        columns=_columns_sql((f"c{at}" for at in range(columns)), "VARCHAR"),
+        columns=_columns_sql((f"c{position}" for position in range(columns)), "VARCHAR"),
         header="true",
         auto_detect="false",
         skip=str(blank_lines),
@@ -228,9 +235,8 @@ def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
     """
     if ids and not rows.query_row(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
         return rows
-    not_blank = (
-        f"regexp_matches(concat({', '.join(f'c{at}' for at in range(columns))}), '{_VISIBLE_CHARACTER}')"
-    )
+    row_text = f"concat({', '.join(f'c{position}' for position in range(columns))})"
+    not_blank = f"regexp_matches({row_text}, '{_VISIBLE_CHARACTER}')"
     blank_count = rows.query_row(f"count(*) FILTER (NOT {not_blank})")[0]
     origin = f"(SELECT * FROM {rows.origin} WHERE {not_blank})"
     notes = blank_note(rows.label, blank_count)
@@ -274,7 +280,10 @@ def _json_table(
     names = tuple(top_names | nested_names)
     if not names:
         raise InputError(f"{label} is empty", allowed="one JSON object per line")
-    size = file.stat().st_size * (20 if file.suffix == ".gz" else 1)
+    size = file.stat().st_size
+    # The unpacked size is unknown; JSON is rarely compressed to less than a twentieth.
+    if file.suffix == ".gz":
+        size *= 20
     clean_file = cache(partial(without_byte_order_mark, file))
 
     def take(chosen: ColumnSelection) -> Rows:
@@ -339,7 +348,8 @@ def _json_sql(file: Path, places: Iterable[Sequence[str]]) -> str:
         columns=_columns_sql(dict.fromkeys(place[0] for place in places), "JSON"),
         format="'newline_delimited'",
         hive_partitioning="false",
-        records="true",  # detection by DuckDB would take longer than reading
+        # Detection by DuckDB would take longer than reading.
+        records="true",
         maximum_object_size=str(files.MAX_LINE_CHARACTERS),
     )
 
@@ -626,7 +636,8 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
                 action="Save the sheet you want as a separate file.",
             )
         page, names, filled_rows, blank_count = matching_sheets[0]
-        if [name != "" for name in names] == [True] + [False] * (len(names) - 1) != [True]:
+        is_title = len(names) > 1 and names[0] != "" and not any(names[1:])
+        if is_title:
             raise InputError(
                 f"{file}: the first row of sheet {page.title!r} is a title, not a header",
                 given=repr(names[0]),
@@ -673,6 +684,7 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
     return Table(label=str(file), names=names, take=take)
 
 
+# Readers by format; those of CSV files and workbooks have further arguments.
 _READERS = {
     "jsonl": _json_lines_table,
     "json": _json_document_table,
@@ -686,7 +698,7 @@ _READERS = {
 
 # Columns of numbers are recognised by this number of rows, before all rows are counted.
 _HEAD_ROWS = 1_000
-# Columns of one query that counts number formats.
+# Columns of one query that counts number formats: each has two expressions for each pattern.
 _MAX_FORMAT_COLUMNS = 100
 
 
@@ -807,10 +819,13 @@ def _nonblank_lines(text: TextIO) -> Iterator[int]:
 # ---- remote files, through fsspec and only on request
 
 
+# A path object has a single slash after the scheme.
 _ADDRESS = re.compile(r"(https?|s3):/+(.+)")
 
+# Such as gs:// and hdfs://, which Spark reads.
 _OTHER_ADDRESS = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
 
+# Stands for the time of the last change of a file on the web.
 _UNKNOWN_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -875,7 +890,8 @@ def remote_filesystem(address: str) -> Iterator[Any]:
         raise
     except ImportError:
         raise MissingExtraError("fsspec for remote files", extra="remote") from None
-    except Exception as error:  # fsspec passes on the exceptions of its clients
+    # fsspec passes on the exceptions of its clients, which have no common class.
+    except Exception as error:
         if str(error):
             reason = str(error).splitlines()[0]
         else:

@@ -22,25 +22,27 @@ class RepeatedRuns:
     column : str
         Column of the questions.
     questions : int
-    least, most : int
+    min_runs, max_runs : int
         Runs of a question.
     """
 
     column: str
     questions: int
-    least: int
-    most: int
+    min_runs: int
+    max_runs: int
 
     @classmethod
     def of(cls, column: str, questions: Sequence[str]) -> RepeatedRuns:
         """Return the runs of a column with the question of each row."""
         counts = Counter(questions).values()
-        return cls(column=column, questions=len(counts), least=min(counts), most=max(counts))
+        return cls(column=column, questions=len(counts), min_runs=min(counts), max_runs=max(counts))
 
     @property
     def sentence(self) -> str:
         """How the rows are taken, in words."""
-        runs = f"{self.most:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
+        runs = f"{self.max_runs:,}"
+        if self.min_runs < self.max_runs:
+            runs = f"{self.min_runs:,} to {runs}"
         return f"every row has a label; {runs} runs of each of {self.questions:,} `{self.column}` (clusters)"
 
 
@@ -55,10 +57,11 @@ def repeated_runs(rows: SmallTable, facts: Iterable[ColumnFacts]) -> RepeatedRun
         if not question.may_have_runs:
             continue
         questions = rows.texts(question.name).tolist()
-        most = max(Counter(questions).values())
+        max_runs = max(Counter(questions).values())
         for run in runs:
             pairs = set(zip(questions, rows.texts(run.name).tolist(), strict=True))
-            if run.name != question.name and run.distinct <= most and len(pairs) == len(rows):
+            # More distinct runs than any question has are runs of single questions, such as timestamps.
+            if run.name != question.name and run.distinct <= max_runs and len(pairs) == len(rows):
                 return RepeatedRuns.of(question.name, questions)
     return None
 

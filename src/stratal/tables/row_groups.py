@@ -58,8 +58,9 @@ def candidate_groups(
 ) -> list[LabelledGroups]:
     """Return the groups of each column that may have been labelled by group; the most groups first.
 
-    Columns in `without` have other roles.
+    Columns in `excluded` have other roles.
     """
+    # Labels cannot be concentrated in groups if all rows have them.
     if np.all(is_labelled) or not np.any(is_labelled):
         return []
     groups = []
@@ -242,4 +243,5 @@ def _parse_position(text: str) -> float:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return number_of_text(text)
+    # Without a time zone, any will do: only the order matters.
     return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()

@@ -139,6 +139,7 @@ class SmallTable:
         """Return the entries of a column; raise an error for an unknown or duplicate column."""
         column = self.find(name)
         if column is None:
+            # In Python, a text is one name; the command separates names by commas.
             parts = [part.strip() for part in name.split(",")]
             if len(parts) > 1 and all(self.find(part) is not None for part in parts):
                 action = f"Give several columns as a list: {parts}."
@@ -314,8 +315,8 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     small_table = SmallTable(
         str(path), lists, tuple(places), repeated, notes, ambiguous=ambiguous, single=single
     )
-    rows_of = zip(*lists.values(), strict=True) if lists else ()
-    filled_rows = [row for row, entries in enumerate(rows_of) if not all(map(is_missing, entries))]
+    entries_by_row = zip(*lists.values(), strict=True) if lists else ()
+    filled_rows = [row for row, entries in enumerate(entries_by_row) if not all(map(is_missing, entries))]
     notes_on_blank_rows = blank_note(str(path), len(places) - len(filled_rows))
     if notes_on_blank_rows:
         return replace(small_table.only(filled_rows), notes=(*notes, *notes_on_blank_rows))
@@ -329,8 +330,8 @@ def _single_entries(entries: list[Cell]) -> list[Cell]:
     """
     present_entries = [entry for entry in entries if entry is not None]
     have_one_value = all(
-        isinstance(e, list) and len(e) <= 1 and not isinstance(next(iter(e), 0), list | dict)
-        for e in present_entries
+        isinstance(entry, list) and len(entry) <= 1 and not isinstance(next(iter(entry), 0), list | dict)
+        for entry in present_entries
     )
     if not present_entries or not have_one_value:
         return entries

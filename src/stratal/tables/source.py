@@ -48,6 +48,7 @@ class EveryColumn:
         return tuple(name for name in dict.fromkeys(names) if self._counts[name] == 1)
 
 
+# Engines that read files.
 DUCKDB = "duckdb"
 SPARK = "spark"
 
@@ -191,6 +192,7 @@ def translate_engine_errors(label: str) -> Iterator[None]:
     try:
         yield
     except duckdb.InterruptException:
+        # The user pressed Ctrl-C: the file is not at fault.
         raise
     except duckdb.Error as error:
         _translate_memory_error(label, error)
@@ -203,7 +205,8 @@ def translate_engine_errors(label: str) -> Iterator[None]:
             f"{label} cannot be read", given=_short_message(str(error)), action=action
         ) from error
     except Exception as error:
-        if type(error).__name__ == "OperationNotDefinedError":  # of Ibis, which loads slowly
+        # An exception of Ibis, which is recognised by its name because importing Ibis takes time.
+        if type(error).__name__ == "OperationNotDefinedError":
             raise InputError(
                 f"{label}: its engine lacks a required operation",
                 given=str(error).splitlines()[0],
@@ -241,12 +244,12 @@ def _translate_memory_error(label: str, error: Exception) -> None:
 def _short_message(message: str) -> str:
     """Return the first informative lines of an engine's message."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    telling_lines = []
+    informative_lines = []
     for line in lines:
         if line.startswith(("Possible", "*", "file =", "LINE ", "This can happen")):
             break
-        telling_lines.append(line)
-    reason = "; ".join(telling_lines[:4]).removeprefix("Invalid Input Error: ").removeprefix("IO Error: ")
+        informative_lines.append(line)
+    reason = "; ".join(informative_lines[:4]).removeprefix("Invalid Input Error: ").removeprefix("IO Error: ")
     if len(reason) <= 300:
         return reason
     return reason[:297] + "…"
@@ -307,7 +310,7 @@ class Rows(Record):
 
     def sql(self, *expressions: str, end: str = "") -> str:
         """Return the query of expressions of the columns."""
-        listed = ", ".join(f"{expression} AS c{at}" for at, expression in enumerate(expressions))
+        listed = ", ".join(f"{expression} AS c{number}" for number, expression in enumerate(expressions))
         return f"SELECT {listed} FROM {self.origin}{end}"
 
     def types(self) -> dict[str, str]:
@@ -376,13 +379,15 @@ class Rows(Record):
 
         backend = ibis.duckdb.from_connection(self.connection)
         name = f"rows_{uuid.uuid4().hex}"
-        columns = self.columns or {"": "0"}  # rows without a selected column are counted too
+        # A query needs a column, also if rows are only counted.
+        columns = self.columns or {"": "0"}
         kind = "TABLE" if self.stored else "VIEW"
         with translate_engine_errors(self.label):
             self.connection.execute(f"CREATE TEMP {kind} {name} AS {self.sql(*columns.values())}").fetchall()
         try:
             table = backend.table(name)
-        except Exception as error:  # raised by sqlglot or Ibis
+        # Ibis raises several exceptions for an unknown type, and also passes on those of sqlglot.
+        except Exception as error:
             raise InputError(
                 f"{self.label}: a column has a type that no engine can read",
                 given=", ".join(columns),
@@ -392,7 +397,7 @@ class Rows(Record):
             label=self.label,
             backend=backend,
             table=table,
-            columns={name: f"c{at}" for at, name in enumerate(self.columns)},
+            columns={name: f"c{number}" for number, name in enumerate(self.columns)},
             text=self.text,
             notes=self.notes,
             locate=self.locate,
@@ -406,7 +411,7 @@ class Rows(Record):
         column = self.columns[name]
         if self.text and kind == "varchar":
             number = f"CASE WHEN contains({column}, '_') THEN NULL ELSE TRY_CAST({column} AS DOUBLE) END"
-            # Truth values are 1 and 0, as those of Parquet are.
+            # As truth values of Parquet, which the cast below turns into 1 and 0.
             truth = f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
             return f"coalesce({number}, {truth})"
         numeric = kind in (*INTEGER_TYPES, *_REAL_TYPES, "decimal", "boolean")
@@ -429,16 +434,17 @@ _ROWS_IN_A_LIST = 50
 
 
 def stack_columns(origin: str, *lists: Sequence[str]) -> str:
-    """Return the query of lists of expressions below each other, `c1`, …, beside their place, `c0`."""
+    """Return the query of lists of expressions below each other, `c1`, …, with their position, `c0`."""
     starts = range(0, len(lists[0]), _ROWS_IN_A_LIST)
     parts = [
-        ", ".join(f"[{', '.join(parts_of_column[at : at + _ROWS_IN_A_LIST])}]" for at in starts)
-        for parts_of_column in lists
+        ", ".join(f"[{', '.join(column[start : start + _ROWS_IN_A_LIST])}]" for start in starts)
+        for column in lists
     ]
-    nested = ", ".join(f"unnest([{part}]) AS c{at}" for at, part in enumerate(parts, start=1))
-    within = ", ".join(f"unnest(c{at}) AS c{at}" for at in range(1, len(parts) + 1))
-    place = f"c0 + unnest(range({_ROWS_IN_A_LIST})) AS c0"
-    return f"SELECT {place}, {within} FROM (SELECT unnest({[*starts]}) AS c0, {nested} FROM {origin})"
+    lists_of_parts = ", ".join(f"unnest([{part}]) AS c{number}" for number, part in enumerate(parts, start=1))
+    entries = ", ".join(f"unnest(c{number}) AS c{number}" for number in range(1, len(parts) + 1))
+    position = f"c0 + unnest(range({_ROWS_IN_A_LIST})) AS c0"
+    lists_query = f"SELECT unnest({[*starts]}) AS c0, {lists_of_parts} FROM {origin}"
+    return f"SELECT {position}, {entries} FROM ({lists_query})"
 
 
 def _column_groups(names: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -11,11 +11,11 @@ from stratal.population.distribution import (
     EXACT_LIMIT,
     OFFSET_COUNT,
     Grid,
-    Pictures,
+    LevelDistributions,
     build_distribution,
 )
 from stratal.population.in_memory import ArrayCounter, bins_of_levels
-from stratal.strata.strata import join_moments, of_bins, of_pictures
+from stratal.strata.strata import join_moments, of_bins, of_level_distributions
 
 LARGE = EXACT_LIMIT + 10_000
 
@@ -152,7 +152,7 @@ def test_each_level_is_pictured_as_if_it_were_a_population(large, with_second):
     counter = ArrayCounter(values, second if with_second else None)
     names, number = np.unique(group, return_inverse=True)
 
-    pictures = Pictures(bins_of_levels(tuple(names.tolist()), number, counter))
+    pictures = LevelDistributions(bins_of_levels(tuple(names.tolist()), number, counter))
 
     for name in names.tolist():
         rows = group == name
@@ -166,14 +166,16 @@ def test_moments_of_all_levels_are_those_of_each():
     pictures = Population.from_arrays(proxy=values, groups={"g": group}).distributions("g")
     whole = np.empty(0, np.int64)
 
-    assert of_pictures(pictures) == join_moments([of_bins(picture, whole) for picture in pictures.values()])
+    assert of_level_distributions(pictures) == join_moments(
+        [of_bins(picture, whole) for picture in pictures.values()]
+    )
 
 
 def test_more_levels_cost_no_more_calls():
     def pictured(levels):
         proxy, group = np.arange(4_000) / 4_000, np.arange(4_000) % levels
         population = Population.from_arrays(proxy=proxy, groups={"g": group})
-        return calls(lambda: of_pictures(population.distributions("g")))[1]
+        return calls(lambda: of_level_distributions(population.distributions("g")))[1]
 
     pictured(10)
     few, many = pictured(10), pictured(1_000)

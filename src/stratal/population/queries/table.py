@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.population import distribution as pictures
+from stratal.population import distribution as distributions
 from stratal.population import rules
 from stratal.population import summary as summaries
 from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, label_outcome
-from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
+from stratal.population.digest import KEY_BITS, DigestedColumns, PopulationDigest, digits
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
 from stratal.population.population import UNIT_ID, Columns, Population
@@ -40,7 +40,7 @@ from stratal.tables.engine import (
 from stratal.tables.source import Source
 
 # A position is a bin and, in its lowest bits, the offset within the bin.
-_OFFSET_BITS = pictures.OFFSET_COUNT.bit_length() - 1
+_OFFSET_BITS = distributions.OFFSET_COUNT.bit_length() - 1
 
 Run = Callable[[Foreign], Foreign]
 
@@ -68,25 +68,25 @@ class TableCounter:
 
     run: Run
     table: Foreign
-    total_extent: pictures.Extent
+    total_extent: distributions.Extent
     value: str
     second: str | None = None
-    steps: pictures.Steps | None = None
+    steps: distributions.Steps | None = None
     first: Mapping[str, Foreign] | None = None
 
-    def extent(self, span: pictures.Span) -> pictures.Extent:
+    def extent(self, span: distributions.Span) -> distributions.Extent:
         """Return smallest and largest proxy and count within the span."""
-        if span == pictures.Span():
+        if span == distributions.Span():
             return self.total_extent
         inside = self._inside(span)
         low = inside[self.value].min()
         high = inside[self.value].max()
         range_row = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
         if not range_row["n"]:
-            return pictures.Extent(math.nan, math.nan, 0)
-        return pictures.Extent(float(range_row["low"]), float(range_row["high"]), int(range_row["n"]))
+            return distributions.Extent(math.nan, math.nan, 0)
+        return distributions.Extent(float(range_row["low"]), float(range_row["high"]), int(range_row["n"]))
 
-    def distinct(self) -> pictures.Bins:
+    def distinct(self) -> distributions.Bins:
         """Return a bin for each distinct value."""
         query = _distinct_rows(self.table, self.table[self.value], self._moments(self.table))
         columns = columns_of(self.run(query))
@@ -96,11 +96,11 @@ class TableCounter:
         second = None
         if self.steps is not None:
             second = self.steps.means(columns["second"].astype(np.int64), counts)
-        return pictures.Bins(columns["value"], columns["value"], counts, second, True)
+        return distributions.Bins(columns["value"], columns["value"], counts, second, True)
 
-    def histogram(self, grid: pictures.Grid, span: pictures.Span) -> pictures.Histogram:
+    def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
         """Return the histogram of the proxies within the span."""
-        if self.first is not None and span == pictures.Span():
+        if self.first is not None and span == distributions.Span():
             return _full_histogram(self.first)
         inside = self._inside(span)
         query = _histogram_rows(
@@ -116,7 +116,7 @@ class TableCounter:
         scale = double(float(self.steps.scale))
         return steps_expression(table[self.second], low, scale)
 
-    def _inside(self, span: pictures.Span) -> Foreign:
+    def _inside(self, span: distributions.Span) -> Foreign:
         table = self.table
         if math.isfinite(span.at_least):
             table = table.filter(table[self.value] >= double(span.at_least))
@@ -151,7 +151,7 @@ def _histogram_rows(
     """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
     position = ((values - low) * scale).floor().cast("int64")
     # The largest value belongs to the last bin.
-    last = ibis.literal(pictures.BIN_COUNT * pictures.OFFSET_COUNT - 1, "int64")
+    last = ibis.literal(distributions.BIN_COUNT * distributions.OFFSET_COUNT - 1, "int64")
     columns = {"position": ibis.least(position, last), "value": values}
     columns |= {key: table[key] for key in keys}
     if moments is not None:
@@ -160,7 +160,7 @@ def _histogram_rows(
     placed = placed.mutate(bin=placed.position >> _OFFSET_BITS)
     measures = {
         "n": placed.count(),
-        "offsets": (placed.position & (pictures.OFFSET_COUNT - 1)).sum().cast("int64"),
+        "offsets": (placed.position & (distributions.OFFSET_COUNT - 1)).sum().cast("int64"),
         "low": placed.value.min(),
         "high": placed.value.max(),
     }
@@ -169,24 +169,24 @@ def _histogram_rows(
     return placed.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _full_histogram(columns: Mapping[str, Foreign]) -> pictures.Histogram:
+def _full_histogram(columns: Mapping[str, Foreign]) -> distributions.Histogram:
     bins = columns["bin"].astype(np.int64)
 
     def by_bin(name: str) -> IntArray:
         """Return a column with a value for every bin, 0 for empty ones."""
-        values = np.zeros(pictures.BIN_COUNT, np.int64)
+        values = np.zeros(distributions.BIN_COUNT, np.int64)
         values[bins] = columns[name].astype(np.int64)
         return values
 
     # If each bin has a single distinct value, the bins are exact.
     atoms: FloatArray | None = None
     if np.array_equal(columns["low"], columns["high"]):
-        atoms = np.full(pictures.BIN_COUNT, np.nan)
+        atoms = np.full(distributions.BIN_COUNT, np.nan)
         atoms[bins] = columns["low"]
     second = None
     if "second" in columns:
         second = by_bin("second")
-    return pictures.Histogram(by_bin("n"), by_bin("offsets"), second, atoms)
+    return distributions.Histogram(by_bin("n"), by_bin("offsets"), second, atoms)
 
 
 # ---- all levels of a category at once
@@ -206,18 +206,18 @@ def _level_extents(
     return sorted(names), facts
 
 
-def _grid_scales(extents: Sequence[pictures.Extent], few: BoolArray) -> FloatArray:
+def _grid_scales(extents: Sequence[distributions.Extent], few: BoolArray) -> FloatArray:
     """Return the scale (L,) of the grid of each level; 0 for levels whose few distinct values are counted."""
     scales = np.zeros(len(extents))
     for number, extent in enumerate(extents):
         if not few[number]:
-            scales[number] = pictures.Grid.over(extent.low, extent.high).scale
+            scales[number] = distributions.Grid.over(extent.low, extent.high).scale
     return scales
 
 
 def level_bins(
     run: Run, backend: Foreign, table: Foreign, level: str, value: str, second: str | None = None
-) -> pictures.LevelBins:
+) -> distributions.LevelBins:
     """Return the distinct values within each level of a category, from two or three queries in total.
 
     Parameters
@@ -234,8 +234,8 @@ def level_bins(
     """
     names, facts = _level_extents(run, table, level, value, second)
     ends_and_counts = [facts[name].tolist() for name in ("low", "high", "n")]
-    extents = [pictures.Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
-    few = np.fromiter(map(pictures.wants_distinct, extents), bool, len(names))
+    extents = [distributions.Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
+    few = np.fromiter(map(distributions.wants_distinct, extents), bool, len(names))
     parameters = {
         "level_name": np.array(names, dtype=object),
         "level_number": np.arange(len(names)),
@@ -245,7 +245,7 @@ def level_bins(
     }
     steps = None
     if second is not None:
-        steps = pictures.Steps.over(facts["second_low"], facts["second_high"])
+        steps = distributions.Steps.over(facts["second_low"], facts["second_high"])
         parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
     parameter_table = literal_table(parameters, backend)
     joined = table.join(parameter_table, table[level] == parameter_table.level_name)
@@ -285,7 +285,7 @@ def level_bins(
                 level_steps,
                 {name: column[in_level] for name, column in bins.items()},
             )
-    return pictures.LevelBins(
+    return distributions.LevelBins(
         names=tuple(names),
         level=distinct["level_number"],
         values=distinct["value"],
@@ -522,12 +522,12 @@ class TablePopulation(Population):
     def _counter(self, info: ProxyInfo) -> TableCounter:
         """Return the counter of a proxy, which runs one query, or two if some bins are too coarse."""
         units = self.units
-        extent = pictures.Extent(*self.extents[info.name], self.size)
+        extent = distributions.Extent(*self.extents[info.name], self.size)
         moments = None
         steps = None
         if info.second_moment:
             moments = units.numbers[info.second_moment]
-            steps = pictures.Steps.over(*self.extents[info.second_moment])
+            steps = distributions.Steps.over(*self.extents[info.second_moment])
         value = units.numbers[info.name]
         return TableCounter(self.source.run, units.table, extent, value, moments, steps)
 
@@ -542,7 +542,7 @@ class TablePopulation(Population):
         table = self.units.table.mutate(unit_key=key, unit_id=key.cast("string"))
         return replace(self, units=replace(self.units, table=table), row_base=base)
 
-    def _level_bins(self, by: str, info: ProxyInfo) -> pictures.LevelBins:
+    def _level_bins(self, by: str, info: ProxyInfo) -> distributions.LevelBins:
         """Return the distinct values or bins of a proxy within each level, from two or three queries."""
         units = self.units
         second = info.second_moment
@@ -604,8 +604,8 @@ class TablePopulation(Population):
             texts = _text_array(rows.column("unit_id"))
             return rows, codes, keys_of_ids(texts.tolist(), seed), texts
         max_bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
-        row = self.source.run(_digest_query(units, self._digested, seed, max_bits))
-        self._digests[seed] = _digest_of_sums(self._digested, row.drop_columns("rows").to_pylist()[0])
+        row = self.source.run(_digest_query(units, self._digested_columns, seed, max_bits))
+        self._digests[seed] = _digest_of_sums(self._digested_columns, row.drop_columns("rows").to_pylist()[0])
         rows = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
         texts = _text_array(rows.column("unit_id"))
         names = rule.columns
@@ -618,7 +618,7 @@ class TablePopulation(Population):
 
     def _digest(self, seed: int) -> PopulationDigest:
         return _digest_of_sums(
-            self._digested, self.source.first(_digest_query(self.units, self._digested, seed))
+            self._digested_columns, self.source.first(_digest_query(self.units, self._digested_columns, seed))
         )
 
     def _digest_columns(self) -> tuple[Columns, dict[str, str]]:
@@ -865,7 +865,7 @@ def _rows_under_limits(coded: Foreign, units: Units, limits: dict[int, str], *co
     return selected.select("unit_id", *columns, *_stored_columns(units))
 
 
-def _digest_query(units: Units, columns: Digested, seed: int, limit: int = -1) -> Foreign:
+def _digest_query(units: Units, columns: DigestedColumns, seed: int, limit: int = -1) -> Foreign:
     """Return the query for the sums of the population's digest, and for the units with keys up to `limit`.
 
     Each sum consists of two halves, which fit 64 bits for up to 2³¹ units. No unit has a key below a negative
@@ -889,7 +889,7 @@ def _digest_query(units: Units, columns: Digested, seed: int, limit: int = -1) -
     return table.aggregate(**measures)
 
 
-def _digest_of_sums(columns: Digested, row: Mapping[str, Foreign]) -> PopulationDigest:
+def _digest_of_sums(columns: DigestedColumns, row: Mapping[str, Foreign]) -> PopulationDigest:
     """Return the digest from the row of sums."""
     halves = len([name for name in row if name.startswith("high")])
     sums = [(int(row[f"high{at}"]) << _HALF_BITS) + int(row[f"low{at}"]) for at in range(halves)]
