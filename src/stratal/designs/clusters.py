@@ -100,35 +100,39 @@ class ClusterWeighting(Weighting):
     def mean_over_cluster_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
         """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
 
-        By the regression of units on the size of their cluster, at the mean size that all units see; the
-        variance is that of its clusters' residuals, which few large clusters decide (degrees of freedom as of
-        unequal weights: `Evidence.satterthwaite_df`). None where sizes tell nothing.
+        It is the prediction of the regression of units on the size of their cluster, at the mean size over
+        all units. The variance is that of the residuals of clusters, which few large clusters dominate
+        (degrees of freedom as for unequal weights: `Evidence.satterthwaite_df`). None if sizes are
+        uninformative.
         """
         m = self.draws
         share = self.drawn / self.drawn.sum()
-        # The size of the cluster that a unit is in, on average: over the drawn clusters, and over all.
-        drawn = float(self.drawn @ self.drawn / self.drawn.sum())
+        # The mean size of a unit's cluster, over the drawn clusters and over all.
+        drawn_size = float(self.drawn @ self.drawn / self.drawn.sum())
         if self.squared_sizes is None:
-            every = drawn
+            population_size = drawn_size
         else:
-            every = self.squared_sizes / self.size
-        off = self.drawn - drawn
-        spread = share @ off**2
-        reaches = abs(every - drawn) > np.sqrt(ROUNDING_VARIANCE) * drawn
-        if m < 3 or not reaches or spread <= ROUNDING_VARIANCE * drawn**2:
+            population_size = self.squared_sizes / self.size
+        deviations = self.drawn - drawn_size
+        size_variance = share @ deviations**2
+        sizes_differ = abs(population_size - drawn_size) > np.sqrt(ROUNDING_VARIANCE) * drawn_size
+        # Two clusters lie on every line, so that their residuals would be 0.
+        if m < 3 or not sizes_differ or size_variance <= ROUNDING_VARIANCE * drawn_size**2:
             return None
         weights = self.weights
         means = np.bincount(self.cluster, weights * variable) / np.bincount(self.cluster, weights)
-        residuals = means - share @ means - off * (share @ (off * means) / spread)
-        pulls = share * (1.0 + (every - drawn) * off / spread)
-        variance = float((1.0 - m / self.clusters) * np.sum((pulls * residuals) ** 2))
-        freedom = 2.0 * np.sum(pulls**2) ** 2 / np.sum(pulls**4)
-        return float(pulls @ means), variance, float(np.clip(freedom, 1.0, m - 1.0))
+        slope = share @ (deviations * means) / size_variance
+        residuals = means - share @ means - deviations * slope
+        # The prediction is a weighted mean of the clusters' means.
+        prediction_weights = share * (1.0 + (population_size - drawn_size) * deviations / size_variance)
+        variance = float((1.0 - m / self.clusters) * np.sum((prediction_weights * residuals) ** 2))
+        freedom = 2.0 * np.sum(prediction_weights**2) ** 2 / np.sum(prediction_weights**4)
+        return float(prediction_weights @ means), variance, float(np.clip(freedom, 1.0, m - 1.0))
 
     def superpopulation_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False
     ) -> FloatArray:
-        """Return what drawing the M clusters themselves adds: the variance between clusters over M.
+        """Return the covariance due to the draw of the M clusters themselves: that between clusters over M.
 
         Units of a cluster resemble each other, so that independent draws of units would understate it. With
         one cluster nothing is known, and the covariance is NaN.
@@ -218,7 +222,8 @@ class ClusterSample(Design):
 
     kind = "clusters"
     words = ("a simple random sample of whole groups of units", "cochran")
-    hajek_below = 20  # λ fitted to noise then costs 5% more error: docs/decisions/0010
+    # With fewer clusters, λ is fitted to noise and costs 5% more error (docs/decisions/0010).
+    hajek_below = 20
     cluster: str
     n_clusters: int | None = None
     budget: int | None = None
@@ -271,9 +276,9 @@ class ClusterSample(Design):
     def weighting(self, sample: Sample, labelled: BoolArray) -> ClusterWeighting:
         """Return M / (m N), nonresponse taken to be at random within clusters, then among clusters."""
         names = sample.groups[self.cluster]
-        every, sizes = np.unique(names, return_counts=True)
-        answered, codes = np.unique(names[labelled], return_inverse=True)
-        drawn = sizes[np.searchsorted(every, answered)].astype(np.int64)
+        drawn_clusters, sizes = np.unique(names, return_counts=True)
+        labelled_clusters, codes = np.unique(names[labelled], return_inverse=True)
+        drawn = sizes[np.searchsorted(drawn_clusters, labelled_clusters)].astype(np.int64)
         assert self.clusters is not None
         return ClusterWeighting(
             cluster=codes.astype(np.int64),

@@ -291,13 +291,13 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     rank = np.empty(len(positions), dtype=np.int64)
     rank[order] = np.arange(len(positions)) - first[stratum[order]]
     n_missing = counts - np.bincount(sample.stratum, minlength=len(counts))
-    others = drawn.only(positions[rank < n_missing[stratum]])
+    added = drawn.only(positions[rank < n_missing[stratum]])
     units = Drawn(
-        ids=np.concatenate([sample.ids, others.ids]),
-        stratum=np.concatenate([sample.stratum, others.stratum]),
-        proxies=np.concatenate([sample.proxies, others.proxies]),
-        groups=_join_columns(sample.groups, others.groups),
-        shown=_join_columns(sample.shown, others.shown),
+        ids=np.concatenate([sample.ids, added.ids]),
+        stratum=np.concatenate([sample.stratum, added.stratum]),
+        proxies=np.concatenate([sample.proxies, added.proxies]),
+        groups=_join_columns(sample.groups, added.groups),
+        shown=_join_columns(sample.shown, added.shown),
     )
     if summary is None:
         sizes = np.array([population.size])

@@ -14,16 +14,18 @@ from pathlib import Path
 from stratal.errors import InputError, utf8_path
 from stratal.tables.spilling import lock_file
 
+# Ending of unfinished files and folders, by which they are recognised and cleared.
 _PARTIAL = ".partial"
+
 # Another run may clear a partial file before it is locked; five times in a row is not an accident.
 _ATTEMPTS = 5
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` that takes its place when the block ends without an error.
+    """Yield a temporary path next to `path`, which replaces it when the block ends without an error.
 
-    The file and its folder are on the disk when the block has ended. What a killed run left is cleared.
+    The file and its folder are on the disk when the block has ended. Files of killed runs are removed.
 
     Raises
     ------
@@ -44,6 +46,7 @@ def replacing(path: Path) -> Iterator[Path]:
     try:
         yield partial
         on_disk(partial)
+        # Windows does not rename a file that is open.
         if os.name == "nt" and release is not None:
             release()
             release = None
@@ -62,7 +65,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove what killed runs left of `path` beside it; what a living run is writing stays."""
+    """Remove the unfinished files of killed runs for `path`; those of running ones are locked, and stay."""
     start = f".{path.stem}."
     end = f"{_PARTIAL}{path.suffix}"
     with contextlib.suppress(OSError):
@@ -82,12 +85,14 @@ def clear_leftovers(path: Path) -> None:
 
 def on_disk(path: Path) -> None:
     """Bring a file, or a folder's entries, to the disk, so that they outlive a loss of power."""
+    # Windows cannot open a folder.
     if path.is_dir() and os.name == "nt":
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)
     except OSError as error:
+        # Some file systems do not support it, such as those of networks.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
             raise
     finally:
@@ -97,9 +102,9 @@ def on_disk(path: Path) -> None:
 def _held(
     place: Path, start: str, end: str, make: Callable[..., None]
 ) -> tuple[Path, Callable[[], None] | None]:
-    """Make a partial file or folder and lock it; another one where a run that clears was quicker.
+    """Make a partial file or folder and lock it; repeat if another run removed it before it was locked.
 
-    Unlocked where the file system has no locks.
+    Without a lock if the file system has none.
     """
     for attempt in range(_ATTEMPTS):
         partial = place / f"{start}{secrets.token_hex(8)}{_PARTIAL}{end}"
@@ -112,7 +117,8 @@ def _held(
             return partial, release
         if release is None and partial.exists() and attempt == _ATTEMPTS - 1:
             break
-        if release is not None:  # a file, made by the lock in place of the folder that was cleared
+        # The folder was removed, and the lock created a file in its place.
+        if release is not None:
             partial.unlink(missing_ok=True)
             release()
     return partial, None
@@ -120,7 +126,7 @@ def _held(
 
 @contextmanager
 def partial_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder, beside `folder` or inside one that exists, that is gone when the block ends."""
+    """Yield a temporary folder, next to `folder` or inside an existing one."""
     place = folder if folder.is_dir() else folder.parent
     name = folder.resolve().name
     clear_leftovers(place / name)

@@ -22,6 +22,7 @@ from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 from stratal.tables.spilling import lock_file
 
+# Files of a labelling folder.
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"
 WORKBOOK_NAME = "to_label.xlsx"
@@ -30,14 +31,16 @@ LABELS_NAME = "labels.csv"
 # How the command drew the sample, for another round.
 PLAN_NAME = "plan.json"
 
+# The column that annotators fill in.
 LABEL = "label"
-# Columns that mean something in a file of labels, and so cannot be shown ones.
+
+# Columns with a meaning in a file of labels, which therefore cannot be shown.
 RESERVED = (LABEL, "annotator", "status", SAMPLE_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
 class LabellingFolder:
-    """Where the two files are, and how many units there are to label."""
+    """The paths of the two files, and the number of units to label."""
 
     sample: Path
     to_label: Path
@@ -45,22 +48,22 @@ class LabellingFolder:
 
 
 def empty_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything, so that no labels are ever overwritten.
+    """Refuse a folder that is not empty, so that no labels are ever overwritten.
 
-    What a killed draw left there is no such thing, and is cleared.
+    Unfinished files of a killed draw are removed first.
     """
     try:
         if folder.is_dir():
             _clear_unfinished(folder)
-        taken = not folder.is_dir() and (folder.exists() or folder.is_symlink())
-        full = folder.is_dir() and any(folder.iterdir())
+        is_file = not folder.is_dir() and (folder.exists() or folder.is_symlink())
+        is_filled = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be read ({error.strerror})", action="Choose another directory."
         ) from None
-    if taken:
+    if is_file:
         raise InputError(f"{folder}: is not a directory", allowed="a new or an empty directory")
-    if full:
+    if is_filled:
         raise _not_empty(folder)
 
 
@@ -143,7 +146,8 @@ def _put_in_place(partial: Path, folder: Path, last: str) -> None:
     """
     on_disk(partial)
     if not folder.is_dir():
-        partial.rename(folder)  # refused where a folder that holds anything was there first
+        # The system refuses to replace a folder that is not empty, if another command was faster.
+        partial.rename(folder)
         on_disk(folder.parent)
         return
     release = None if os.name == "nt" else lock_file(folder)
@@ -171,7 +175,8 @@ def _is_partial(entry: Path) -> bool:
 
 
 def _clear_unfinished(folder: Path) -> None:
-    """Clear what a killed draw left in a folder: its partial files, and a table that nobody filled in."""
+    """Remove the unfinished files of a killed draw: its partial folder, and a table that nobody filled in."""
+    # The sample is moved last, so that its partial folder shows that the other files are incomplete.
     halfway = [entry for entry in folder.iterdir() if _is_partial(entry) and (entry / SAMPLE_NAME).exists()]
     clear_leftovers(folder / folder.resolve().name)
     if not halfway or any(entry.exists() for entry in halfway):

@@ -20,7 +20,9 @@ from stratal.population.summary import StratumSummary
 from stratal.protocols import JsonMapping
 from stratal.report.notes import LABELS_BY_GROUP, REMARK, Note
 
+# Distances between the old and the new weights (Deville & Särndal 1992).
 MARGIN_METHODS = ("raking", "regression")
+
 # Fewer than ten Newton steps are usual.
 _MAX_NEWTON_STEPS = 100
 

@@ -145,23 +145,24 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
         Name of the sizes in errors.
     """
     refuse_nonpositive(profile, name)
+    # Every unit is certain: the smallest size has π = 1, also after rounding.
     if budget == profile.units:
         return float(np.nextafter(1.0 / profile.low, np.inf))
     # If the k largest units are certain, the others have π = (budget − k) x / Σ x. The smallest k for which
     # no such π exceeds 1 is right.
     largest = profile.largest
     remaining = budget - np.arange(budget)
-    others = profile.rest + np.cumsum(largest[::-1])[::-1]
-    k = int(np.argmax(remaining * largest <= others))
-    return float(remaining[k] / others[k])
+    sums_of_others = profile.rest + np.cumsum(largest[::-1])[::-1]
+    k = int(np.argmax(remaining * largest <= sums_of_others))
+    return float(remaining[k] / sums_of_others[k])
 
 
 def sequential_poisson(
-    population: Population, measured: Size, scale: float, budget: int, seed: int, taken: Sequence[str] = ()
+    population: Population, measured: Size, scale: float, budget: int, seed: int, excluded: Sequence[str] = ()
 ) -> tuple[Candidates, IntArray]:
     """Return candidates, and the positions of the `budget` units with the smallest u/x, certain ones first.
 
-    Units with ids in `taken` are left out.
+    Units with ids in `excluded` are left out.
     """
     # The candidates exceed the budget by about six standard deviations (√budget, as for a Poisson number),
     # and by 10 for small budgets. If too few are free, the margin is doubled.
@@ -169,12 +170,12 @@ def sequential_poisson(
     while True:
         candidates = population.below(measured, scale * (1.0 + margin), seed)
         ids = np.array(id_texts(candidates.drawn.ids))
-        free = np.flatnonzero(~np.isin(ids, np.array(taken, dtype=np.str_)))
+        free = np.flatnonzero(~np.isin(ids, np.array(excluded, dtype=np.str_)))
         if len(free) >= budget:
             break
         margin = 2.0 * margin + 1.0
-    certain = scale * candidates.size[free] >= 1.0
-    ranking = np.where(certain, -1.0, candidates.uniform[free] / candidates.size[free])
+    is_certain = scale * candidates.size[free] >= 1.0
+    ranking = np.where(is_certain, -1.0, candidates.uniform[free] / candidates.size[free])
     return candidates, free[np.lexsort((ids[free], ranking))[:budget]]
 
 
@@ -219,6 +220,7 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     distribution = population.distribution(info.name)
     if second:
         centre = float(distribution.counts @ distribution.conditional_variances / distribution.size)
+        # Without a variance anywhere, no unit is more informative than another.
         if centre <= 0:
             return Size(kind="equal")
         return Size(kind="sqrt-variance", column=info.name, second=True, centre=centre)
@@ -234,7 +236,8 @@ class UnequalProbabilities(Design):
 
     __slots__ = ()
     fixed_size = False
-    hajek_below = 8  # λ fitted to noise then costs 7% more error: docs/decisions/0010
+    # With fewer labels, λ is fitted to noise and costs 7% more error (docs/decisions/0010).
+    hajek_below = 8
     budget: int | None
     size: str
     proxy: str | None

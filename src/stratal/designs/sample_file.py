@@ -29,10 +29,13 @@ from stratal.tables.parquet import read_bounded_table
 # Since 2 there is a digest over description and rows; files of 1, without, are still read.
 FORMAT = 2
 
+# Formats that can be read.
 _READ = (1, FORMAT)
-# Bytes that the rows of a sample may take in memory; more is not a sample, but a damaged file or an attack.
+
+# Largest size of the rows of a sample in memory, in bytes; a larger file is damaged, or an attack.
 _LARGEST = 2**30
 
+# Remedy for files that are no samples.
 _WRITTEN_BY_DRAW = (
     "The sample comes first: give the file that `stratal draw` wrote, not predictions or labels. "
     "A table with labels in some rows is used without a sample: stratal estimate FILE. For any other file, "
@@ -67,16 +70,16 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
 
 
 def sample_digest(sample: Any) -> str:
-    """Return the SHA-256 of all that a sample says: the one that its Parquet file carries."""
+    """Return the SHA-256 of the contents of a sample, as its Parquet file stores it."""
     columns = {name: _arrow(name, values, False) for name, values in sample._columns().items()}
     return _digest(pa.table(columns), {"format": FORMAT, **sample._description()})
 
 
 def _digest(table: pa.Table, description: Mapping[str, object]) -> str:
-    """Return the SHA-256 of all that a sample file says, however its bytes are stored."""
+    """Return the SHA-256 of the contents of a sample file, which does not depend on their encoding."""
     digest = hashlib.sha256()
-    others = {name: value for name, value in description.items() if name != "digest"}
-    digest.update(json.dumps(others, sort_keys=True).encode())
+    digested = {name: value for name, value in description.items() if name != "digest"}
+    digest.update(json.dumps(digested, sort_keys=True).encode())
     for name in table.column_names:
         column = table.column(name)
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
@@ -140,7 +143,8 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], JsonDict]:
     try:
         table, description = (_read_parquet if path.suffix == ".parquet" else _read_csv)(path)
         description = _readable_here(path, table, description)
-        for name in description.get("encoded", ()):  # of a CSV file what is more than text
+        # A CSV file contains values other than text as JSON.
+        for name in description.get("encoded", ()):
             place = table.column_names.index(f"show.{name}")
             values = [json.loads(value) for value in table.column(place).to_pylist()]
             table = table.set_column(place, f"show.{name}", pa.array(values))
@@ -171,6 +175,7 @@ def _readable_here(path: Path, table: pa.Table, description: object) -> JsonDict
     return description
 
 
+# Remedy for damaged and changed samples.
 _ANOTHER_COPY = "Restore the original file from a copy or from version control."
 
 
@@ -179,13 +184,13 @@ def damaged(path: str | Path, reason: str) -> InputError:
     return InputError(f"{path}: the sample file is damaged ({reason})", action=_ANOTHER_COPY)
 
 
-# What reading a damaged file raises, in Arrow and in what is taken from its description.
+# Exceptions from a damaged file: of Arrow, and from its description.
 _UNREADABLE = (
     *(pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError),
     *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError),
 )
 
-# What Arrow says where memory does not suffice for a thread; it tells nothing of the file.
+# Message of Arrow if the memory does not suffice for a thread, which is no problem of the file.
 _NO_THREAD = "Failed to launch worker thread"
 
 
@@ -194,7 +199,8 @@ def _read_parquet(path: Path) -> tuple[pa.Table, JsonDict | None]:
         metadata = file.schema_arrow.metadata or {}
         if _KEY not in metadata:
             return pa.table({}), None
-        for field in file.schema_arrow:  # a few bytes may stand for many
+        # In these types, a few bytes may expand to many.
+        for field in file.schema_arrow:
             if any(word in str(field.type) for word in ("dictionary", "run_end", "view")):
                 raise ValueError(f"column {field.name!r} is of a type that stratal does not write")
         table = read_bounded_table(file, _LARGEST)

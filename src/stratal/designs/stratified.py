@@ -140,9 +140,10 @@ class Stratified(Design):
         return compact, drawn, probabilities, summary
 
     def larger(self, sample: Sample, additional: int) -> Stratified:
-        """Return the design of the larger budget, shared by the same rule; proportionally after labels.
+        """Return the design of the larger budget by the same rule.
 
-        Sizes that labels decided still depend on them when others are added, so that the rule's name stays.
+        If labels determined the sizes, further units are allocated proportionally. The name of the rule
+        stays, because the present sizes still depend on labels.
         """
         method = self.allocation.method
         dense = None
@@ -150,14 +151,13 @@ class Stratified(Design):
             rule = "proportional"
         else:
             rule = method
-        if method == "cost-optimal":  # the costs are not kept, but the sizes so far follow them
+        # The costs are not stored, but the present sizes are proportional to W_h S_h / √c_h.
+        if method == "cost-optimal":
             rule = "neyman"
             dense = sample.n_h / np.maximum(sample.summary.sizes, 1)
         total = sample.size + additional
-        least = sample.n_h
-        shared = allocate(self.strata, total, rule, minimum=least, standard_deviations=dense)
-        shared = replace(shared, method=method)
-        return Stratified(strata=self.strata, allocation=shared)
+        allocation = allocate(self.strata, total, rule, minimum=sample.n_h, standard_deviations=dense)
+        return Stratified(strata=self.strata, allocation=replace(allocation, method=method))
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
         """Return W_h / n_h with the realised n_h: nonresponse is taken to be at random within strata."""
@@ -208,7 +208,8 @@ class StratifiedWeighting(Weighting):
     def __post_init__(self) -> None:
         counts = stratum_counts(self.stratum, len(self.sizes))
         sizes = np.asarray(self.sizes)
-        with np.errstate(invalid="ignore", divide="ignore"):  # without a label
+        # Strata may have no label, or all of them none.
+        with np.errstate(invalid="ignore", divide="ignore"):
             weights = (sizes / np.maximum(counts, 1) / sizes[counts > 0].sum())[self.stratum]
             factors = stratified_factors(counts, sizes, with_replacement=self.with_replacement)
         self._set(counts=counts, weights=weights, variance_factors=factors)

@@ -63,21 +63,21 @@ class SuccessiveWeighting(Weighting):
         covariance = np.zeros((variables.shape[1],) * 2)
         for t, share in enumerate(self.shares):
             in_round_mask = self.round == t
-            chance = self.inclusion_probability[in_round_mask] * min(float(self.answered[t]), 1.0)
-            if np.sum(chance < 1) > 1:
+            probabilities = self.inclusion_probability[in_round_mask] * min(float(self.answered[t]), 1.0)
+            if np.sum(probabilities < 1) > 1:
                 formula = fixed_size
             else:
                 # A single label has no deviation from its mean.
                 formula = poisson
-            covariance += share**2 * formula(variables[in_round_mask], chance, self.size)
+            covariance += share**2 * formula(variables[in_round_mask], probabilities, self.size)
         return covariance
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Effective number of units drawn by chance (Satterthwaite), minus one for each round."""
-        chance = self.inclusion_probability < 1
-        scaled = (variable * self.weights) ** 2 * (1.0 - self.inclusion_probability)
-        free = float(satterthwaite(scaled[chance], np.ones(int(chance.sum()))))
-        return max(free - len(self.shares), 1.0)
+        is_random = self.inclusion_probability < 1
+        parts = (variable * self.weights) ** 2 * (1.0 - self.inclusion_probability)
+        effective_units = float(satterthwaite(parts[is_random], np.ones(int(is_random.sum()))))
+        return max(effective_units - len(self.shares), 1.0)
 
     @property
     def sampled_fractions(self) -> FloatArray:
@@ -218,19 +218,19 @@ class Successive(Design):
             # divided by √(1 + π v / 8); v is the average variance of the log-odds.
             shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
             weights = [shrunk, *(shrunk * posterior.mean).tolist()]
-            terms = [w * NumberColumn(name=name) for w, name in zip(weights, names, strict=True)]
+            terms = [weight * NumberColumn(name=name) for weight, name in zip(weights, names, strict=True)]
             design = replace(design, predicted=(*self.predicted, logistic(total(terms))))
         return design
 
 
 def _profile_of_undrawn(
-    population: Population, measured: Size, before: Drawn | None, budget: int
+    population: Population, measured: Size, drawn_before: Drawn | None, budget: int
 ) -> SizeProfile:
     """Return the profile of the sizes of the undrawn units, with the `budget` largest ones."""
-    if before is None:
+    if drawn_before is None:
         return population.size_profile(measured, budget)
-    columns: JsonDict = {**before.features}
-    columns |= {name: before.proxies[:, k] for k, name in enumerate(population.proxy_names)}
+    columns: JsonDict = {**drawn_before.features}
+    columns |= {name: drawn_before.proxies[:, k] for k, name in enumerate(population.proxy_names)}
     assert measured.formula is not None
     drawn = np.sort(measured.of_arrays(measured.formula.of(columns)))[::-1]
     profile = population.size_profile(measured, min(budget + len(drawn), population.size))

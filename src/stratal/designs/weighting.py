@@ -124,8 +124,8 @@ class Weighting(Record, ABC):
             reported = self.few_cluster_residuals(variable[:, None], member)
         else:
             reported = variable[:, None]
-        both = np.column_stack([reported, variable * clusters.stretch])
-        reported_variance, stretched_variance = self.covariance(both).diagonal().tolist()
+        variables = np.column_stack([reported, variable * clusters.stretch])
+        reported_variance, stretched_variance = self.covariance(variables).diagonal().tolist()
         if reported_variance > 0:
             return max(float(stretched_variance / reported_variance), 1.0)
         return 1.0
@@ -290,7 +290,7 @@ class Weighting(Record, ABC):
     def whole_strata(self, member: BoolArray) -> Weighting | None:
         """Return the weighting of the member units (n,) alone, if they make up whole strata.
 
-        As far as can be seen no other stratum then holds any of their kind. None where they do not.
+        As far as the labels show, no other stratum then contains such units. Otherwise None.
         """
         return None
 
@@ -300,8 +300,8 @@ class Weighting(Record, ABC):
         Raises
         ------
         InputError
-            Where units of one stratum had unequal chances or came in clusters: the strata's weights would put
-            other ones in the place of those that the units were drawn with.
+            If units of one stratum had unequal probabilities, or were drawn in clusters: the weights of
+            strata would replace those of the draw.
         """
         problem = "post-stratification requires units that were drawn individually with equal probabilities"
         raise InputError(problem, action="Use estimator='hajek', 'difference' or 'ppi++' for this design.")

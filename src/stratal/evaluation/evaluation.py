@@ -140,7 +140,8 @@ class Evaluation:
         lowest = MIN_TABLE_ROWS if brief else None
         request = self.request
         level = request.confidence_level
-        if self.new is not None and self.old is None:  # its outcomes are missing
+        # The outcomes of the new answers are missing, so that there is no estimate to describe.
+        if self.new is not None and self.old is None:
             return {"new_version": self.new.to_dict(), "requirements": list(self.verdicts or ())}
         if isinstance(self.estimate, Estimates):
             described = self.estimate.to_dict(level)
@@ -251,7 +252,8 @@ class Evaluation:
             tables=result.tables,
             notes=(*result._role_notes, *result.remarks),
             require=self.verdicts or (),
-            title=None if question else title,  # the question is the heading
+            # The question is the heading, if there is one.
+            title=None if question else title,
             question=question,
             quantity=quantity,
             pairs=annotator_pairs,
@@ -530,7 +532,8 @@ def evaluate(
     """
     request = EvaluationRequest(**options)
     evidence = gather(request, sample, labels)
-    if evidence.table is None:  # a table has its population already
+    # A table contains its population.
+    if evidence.table is None:
         evidence = _with_population(evidence, read_population)
     if request.against is None:
         return _evaluate_evidence(evidence)
@@ -783,8 +786,8 @@ def _new_answers(evidence: LabelledSample) -> Labels:
     """Return the answers of the new version, from the column of `answers` or the sample's own."""
     request = evidence.request
     sample = evidence.sample
-    before, _, after = (request.answers or "").partition("=")
-    column = after or before or request.answer_column or sample.question.answer or "answer"
+    old_column, _, new_column = (request.answers or "").partition("=")
+    column = new_column or old_column or request.answer_column or sample.question.answer or "answer"
     if isinstance(request.against, str | Path):
         return read_labels(request.against, id_name=sample.question.id, value=column)
     return labels_with_sample_ids(sample, request.against)
@@ -795,9 +798,9 @@ def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers
     from stratal.metrics.new_version import new_version
 
     sample = result.sample
-    before, equals, _ = (request.answers or "").partition("=")
-    # One name is that of both, where the sample has such a column; else of the new answers alone.
-    same_name_in_sample = equals or before in {*sample.shown, *sample.groups}
+    old_column, equals, _ = (request.answers or "").partition("=")
+    # A single name is that of both columns if the sample has it, and otherwise only that of the new answers.
+    is_column_of_sample = equals or old_column in {*sample.shown, *sample.groups}
     changed = None
     mapping = request.mapping
     if result.table is not None and result.table.empty_values:
@@ -820,7 +823,7 @@ def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers
         sample,
         result.labels,
         answers,
-        old_answers=before if same_name_in_sample else None,
+        old_answers=old_column if is_column_of_sample else None,
         new_labels=changed,
         bounds=bounds,
         **request.interval_options,

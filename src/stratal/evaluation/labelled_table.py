@@ -223,8 +223,8 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         _require_all_labelled(rows, is_labelled)
         options["has_all_units"] = True
     # A file of sizes with a column of variances also holds the proxy's moments.
-    uses_moments = request.sizes is not None and request.population is None and bool(table.proxies)
-    if uses_moments and SmallTable.of(request.sizes, "the sizes").find("variance") is not None:
+    has_sizes_and_proxy = request.sizes is not None and request.population is None and bool(table.proxies)
+    if has_sizes_and_proxy and SmallTable.of(request.sizes, "the sizes").find("variance") is not None:
         options["proxy_moments"] = request.sizes
     group_names = tuple(name for name in groups if name not in (*table.proxies, selection.column))
     sample, labels = Sample.from_labelled(
@@ -261,7 +261,7 @@ def _stated_roles(
         is_compared = request.predicted is True
     if request.counts_as_number:
         is_compared = False
-    others = (request.cluster, request.weight, None if selection is None else selection.column)
+    other_columns = (request.cluster, request.weight, None if selection is None else selection.column)
     stated = _without_none_keyword(request)
     judges: tuple[str, ...] | None = None
     if request.judge or request.states_no_judge or not _may_recognise_judge(request):
@@ -280,7 +280,7 @@ def _stated_roles(
         model=name(request.model),
         models=tuple(str(name(model)) for model in request.compare) if request.model is None else (),
         groups=tuple(str(name(group)) for group in _stated_groups(request) if group),
-        others=tuple(str(name(other)) for other in others if other),
+        others=tuple(str(name(column)) for column in other_columns if column),
     )
 
 
@@ -385,8 +385,8 @@ def _with_outcomes_of_answers(
     facts = {column.name: column for column in facts_of_table(rows)}
     label_column = request.value
     if label_column is None:
-        others = StatedRoles(judges=(), proxies=(), is_compared=False, others=models)
-        label_column = recognise([*facts.values()], others).value
+        other_roles = StatedRoles(judges=(), proxies=(), is_compared=False, others=models)
+        label_column = recognise([*facts.values()], other_roles).value
     labels = facts.get(label_column or "")
     if labels is None or not labels.are_classes or labels.verdicts is not None or label_column in models:
         return rows, request
@@ -501,8 +501,9 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
     """Refuse inclusion probabilities that expect far more or far fewer labelled rows than there are."""
     entries = [number_of_text(str(plain_text(entry))) for entry in rows.values(column)]
     probabilities = np.array(entries)
+    # Rows without a label need no probability, and then the expected number is unknown.
     if not np.all((probabilities > 0) & (probabilities <= 1)):
-        return  # rows without a label need no probability
+        return
     expected = float(probabilities.sum())
     deviation = float(np.sqrt(np.sum(probabilities * (1.0 - probabilities))))
     labelled = int(is_labelled.sum())
@@ -603,6 +604,7 @@ def _one_row_for_each_unit(
     labels = rows.values(request.value or LABEL)
     repeats = numbers_of_repeats(ids, models)
     keys = ids
+    # Runs of one unit are compared between models by their number.
     if np.any(repeats > 0):
         _require_runs(rows, request.model, ids, models)
         keys = [f"{unit}, run {repeat + 1}" for unit, repeat in zip(ids, repeats.tolist(), strict=True)]
@@ -611,13 +613,13 @@ def _one_row_for_each_unit(
     for key, model, label in zip(keys, models, labels, strict=True):
         if model in labels_by_model:
             labels_by_model[model][units[key]] = label
-    others = _columns_of_units(rows, keys, {request.model, request.value or LABEL, id_name}, needed)
-    clash = next((name for name in names if name in (*others, id_name)), None)
+    unit_columns = _columns_of_units(rows, keys, {request.model, request.value or LABEL, id_name}, needed)
+    clash = next((name for name in names if name in (*unit_columns, id_name)), None)
     if clash is not None:
         what = f"{rows.label}: {clash!r} is both a column and the name of a model"
         raise InputError(what, action="Rename the column or the model.")
     unit_of_key = dict(zip(keys, ids, strict=True))
-    columns = {id_name: [unit_of_key[key] for key in units], **others, **labels_by_model}
+    columns = {id_name: [unit_of_key[key] for key in units], **unit_columns, **labels_by_model}
     runs = RepeatedRuns.of(id_name, columns[id_name]) if np.any(repeats > 0) else None
     return columns, names, runs
 

@@ -26,11 +26,11 @@ class Influence(Record):
     Parameters
     ----------
     value : float
-        What the estimand is expected to be; NaN where it is several.
+        Expected value of the estimand; NaN for several estimands.
     mean : Expression
         E[u | x].
     square : Expression
-        E[u² | x], over the ways in which the proxy may be off.
+        E[u² | x], over the ways in which the proxy may be wrong.
     cells : Cells
         Parts of the population within which the strata are made.
     known_cells : tuple of str
@@ -65,7 +65,7 @@ class Influence(Record):
         return total([test for name in self.known_cells if (test := self.cells.test_of(name)) is not None])
 
     def seen_in(self, population: Population) -> Population:
-        """Return the population as a plan for the estimand sees it: u is its proxy, the cells its groups."""
+        """Return the population with u as its proxy and the cells as its groups, for a plan."""
         mean, square, cells = self.moments(population)
         mean = round_to_digits(mean)
         proxy = Proxy(values=mean, second_moments=np.maximum(square, mean**2), bounds=None, name=INFLUENCE)
@@ -97,18 +97,19 @@ def _stratum_sums(
     """
     columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
     columns |= dict.fromkeys(rule.columns) | dict.fromkeys(() if level is None else level.columns)
-    each = 1 if level is None else len(level.levels) + 1
-    n_parts = rule.n_strata * each
+    parts_per_stratum = 1 if level is None else len(level.levels) + 1
+    n_parts = rule.n_strata * parts_per_stratum
     sums = np.zeros((n_parts, len(formulas)))
     counts = np.zeros(n_parts)
-    # in memory in the order of the batches
+    # Codes in memory have the order of the batches.
     stored_codes = population.codes(rule)
     start = 0
     for batch in population.batches(tuple(columns)):
         part = slice(start, start + len(next(iter(batch.values()))))
         engine = OnArrays(batch, population.known_levels(columns, part))
         start = part.stop
-        codes = (rule.assign(batch) if stored_codes is None else stored_codes[part]).astype(np.int64) * each
+        stratum = rule.assign(batch) if stored_codes is None else stored_codes[part]
+        codes = stratum.astype(np.int64) * parts_per_stratum
         if level is not None:
             codes = codes + level.of(engine).astype(np.int64)
         counts += np.bincount(codes, minlength=n_parts)
@@ -118,9 +119,11 @@ def _stratum_sums(
     return sums, counts
 
 
-def _moments_of_levels(population: Population, rule: Rule, each: Influence, levels: ByLevel) -> FloatArray:
+def _moments_of_levels(
+    population: Population, rule: Rule, influence: Influence, levels: ByLevel
+) -> FloatArray:
     """Return E[u], E[u]² and E[u²] on average over each stratum, and 1 where all is known (4, L, H)."""
-    formulas = [each.mean, each.mean * each.mean, each.square]
+    formulas = [influence.mean, influence.mean * influence.mean, influence.square]
     sums, counts = _stratum_sums(population, rule, formulas, levels)
     shape = (rule.n_strata, len(levels.levels) + 1)
     sizes = np.maximum(counts.reshape(shape).sum(axis=1), 1.0)

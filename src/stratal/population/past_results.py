@@ -71,8 +71,8 @@ def as_history(source: object, ids: object = None, within: FileReading | None = 
 
 def _history_of(table: Table) -> History:
     """Return the history that is fitted to a table of past results."""
-    lowered = {name.lower(): name for name in table.names}
-    id_column = next((lowered[name] for name in ID_NAMES if name in lowered), None)
+    name_by_lowercase = {name.lower(): name for name in table.names}
+    id_column = next((name_by_lowercase[name] for name in ID_NAMES if name in name_by_lowercase), None)
     if table.index is not None and id_column is None:
         require_unique_index(table.index, table.label)
         id_column = table.names[-1]
@@ -85,7 +85,7 @@ def _history_of(table: Table) -> History:
     if not isinstance(rows, Rows):
         action = "Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
         raise InputError("past results must be a file or a dataframe", given=table.label, action=action)
-    model = lowered.get(MODEL)
+    model = name_by_lowercase.get(MODEL)
     if model is None:
         names: list[Any] = other_columns
         results, items = _read_wide(rows, id_column, other_columns)
@@ -148,6 +148,7 @@ def _read_long(rows: Rows, id_column: str, model: str, result: str) -> tuple[Any
         item_codes = _text_codes(items, item_rows.__getitem__)
         model_codes = _text_codes(models, model_columns.__getitem__)
         results[item_codes, model_codes] = _result_codes(column)
+    # A second result of the same pair has overwritten the first.
     if np.count_nonzero(results != _UNREAD) < n_results:
         raise InputError(f"{rows.label}: a model has two results for one item", allowed="one at most")
     return np.maximum(results, -1, out=results), list(item_rows), list(model_columns)

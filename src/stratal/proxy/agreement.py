@@ -80,9 +80,9 @@ class PeerWeights(Record):
     Parameters
     ----------
     weights : int (J,)
-        From 0 to `SCALE`.
+        From 0 to `MAX_WEIGHT`.
     prior : (int, int)
-        Added to the numerator and denominator of a row's share, in units of `SCALE` times a weight.
+        Added to the numerator and denominator of a row's share, which are sums of weights times `MAX_WEIGHT`.
     copies : int
         Number of models that agree with another model more than the accuracies of both explain.
     guessing : int
@@ -259,18 +259,18 @@ def _prior(codes: IntArray, weights: IntArray, consensus: _Consensus) -> tuple[i
     # Many clones of the evaluated model and one other model are not more certain than two models. Accurate
     # models agree often too. Therefore one model is added, and the limit increases with the number of
     # classes, since fewer errors coincide.
-    limit = (1.0 + _different_models(consensus.near[1:, 1:], weights > 0)) * n_classes / 2.0
+    limit = (1.0 + _different_models(consensus.nearness[1:, 1:], weights > 0)) * n_classes / 2.0
     effective_models = min(effective_models, limit)
-    others = codes[:, 1:]
-    agreements = (others == codes[:, :1]).sum(axis=0) @ weights
-    mean_share = float(agreements / ((others >= 0).sum(axis=0) @ weights))
+    peer_codes = codes[:, 1:]
+    agreements = (peer_codes == codes[:, :1]).sum(axis=0) @ weights
+    mean_share = float(agreements / ((peer_codes >= 0).sum(axis=0) @ weights))
     denominator = max(1, round(MAX_WEIGHT * PRIOR_STRENGTH / n_classes * total_weight / effective_models**2))
     return round(denominator * mean_share), denominator
 
 
-def _different_models(near: FloatArray, is_counted: AnyArray) -> float:
+def _different_models(nearness: FloatArray, is_counted: AnyArray) -> float:
     """Return the number of models with positive weight; near models (J, J) count as one."""
-    return float(np.sum(1.0 / near[np.ix_(is_counted, is_counted)].sum(axis=1)))
+    return float(np.sum(1.0 / nearness[np.ix_(is_counted, is_counted)].sum(axis=1)))
 
 
 def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[FloatArray, FloatArray]:
@@ -332,14 +332,14 @@ class _Consensus:
     ----------
     quality : float (m,)
         Pooled kappa with the models that are not near; 0 if it is not above chance.
-    near : float (m, m)
+    nearness : float (m, m)
         1 for pairs that agree as often as copies, 0 for others, with a linear transition.
     copied : float (m, m)
         The same for pairs that agree more often than their qualities explain.
     """
 
     quality: FloatArray
-    near: FloatArray
+    nearness: FloatArray
     copied: FloatArray
 
     @property
@@ -350,21 +350,21 @@ class _Consensus:
 
 def _consensus(codes: IntArray) -> _Consensus:
     """Return the agreement of models from their answers (n, m)."""
-    equal, both = _agreements(codes)
+    equal, shared_items = _agreements(codes)
     chance = _chance_agreements(codes)
     guessed = 1.0 / _class_count(codes)
-    near = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS_RANGE)
+    nearness = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS_RANGE)
     # Constant models are not evidence about other models. Models that guess are evidence, since clones of a
     # guessing model agree only with each other.
     is_varied = np.diag(chance) < CONSTANT_AGREEMENT
     pairs = np.ix_(is_varied, is_varied)
     quality = np.zeros(len(equal))
-    quality[is_varied] = _qualities(equal[pairs], chance[pairs], both[pairs], near[pairs])
+    quality[is_varied] = _qualities(equal[pairs], chance[pairs], shared_items[pairs], nearness[pairs])
     relative = quality / max(quality.max(initial=0.0), _TINY)
     kappa = np.divide(equal - chance, 1.0 - chance, out=np.ones_like(equal), where=chance < _MAX_CHANCE)
-    copied = near * _ramp(kappa - np.outer(relative, relative), EXCESS_RANGE)
+    copied = nearness * _ramp(kappa - np.outer(relative, relative), EXCESS_RANGE)
     np.fill_diagonal(copied, 1.0)
-    return _Consensus(quality=quality, near=near, copied=copied)
+    return _Consensus(quality=quality, nearness=nearness, copied=copied)
 
 
 def _ramp(values: FloatArray, ends: tuple[float, float]) -> FloatArray:
@@ -374,13 +374,15 @@ def _ramp(values: FloatArray, ends: tuple[float, float]) -> FloatArray:
     return np.asarray(ramp)
 
 
-def _qualities(equal: FloatArray, chance: FloatArray, both: FloatArray, near: FloatArray) -> FloatArray:
+def _qualities(
+    equal: FloatArray, chance: FloatArray, shared_items: FloatArray, nearness: FloatArray
+) -> FloatArray:
     """Return the kappa (m,) of each model with the models that are not near it, 0 if it is not above chance.
 
     Models that are near each other count once. A model that is near all others is compared with all of them.
     """
-    has_items = both > 0
-    pair_weights = (1.0 - near) / near.sum(axis=1) * has_items
+    has_items = shared_items > 0
+    pair_weights = (1.0 - nearness) / nearness.sum(axis=1) * has_items
     is_near_all = ~np.any(pair_weights, axis=1)
     pair_weights[is_near_all] = has_items[is_near_all]
     np.fill_diagonal(pair_weights, 0.0)
@@ -388,7 +390,7 @@ def _qualities(equal: FloatArray, chance: FloatArray, both: FloatArray, near: Fl
     quality = (pair_weights * (equal - chance)).sum(axis=1) / possible
     # The other models agree where they are correct, so that these agreements are correlated. The standard
     # error of a mean is at most the mean of the standard errors.
-    pair_errors = np.sqrt(chance * (1.0 - chance) / np.maximum(both, 1.0))
+    pair_errors = np.sqrt(chance * (1.0 - chance) / np.maximum(shared_items, 1.0))
     errors = (pair_weights * pair_errors).sum(axis=1) / possible
     return np.asarray(np.where(quality > _MIN_STANDARD_ERRORS * errors, quality, 0.0))
 

@@ -24,10 +24,10 @@ def present_labels(
     requested: bool = False,
     words: bool = False,
 ) -> Labels:
-    """Return the present labels, skips without a value; a decision stands for the answers of its item.
+    """Return the present labels, skips without a value; a decision replaces the answers to its item.
 
-    Labels that were set aside are left out. An answer that counts as none has no value; a question that was
-    not asked counts as `Form.outcome` says, or with `requested` has none.
+    Labels that were set aside are left out. An answer that counts as none has no value. A question that was
+    not asked has the value of `Form.outcome`, or none with `requested`.
     """
     if column is None:
         name = next(iter(form.columns))

@@ -16,36 +16,38 @@ from stratal.study.database import DATABASE
 # Maximum number of rows per item, one for each model.
 MAX_ROWS_PER_ITEM = 10
 
-# Folders that are looked into.
-_MOST = 200
+# Largest number of folders that are searched, for the time in a folder of thousands.
+_MAX_FOLDERS = 200
 
 
 def folders_with_ids(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
-    """Return the studies and sample files whose ids most entries of a column are, each with that column.
+    """Return the studies and sample files that contain most ids of a column, each with that column.
 
-    Of several columns it is the one with most entries. They are looked for in places and one folder below.
+    Of several columns, it is the one with the most ids. `places` and the folders in them are searched.
     """
     folders: dict[Path, Path] = {}
     for place in places:
         with suppress(OSError):
-            below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MOST]
+            below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MAX_FOLDERS]
             for folder in (place, *below):
                 folders.setdefault(folder.resolve(), folder)
     column_of_folder: dict[Path, str] = {}
-    for home, known_ids in filter(lambda of: of[1], map(_ids_of, folders.values())):
-        # As they are, or as a spreadsheet changed them.
+    for path, known_ids in map(_ids_of, folders.values()):
+        if not known_ids:
+            continue
+        # Also in the spelling of a spreadsheet, which may have changed them.
         matches = {
             name: sum(id_ in known_ids for id_ in restore_spreadsheet_ids(sorted(ids), None, known_ids)[0])
             for name, ids in columns.items()
         }
-        fitting = [name for name, ids in columns.items() if 2 * matches[name] > len(ids)]
-        if fitting:
-            column_of_folder[home] = max(fitting, key=lambda name: len(columns[name]))
+        matching_columns = [name for name, ids in columns.items() if 2 * matches[name] > len(ids)]
+        if matching_columns:
+            column_of_folder[path] = max(matching_columns, key=lambda name: len(columns[name]))
     return column_of_folder
 
 
 def _ids_of(folder: Path) -> tuple[Path, set[str]]:
-    """Return the study or the sample file of a folder with its ids, none where there is neither."""
+    """Return the study or the sample file of a folder with its ids; no ids if it contains neither."""
     path = folder / SAMPLE_NAME
     with suppress(StratalError, OSError):
         if (folder / DATABASE).is_file():

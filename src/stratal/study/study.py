@@ -40,7 +40,8 @@ Clock = Callable[[], float]
 MAX_DISAGREEMENTS = 200
 
 
-# The stopping rule is evaluated again when the number of answers has grown by this factor.
+# The stopping rule is evaluated again when the number of answers has grown by this factor: each evaluation
+# reads all labels, and a study may end 2% too late.
 EVALUATION_GROWTH = 1.02
 
 
@@ -329,11 +330,11 @@ class Study:
         return self.act(annotator, "submit", item, value, **details)
 
     def skip(self, annotator: str, item: str, **details: Unpack[ActionDetails]) -> Receipt:
-        """Save that this annotator cannot or will not say; another one may get the item. As `submit`."""
+        """Save that this annotator gives no answer; another one may get the item. Otherwise as `submit`."""
         return self.act(annotator, "skip", item, **details)
 
     def undo(self, annotator: str, *, request: str | None = None) -> Receipt:
-        """Take back this annotator's last answer or skip; again and again, one further back each time.
+        """Take back this annotator's last answer or skip; each further call takes back the one before.
 
         `item` of the receipt is what `next_item` gives next. Raises `StudyError` of kind `refused` where
         there is no action to undo.
@@ -356,17 +357,17 @@ class Study:
         return self.act(annotator, "adjudicate", item, value, **details)
 
     def set_aside(self, annotator: str, *, reason: str = "") -> Receipt:
-        """Leave all labels of an annotator out of everything, deleting none; others get the items."""
+        """Exclude all labels of an annotator without deleting them; others get the items."""
         with self.saving() as connection:
             return self._save(connection, annotator, "set-aside", roles=OPERATOR, note=reason)
 
     def take_back(self, annotator: str, *, reason: str = "") -> Receipt:
-        """Take labels that were set aside back in."""
+        """Include the labels of an annotator again that were set aside."""
         with self.saving() as connection:
             return self._save(connection, annotator, "take-back", roles=OPERATOR, note=reason)
 
     def add_annotator(self, name: str) -> str:
-        """Let one more person label; return the name that stands in the journal."""
+        """Add an annotator; return the name in the journal, which may be a pseudonym."""
         with self.saving() as connection:
             return creating.add_person(connection, self.folder, name)
 
@@ -388,9 +389,9 @@ class Study:
         items: int | None = None,
         write: Callable[[tuple[Item, ...]], None] | None = None,
     ) -> tuple[Item, ...]:
-        """Return all free items, or so many, for a page in one file, kept for this annotator.
+        """Return all free items, or up to `items`, for a page in one file; they are then reserved.
 
-        `write` gets them before they are kept: if it fails, nothing is.
+        `write` gets them before they are reserved: if it fails, none is.
         """
         with self.saving(sound=True) as connection:
             numbers = import_export.item_numbers(connection, annotator, items)
@@ -435,8 +436,8 @@ class Study:
     ) -> list[Task]:
         """Return the items that still need an answer, as annotation tools take them.
 
-        With an annotator those are kept for that one, until the answers are taken in. `write` gets them
-        before they are kept: if it fails, nothing is.
+        With an annotator they are reserved until the answers are imported. `write` gets them before they are
+        reserved: if it fails, none is.
         """
         with self.saving(sound=True) as connection:
             token = self.sample().question.sample_token
@@ -457,8 +458,8 @@ class Study:
     ) -> ImportResult:
         """Save the answers given in another tool, all of it or nothing; see `stratal study import`.
 
-        `annotator` says whose answers they are, or what the study calls each of the tool's annotators. With
-        `dry_run` nothing is saved, and what would be is returned. If ids are row numbers, a table must state
+        `annotator` is the annotator of all answers, or a mapping from the tool's names to the study's. With
+        `dry_run` the result is returned, and nothing is saved. If ids are row numbers, a table must state
         by the study's `sample_token` of which rows they are, unless they are declared the `same_rows`.
         """
         answers_with_token = [entry for entry in answers.answers if entry.token is not None]
@@ -486,7 +487,8 @@ def estimate_options(study: Study, column: str | None = None) -> Keywords:
     form = study.form
     name = column or next(iter(form.columns))
     question, part = form.columns[name]
-    if part:  # one answer of several: 1 if it was chosen, otherwise 0
+    # One answer of several is 1 if it was chosen, and otherwise 0: its bounds need no declaration.
+    if part:
         return {}
     if question.when and question.counted:
         return {"estimand": f"ratio_of_means:{name},{name}_{ASKED}"}
@@ -543,7 +545,8 @@ def anytime_interval(
     z = np.full(sample.size, np.nan)
     z[labelled_units.labelled] = labelled_units.z
     low, high = (not part and question.bounds) or (0.0, 1.0)
-    answered &= ~np.isnan(z[rows])  # an answer that counts as none is nonresponse
+    # An answer that counts as none is nonresponse.
+    answered &= ~np.isnan(z[rows])
     unit = (z[rows[answered]] - low) / (high - low)
     # The units drawn by round and stratum (R, H).
     drawn = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
