@@ -5,7 +5,8 @@
 The peer runs in its own interpreter (`--peer`, or the variable STRATAL_PPI_PYTHON). Writes
 benchmarks/results/regression.md. "First call" is the first interval of a fresh process, imports not counted:
 what a script pays (the peer compiles its loops then). "Warm" is the best of several runs after one. Times are
-those of the processor, one thread each, so that other work on the machine does not count.
+those of the processor, one thread each, so that other work on the machine does not count. "Floor" is the
+same method as straight NumPy for one stratum of equal weights: no checks, strata, other designs or notes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 CASES = [("linear", 10_000, 5), ("linear", 10_000, 20), ("linear", 100_000, 5), ("linear", 100_000, 20)]
 CASES += [("logistic", size, d) for _, size, d in CASES]
@@ -85,6 +87,105 @@ def own_case(kind: str, size: int, d: int) -> dict[str, Any]:
     return timed(run)
 
 
+def floor_case(kind: str, size: int, d: int) -> dict[str, Any]:
+    """Time the array operations of the method: two fits of λ at two minima, the sandwich, skewed limits."""
+    x, y, f = data(kind, size, d)
+    n = LABELLED
+
+    def run() -> Any:
+        units = np.asfortranarray(x[n:])
+        labelled = np.asfortranarray(x[:n])
+        if not np.isfinite(np.dot(units.ravel(order="K"), units.ravel(order="K")) + f[n:] @ f[n:]):
+            raise ValueError
+        fit = linear_floor if kind == "linear" else logistic_floor
+        theta, lam, bread, residuals = fit(labelled, y[:n], f[:n], units, f[n:])
+        residual = residuals[0] - lam * residuals[1]
+        leverages = np.einsum("nd,nd->n", labelled @ bread, labelled) / n
+        influences = (labelled * (residual / (1.0 - leverages))[:, None]) @ bread
+        influences -= influences.mean(axis=0)
+        squares = influences * influences
+        imputed = bread @ proxy_covariance(units, residuals[2]) @ bread
+        variances = squares.sum(axis=0) / (n - 1) / n + lam**2 * imputed.diagonal() / size
+        skewness = (squares * influences).sum(axis=0) / squares.sum(axis=0) ** 1.5
+        t = -special.stdtrit(float(n - d - 1), 0.025)
+        shifted = (np.cbrt(1.0 - skewness * (t + skewness / 6.0)) - 1.0) / skewness
+        length = np.sqrt(variances) * np.maximum(t, np.abs(3.0 * shifted))
+        return theta - length, theta + length
+
+    return timed(run)
+
+
+def proxy_covariance(features: Any, residual: Any) -> Any:
+    """Return the covariance of the gradients of the proxy over the unlabelled units."""
+    total = residual @ features
+    squares = features.T @ (features * (residual * residual)[:, None])
+    return (squares - np.outer(total, total) / len(features)) / (len(features) - 1)
+
+
+def fitted_lam(x: Any, residuals: tuple[Any, Any], units: Any, unit_residual: Any, bread: Any) -> float:
+    """Return λ from the covariance of the gradients of outcome and proxy, as few passes as it takes."""
+    u, v = ((x * residual[:, None]) @ bread for residual in residuals)
+    v = v - v.mean(axis=0)
+    cross = float(np.vdot(u, v)) / (len(x) - 1)
+    population = float(np.vdot(proxy_covariance(units, unit_residual), bread @ bread))
+    return cross / (population * (1.0 + len(x) / len(units)))
+
+
+def linear_floor(x: Any, y: Any, f: Any, units: Any, unit_proxy: Any) -> Any:
+    """Return θ, λ, the bread and the residuals of least squares, with the bias of the proxy corrected."""
+    n = len(x)
+    gram, unit_gram = x.T @ x / n, units.T @ units / len(units)
+    gradient, proxy_gradient = x.T @ y / n, x.T @ f / n
+    unit_gradient = units.T @ unit_proxy / len(units)
+    bread = np.linalg.inv(gram)
+    theta = bread @ gradient
+    stretched = (x @ bread) * (f - x @ np.linalg.solve(unit_gram, unit_gradient))[:, None]
+    np.vdot(stretched, stretched)  # the slope of the residuals, which decides whether the proxy is stretched
+    shift = bread @ (gradient - proxy_gradient)
+    scores = x * (y - f - x @ shift)[:, None]
+    spread = bread @ (scores.T @ scores) @ bread / n**2
+    shift = shift * max(1.0 - 2.0 * len(shift) / float(shift @ np.linalg.solve(spread, shift)), 0.0)
+    f, unit_proxy = f + x @ shift, unit_proxy + units @ shift
+    power = unit_gradient + unit_gram @ shift - proxy_gradient - gram @ shift
+    for _ in range(2):
+        eta = x @ theta
+        lam = fitted_lam(x, (eta - y, eta - f), units, units @ theta - unit_proxy, bread)
+        hessian = gram + lam * (unit_gram - gram)
+        theta = np.linalg.solve(hessian, gradient + lam * power)
+    residuals = x @ theta - y, x @ theta - f, units @ theta - unit_proxy
+    return theta, lam, np.linalg.inv(hessian), residuals
+
+
+def logistic_floor(x: Any, y: Any, f: Any, units: Any, unit_proxy: Any) -> Any:
+    """Return θ, λ, the bread and the residuals of a logistic regression."""
+    n = len(x)
+    theta, lam = np.zeros(x.shape[1]), 0.0
+
+    def step(theta: Any, lam: float) -> tuple[Any, Any, tuple[Any, Any]]:
+        mean = 1.0 / (1.0 + np.exp(-(x @ theta)))
+        gradient = (mean - y - lam * (mean - f)) @ x / n
+        hessian = x.T @ (x * ((1.0 - lam) * mean * (1.0 - mean))[:, None]) / n
+        unit_mean = mean
+        if lam:
+            unit_mean = 1.0 / (1.0 + np.exp(-(units @ theta)))
+            gradient += lam * ((unit_mean - unit_proxy) @ units) / len(units)
+            curvature = lam * unit_mean * (1.0 - unit_mean)
+            hessian += units.T @ (units * curvature[:, None]) / len(units)
+        return theta - np.linalg.solve(hessian, gradient), hessian, (mean, unit_mean)
+
+    for _ in range(5):
+        theta, hessian, means = step(theta, 0.0)
+    unit_mean = 1.0 / (1.0 + np.exp(-(units @ theta)))
+    for steps in (1, 3):
+        curvature = means[0] * (1.0 - means[0])
+        bread = np.linalg.inv(x.T @ (x * curvature[:, None]) / n)
+        lam = fitted_lam(x, (means[0] - y, means[0] - f), units, unit_mean - unit_proxy, bread)
+        for _ in range(steps):
+            theta, hessian, means = step(theta, lam)
+        unit_mean = means[1]
+    return theta, lam, np.linalg.inv(hessian), (means[0] - y, means[0] - f, unit_mean - unit_proxy)
+
+
 def fresh(interpreter: str, side: str, case: tuple[str, int, int]) -> dict[str, Any]:
     """Run one case in a process of its own, which does not take files beside this one for modules."""
     command = [interpreter, "-P", __file__, "--side", side, "--case", *map(str, case)]
@@ -123,12 +224,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--peer", default=os.environ.get("STRATAL_PPI_PYTHON"))
-    parser.add_argument("--side", choices=("own", "peer"), help=argparse.SUPPRESS)
+    parser.add_argument("--side", choices=("own", "peer", "floor"), help=argparse.SUPPRESS)
     parser.add_argument("--case", nargs=3, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.side:
         kind, size, d = chosen.case
-        run = own_case if chosen.side == "own" else peer_case
+        run = {"own": own_case, "peer": peer_case, "floor": floor_case}[chosen.side]
         print(json.dumps(run(kind, int(size), int(d))))
         return
     quantile_line = quantile_row()

@@ -25,6 +25,7 @@ from benchmarks import (
     partitions,
     plan_order,
     promises,
+    regression,
     several_proxies,
     speed,
     thresholds,
@@ -391,6 +392,22 @@ def test_partitions_give_the_draw_of_the_whole_table_and_move_little(tmp_path):
     assert sum(many.moved["duplicate ids"]) == pytest.approx(8 * 20_000 * 7 / 8, rel=0.05)
     assert sum(few.moved["draw"]) == pytest.approx(sum(many.moved["draw"]), rel=0.05)
     assert max(many.moved["sizes of the strata"]) < 1_000
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_the_floor_of_a_regression_has_its_intervals(kind, monkeypatch):
+    monkeypatch.setattr(regression, "REPEATS", 1)
+    intervals = [
+        np.array(side(kind, 4_000, 3)["interval"]) for side in (regression.own_case, regression.floor_case)
+    ]
+    (own_width, floor_width), (own_centre, floor_centre) = (
+        [reduce(interval) for interval in intervals]
+        for reduce in (lambda i: i[1] - i[0], lambda i: i.mean(axis=0))
+    )
+
+    # λ is not shrunk.
+    np.testing.assert_allclose(floor_width, own_width, rtol=0.05)
+    assert np.all(np.abs(floor_centre - own_centre) < 0.05 * own_width)
 
 
 def test_a_quick_run_of_speeds_has_the_rows_of_the_page(tmp_path, monkeypatch):
