@@ -167,7 +167,7 @@ def test_the_report_of_a_mean_within_limits_is_written(seconds, tmp_path):
     assert "--winsorise 0,10" in line
 
     run(line)
-    assert "Values beyond 0 to 10 count as the limit" in (tmp_path / "report.html").read_text("utf-8")
+    assert "Values outside 0 to 10 count as the limit" in (tmp_path / "report.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("other", ["--bounds 0,10", "--target superpopulation", "--by day"])
