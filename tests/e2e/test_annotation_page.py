@@ -174,7 +174,7 @@ def test_two_annotators_label_by_keyboard_skip_undo_change_resume_and_adjudicate
         settled(bob)
         for _ in range(mine):
             press(bob, "1", "Enter")
-        assert said(bob) == "You have made all your decisions; the remaining ones are for others."
+        assert said(bob) == "You have made all your decisions. The remaining ones are for others."
         bob.click(".judge")
         settled(bob)
         assert bob.inner_text(".count") == f"Decision 1 of {apart - mine}"
