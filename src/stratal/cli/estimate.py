@@ -147,9 +147,9 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Labels of answers that changed, with --against.
     same_rows : bool
         Accept labels that have row numbers as ids and no column sample_token.
-    chosen : HOW, default random if some rows have no label, else all
+    chosen : HOW, default all if at least 90% of the rows have a label, else random
         How the labelled rows of a table were chosen: random, random-within:COLUMN, probability:COLUMN
-        (inclusion probabilities), all (every row is labelled) or unknown.
+        (inclusion probabilities), all (every row was to be labelled) or unknown.
     lists : USE
         What a list in each row of a table counts as: rows (each entry, with the units as clusters), mean,
         precision@K or hit@K.
@@ -194,7 +194,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Text,
         Option(
             "Target of the interval: population (these units) or superpopulation (all future units).",
-            shown="population; superpopulation if all units are labelled",
+            shown="population; superpopulation if (nearly) all units are labelled",
         ),
     ] = None
     outcome: Text = None

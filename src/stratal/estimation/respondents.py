@@ -23,6 +23,7 @@ from stratal.population.declaration import MISSING_PROXY, OWN_STRATUM_GROUP
 from stratal.population.expressions import Expression, implies
 from stratal.population.rules import possible_levels
 from stratal.population.summary import StratumSummary
+from stratal.question.selection import ALL, NEARLY_ALL
 from stratal.randomness import id_text
 from stratal.strata import Strata
 
@@ -68,7 +69,9 @@ def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | N
 def unstated_target(sample: Sample, labelled: BoolArray) -> str:
     """Return the target where none is stated: the superpopulation if every unit is labelled.
 
-    Nothing is left to be estimated of the units themselves then.
+    Nothing is left to be estimated of the units themselves then. It remains the target of a table whose rows
+    were all to be labelled and of which a few labels are missing: a single missing label changes how much is
+    known of the superpopulation by little, and does not change what the labels are for.
 
     Parameters
     ----------
@@ -76,7 +79,9 @@ def unstated_target(sample: Sample, labelled: BoolArray) -> str:
     labelled : bool (n,)
     """
     is_census = sample.size == sample.population_size and bool(np.all(labelled))
-    if is_census:
+    share = int(np.count_nonzero(labelled)) / sample.population_size
+    is_incomplete_census = sample.question.chosen == ALL and share >= NEARLY_ALL
+    if is_census or is_incomplete_census:
         return "superpopulation"
     return "population"
 

@@ -389,7 +389,7 @@ class Evaluation:
     def _roles(self, table: LabelledTable) -> JsonDict:
         """Return the roles of a table's columns, and how its labelled rows were chosen."""
         recognition = table.recognition
-        sentence = table.selection.sentence(len(table.rows), self.sample.population_size)
+        sentence = table.selection.sentence(len(table.rows), self.sample.population_size, self.sample.size)
         if table.runs is not None:
             sentence = table.runs.sentence
         elif table.clusters is not None and table.selection.kind == UNKNOWN:

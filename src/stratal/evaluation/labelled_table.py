@@ -23,7 +23,15 @@ from stratal.question.column_words import ID_NAMES, NO_COLUMN
 from stratal.question.facts import ColumnFacts
 from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import Recognition, StatedRoles, are_answers, recognise
-from stratal.question.selection import ALL, PROBABILITY, RANDOM, RANDOM_WITHIN, UNKNOWN, RowSelection
+from stratal.question.selection import (
+    ALL,
+    NEARLY_ALL,
+    PROBABILITY,
+    RANDOM,
+    RANDOM_WITHIN,
+    UNKNOWN,
+    RowSelection,
+)
 from stratal.report.notes import RANDOM_ROWS, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
@@ -105,8 +113,9 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     """
     source = _read_rows(table, request)
     rows, request, unit_of_lists = _with_lists(source, request)
-    if request.population_size == len(rows):
-        # The rows are the population; those without a label have proxies, too.
+    are_population = request.population_size == len(rows)
+    if are_population:
+        # Those without a label have proxies, too.
         request = replace(request, population_size=None)
     rows, request = _with_outcomes_of_answers(rows, request)
     stated = None
@@ -126,8 +135,9 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     rows, request, runs = _with_row_for_each_unit(rows, request, stated)
     request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
-    selection = stated or _default_selection(rows, request)
-    if selection.kind == ALL and request.cluster is None:
+    selection = stated or _default_selection(rows, request, are_population=are_population)
+    is_complete = bool(np.all(_is_labelled(rows, request)))
+    if selection.kind == ALL and is_complete and request.cluster is None:
         runs = runs or repeated_runs(rows, recognition.columns.values())
     if runs is not None:
         # Runs of one question are not independent units, and its id does not identify a row.
@@ -136,6 +146,9 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if findings.clusters is not None and findings.clusters.column != request.cluster:
         rows = with_missing_groups(rows, findings.clusters.column)
         request = replace(request, cluster=findings.clusters.column)
+    if findings.clusters is not None and stated is None:
+        # Labels of whole groups are missing, which were not drawn.
+        selection = RowSelection(kind=RANDOM)
     # Other clusters, or labels in only some rows, are not repeated runs.
     if runs is not None and (selection.kind != ALL or request.cluster != runs.column):
         runs = None
@@ -220,8 +233,9 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         rows = rows.only(np.flatnonzero(is_labelled).tolist())
         options |= {"inclusion_probability": selection.column, "mechanism": "poisson"}
     if selection.kind == ALL:
-        _require_all_labelled(rows, is_labelled)
-        options["has_all_units"] = True
+        _require_nearly_all_labelled(rows, is_labelled)
+        # Rows without a label are units, too, and the sample contains them only if it contains all rows.
+        options["has_all_units"] = bool(np.all(is_labelled))
     # A file of sizes with a column of variances also holds the proxy's moments.
     has_sizes_and_proxy = request.sizes is not None and request.population is None and bool(table.proxies)
     if has_sizes_and_proxy and SmallTable.of(request.sizes, "the sizes").find("variance") is not None:
@@ -525,9 +539,15 @@ def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any
     )
 
 
-def _default_selection(rows: SmallTable, request: EvaluationRequest) -> RowSelection:
-    """Return how rows were chosen if nothing states it: at random, or all of them."""
-    if not request.states_design and np.all(_is_labelled(rows, request)):
+def _default_selection(rows: SmallTable, request: EvaluationRequest, *, are_population: bool) -> RowSelection:
+    """Return how rows were chosen if nothing states it: at random, or (nearly) all of them.
+
+    `are_population` says whether it is stated that the rows are the population.
+    """
+    if request.states_design:
+        return RowSelection(kind=RANDOM)
+    share = float(np.mean(_is_labelled(rows, request)))
+    if share == 1.0 or (share >= NEARLY_ALL and not are_population):
         return RowSelection(kind=ALL)
     return RowSelection(kind=RANDOM)
 
@@ -541,7 +561,7 @@ def _detected_clusters(
 ) -> ClusterFindings:
     """Return the groups of rows that were drawn as a whole: stated, recognised or the units of lists."""
     is_labelled = _is_labelled(rows, request)
-    may_be_grouped = selection.kind in (RANDOM, RANDOM_WITHIN, UNKNOWN) and not np.all(is_labelled)
+    may_be_grouped = selection.kind in (RANDOM, RANDOM_WITHIN, UNKNOWN, ALL) and not np.all(is_labelled)
     if not may_be_grouped or request.states_design:
         return ClusterFindings()
     roles = {request.id, request.label_column, request.answer_column, request.model, *request.compare}
@@ -565,9 +585,10 @@ def _detected_clusters(
     )
 
 
-def _require_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:
+def _require_nearly_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:
+    """Refuse a table of which too many labels are missing for all rows to be chosen."""
     missing = int(np.sum(~is_labelled))
-    if missing:
+    if np.mean(is_labelled) < NEARLY_ALL:
         raise InputError(
             f"{rows.label}: {missing:,} of {len(rows):,} rows have no label",
             given=f"chosen={ALL!r} (--chosen {ALL})",

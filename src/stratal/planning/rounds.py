@@ -292,6 +292,9 @@ def more_labels(
     """
     if isinstance(requested, Several) or not isinstance(estimates, Estimate):
         return []
+    if estimates.target == "superpopulation":
+        # Labels of all units leave the error of the draw of these units.
+        return []
     current_half_width = half_width_of(estimates, confidence_level, interval)
     if not math.isfinite(current_half_width):
         return []

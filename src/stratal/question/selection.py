@@ -12,6 +12,10 @@ PROBABILITY = "probability"
 ALL = "all"
 UNKNOWN = "unknown"
 
+# Smallest share of labelled rows of a table whose rows were all meant to be labelled. Nobody draws a random
+# sample of nine tenths: the other labels are missing.
+NEARLY_ALL = 0.9
+
 SELECTION_FORMS = "random, random-within:COLUMN, probability:COLUMN, all, unknown"
 
 
@@ -51,10 +55,10 @@ class RowSelection:
             return self.kind
         return f"{self.kind}:{self.column}"
 
-    def sentence(self, rows: int, units: int) -> str:
+    def sentence(self, rows: int, units: int, labelled: int) -> str:
         """Return how the labelled rows are taken as chosen, in words.
 
-        `rows` are those of the table, and `units` those of the population.
+        `rows` are those of the table, `units` those of the population, and `labelled` the rows with a label.
         """
         if self.kind == RANDOM_WITHIN:
             return f"taken as a random sample of the rows of each `{self.column}`"
@@ -64,6 +68,12 @@ class RowSelection:
             return (
                 "chosen in an unknown way: weighted by quantiles of the proxy, which assumes that rows with "
                 "and without a label are alike within each quantile; requirements stay undecided"
+            )
+        if self.kind == ALL and labelled < rows:
+            missing = "1 label is" if rows - labelled == 1 else f"{rows - labelled:,} labels are"
+            return (
+                f"every row was to be labelled, and {missing} taken as missing at random (for an interval of "
+                f"these {rows:,} rows alone: --target population)"
             )
         if self.kind == ALL:
             return (

@@ -593,17 +593,32 @@ def is_census(estimate: JsonMapping) -> bool:
 
 
 def _census_value_text(estimate: JsonMapping) -> str | None:
-    """Return the value of a census with its target; None if some units are not labelled."""
-    if not is_census(estimate):
+    """Return the value of a (nearly complete) census with its target; None of other samples."""
+    size = estimate.get("population_size")
+    if is_census(estimate):
+        labelled_text = f"all {size:,} units are labelled"
+    elif _is_of_most_units(estimate):
+        labelled_text = f"{estimate['nonresponse']['labelled']:,} of {size:,} units are labelled"
+    else:
         return None
-    size = estimate["population_size"]
     if estimate.get("target") == "superpopulation":
         return (
-            f"{value_with_interval(estimate)}; all {size:,} units are labelled, and the interval is for the "
-            "superpopulation they come from"
+            f"{value_with_interval(estimate)}; {labelled_text}, and the interval is for the superpopulation "
+            "they come from"
         )
     value = value_text(estimate["estimate"], estimate.get("share", False))
     return f"{value}, exact for these {size:,} units, which are all labelled"
+
+
+def _is_of_most_units(estimate: JsonMapping) -> bool:
+    """Return whether most units are labelled, and the target is nevertheless the superpopulation.
+
+    The interval could be taken for one of these units, which would be narrower.
+    """
+    labelled = (estimate.get("nonresponse") or {}).get("labelled")
+    if estimate.get("target") != "superpopulation" or labelled is None:
+        return False
+    return bool(estimate["population_size"] / 2 <= labelled)
 
 
 def value_with_interval(estimate: JsonMapping) -> str:

@@ -1025,3 +1025,75 @@ def test_a_score_with_gaps_is_a_note_unless_it_is_stated():
     )
     with pytest.raises(InputError, match="'score' holds 10 missing values"):
         stratal.evaluate(table, proxy="score")
+
+
+@pytest.fixture
+def nearly_labelled():
+    """A table of 100 rows of which 3 have no label."""
+    labels = [float(number % 5 > 1) for number in range(100)]
+    labels[10] = labels[40] = labels[70] = np.nan
+    return {"id": [f"q{number}" for number in range(100)], "label": labels}
+
+
+def test_a_few_missing_labels_do_not_change_the_target(nearly_labelled):
+    """One missing label of 100 made the interval twenty times narrower: that of these rows alone."""
+    complete = {**nearly_labelled, "label": [float(number % 5 > 1) for number in range(100)]}
+
+    whole = stratal.evaluate(complete, value="label").estimate.confidence_interval()
+    evaluation = stratal.evaluate(nearly_labelled, value="label")
+    low, high = evaluation.estimate.confidence_interval()
+    assert evaluation.estimate.target == "superpopulation"
+    assert high - low == pytest.approx(whole.high - whole.low, rel=0.03)
+    text = str(evaluation)
+    assert "97 of 100 units are labelled, and the interval is for the superpopulation" in text
+    assert "every row was to be labelled, and 3 labels are taken as missing at random" in text
+    assert "exact" not in text
+    assert evaluation.to_dict()["roles"]["chosen"] == "all"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"chosen": "random"}, {"target": "population"}, {"population_size": 100}],
+    ids=lambda options: next(iter(options)),
+)
+def test_the_rows_of_a_nearly_labelled_table_may_be_the_population(nearly_labelled, options):
+    estimate = stratal.evaluate(nearly_labelled, value="label", **options).estimate
+
+    low, high = estimate.confidence_interval()
+    assert estimate.target == "population"
+    assert high - low <= 0.03 + 1e-9
+
+
+def test_models_and_metrics_of_a_nearly_labelled_table_have_its_target(nearly_labelled):
+    table = {**nearly_labelled, "other": [float(number % 3 > 0) for number in range(100)]}
+
+    compared = stratal.evaluate(table, compare=["label", "other"])
+    difference = next(table for table in compared.tables if table.kind == "comparisons")[0]
+    assert difference.target == "superpopulation"
+    answers = {**nearly_labelled, "answer": ["1", "0"] * 50}
+    metrics = stratal.evaluate(answers, value="label", predicted="answer", metric=["f1"])
+    assert {row.target for table in metrics.tables for row in table} == {"superpopulation"}
+
+
+def test_a_table_with_fewer_labels_remains_a_sample_of_its_rows(nearly_labelled):
+    labels = [np.nan if number < 11 else number % 2 for number in range(100)]
+    table = {**nearly_labelled, "label": labels}
+
+    evaluation = stratal.evaluate(table, value="label")
+    assert evaluation.estimate.target == "population"
+    assert "taken as a random sample of all 100 rows" in str(evaluation)
+    with pytest.raises(InputError, match="11 of 100 rows have no label"):
+        stratal.evaluate(table, value="label", chosen="all")
+
+
+def test_missing_labels_of_a_whole_group_are_clusters_that_were_not_drawn():
+    table = {
+        "id": [f"q{number}" for number in range(400)],
+        "page": [f"p{number // 10}" for number in range(400)],
+        "label": [np.nan if number < 20 else number % 2 for number in range(400)],
+    }
+
+    evaluation = stratal.evaluate(table, value="label")
+    assert evaluation.request.cluster == "page"
+    assert evaluation.to_dict()["roles"]["chosen"] == "random"
+    assert evaluation.estimate.target == "population"
