@@ -137,7 +137,7 @@ def test_pairs_that_all_agree_leave_something_open_and_a_census_nothing(statisti
 @pytest.mark.parametrize("statistic", [associations.pearson, associations.spearman, associations.intraclass])
 @pytest.mark.parametrize("pair", [(np.ones(9), np.arange(9.0)), (np.arange(9.0), np.full(9, 3.0))])
 def test_scores_or_labels_that_do_not_differ_have_no_correlation(statistic, pair):
-    estimate = associations.association(statistic, *pair, simple(9))
+    estimate = associations.association(statistic, pair[0], pair[1], simple(9))
 
     assert np.isnan(estimate.value)
     assert [*estimate.confidence_interval()] == [-1.0, 1.0]
