@@ -104,13 +104,17 @@ def after_the_draw() -> dict[str, dict[str, list[float]]]:
 
 def page(lines: dict[str, Any]) -> str:
     """Return the page of all lines."""
-    rows = ["| what | N | time, s | memory, GiB | slope of time | from 10⁷ on |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| what | N | time, s | time of the processor, s | memory, GiB | slope of time | from 10⁷ on |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for name, own in lines["units"].items():
         large = [row for row, size in enumerate(own["N"]) if size >= 1e7]
         late = {what: [own[what][row] for row in large] for what in ("N", "seconds")}
         cells = (
             ", ".join(f"{value:.0e}".replace("e+0", "e") for value in own["N"]),
             ", ".join(f"{value:.3g}" for value in own["seconds"]),
+            ", ".join(f"{value:.3g}" for value in own.get("busy", ())),
             ", ".join(f"{value:.2g}" for value in own["memory"]),
             *(
                 f"{slope(part['N'], part['seconds']):.2f}" if len(part["N"]) > 1 else ""
@@ -130,7 +134,8 @@ def page(lines: dict[str, Any]) -> str:
             f"`python -m benchmarks.growth`, {lines['measured']}",
             "",
             f"Time by the clock and memory of a plan for {BUDGET:,} labels, the draw and, of arrays, the",
-            "estimate with its interval. Memory of arrays is what comes to the column that is given, that of",
+            "estimate with its interval. The time of the processor, of all threads, depends less on other",
+            "processes. Memory of arrays is what comes to the column that is given, that of",
             "tables the peak of the process. Medians of several runs.",
             "",
             *rows,
