@@ -303,9 +303,9 @@ def choose_lam(
     if proxy is None or (proxy.values.shape[1] == 0 and lam is None and estimator in ("ppi++", "stratppi")):
         if lam is not None or estimator in _NEEDS_PROXY:
             if lam is None:
-                problem = f"estimator '{estimator}' needs a proxy"
+                problem = f"estimator '{estimator}' requires a proxy"
             else:
-                problem = "a given λ needs a proxy"
+                problem = "a given λ requires a proxy"
             raise InputError(
                 problem, action="Use estimator='horvitz-thompson', or give the population a proxy."
             )
