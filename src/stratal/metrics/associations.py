@@ -276,9 +276,15 @@ def _smoothed(
     return FisherInterval(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
-        standard_error=float(np.sqrt(variance)),
+        standard_error=float(np.sqrt(variance * _small_sample_factor(weighting))),
         degrees_of_freedom=max(degrees_of_freedom, 1.0),
     )
+
+
+def _small_sample_factor(weighting: Weighting) -> float:
+    """Return (m − 1) / (m − 3), for m labels of equal weight: Fisher's variance is 1 / (m − 3)."""
+    labels = max(weighting.effective_draws, 4.0)
+    return (labels - 1.0) / (labels - 3.0)
 
 
 def _other_labels(y: FloatArray) -> list[FloatArray]:
