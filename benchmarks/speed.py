@@ -207,7 +207,8 @@ def regression_rows(setting: Setting, kind: str) -> dict[str, Row]:
     most = statistics.median(floors)
     note = (
         f"{kind}: the NumPy operations of the same method for one stratum, without checks, strata, other "
-        f"designs and notes, are {most:.3g} times as fast as ppi-python, which is about the most that can be reached"
+        f"designs and notes, are {most:.3g} times as fast as ppi-python, which is about the most that can be "
+        "reached"
     )
     what = f"{kind} regression with interval, N = 10,000, d = 5, n = 1,000, warm, one thread"
     row = Row(what=what, unit="× ppi-python's speed", required=10.0, at_least=True, figures=ratios, note=note)
