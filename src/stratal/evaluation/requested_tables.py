@@ -14,6 +14,7 @@ from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample
 from stratal.evaluation.request import BRIER, CONFUSION
 from stratal.question.decoding import truth_number
+from stratal.question.scores import class_probability
 from stratal.question.vocabulary import METRIC_SYNONYMS, average_name
 
 # Entries of a row's label that are classes.
@@ -128,7 +129,7 @@ def _with_score_of_class(evidence: LabelledSample) -> Sample:
             action="Name them: classes= (--class CLASS) and proxy= (--proxy COL); or declare each: predicts= "
             "(--predicts COL=class:CLASS).",
         )
-    return with_declared_scores(sample, {names[0]: f"class:{request.classes[0]}"})
+    return with_declared_scores(sample, {names[0]: class_probability(request.classes[0])})
 
 
 def _confusion_matrix(evidence: LabelledSample) -> Estimates:

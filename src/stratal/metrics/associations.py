@@ -4,9 +4,9 @@ All quantities but the bias are functions of the joint distribution of score and
 variables. The interval of a correlation is Fisher's: Student's t on the scale of its inverse hyperbolic
 tangent. It has two guards:
 
-- The labels are mixed with other labels for the same scores, which count as one label. Few labels that all
-  follow the score then do not exclude that others differ. Where the labels vary, the other labels count less,
-  the more is known of the variance and of labels that do not follow the score.
+- Each score also has pseudo-labels: labels that it might have instead of its own. Together they count as one
+  label. Few labels that all follow the score then do not exclude that others differ. Where the labels vary,
+  the pseudo-labels count less, the more labels deviate from the score.
 - The variance of a heavy-tailed variable, as with rare disagreements, is uncertain even with many labels. The
   degrees of freedom therefore depend on the kurtosis.
 """
@@ -54,7 +54,7 @@ from stratal.question.scores import OUTCOME, Score
 from stratal.report.notes import Note
 
 # Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
-Pairs = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
+Statistic = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
 
 
 # A variance of this size is a rounding error: all values are equal.
@@ -65,9 +65,9 @@ _MIN_SPREAD = 1e-12
 _MAX_CORRELATION = 1.0 - 1e-9
 
 
-# Number of other units whose labels a score is paired with, spread over the sample. All pairs together count
-# as one label, so that more of them make no difference.
-_N_PARTNERS = 8
+# Number of pseudo-labels of a score: the labels of so many other units, spread over the sample. Together they
+# count as one label, so that more of them make no difference.
+_N_PSEUDO_LABELS = 8
 
 
 def _moment_variables(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -75,7 +75,7 @@ def _moment_variables(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.column_stack([x, y, x * x, y * y, x * y])
 
 
-def _of_moments(function: Callable[[FloatArray], float]) -> Pairs:
+def _of_moments(function: Callable[[FloatArray], float]) -> Statistic:
     """Return a function of the means of x, y, x², y² and xy, of standardised scores and labels."""
 
     def of(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
@@ -187,7 +187,7 @@ class FisherInterval(OffsetInterval):
 
 
 def association(
-    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+    statistic: Statistic, x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
 ) -> Estimate:
     """Return the correlation or agreement of scores and labels (n,), from −1 to 1, with its interval."""
     n = len(x)
@@ -200,15 +200,15 @@ def association(
         return undefined_estimate(weighting, n, bounds, reason, target=target)
     value = min(max(value, -1.0), 1.0)
     result = of_variable(value, influence / weighting.total, weighting, target)
-    smooth = _smoothed(statistic, x, y, weighting, result, target)
+    smoothed = _smoothed(statistic, x, y, weighting, result, target)
     has_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
-    interval = OuterInterval(value=value, bounds=bounds, first=smooth.moved(value), second=smooth)
+    interval = OuterInterval(value=value, bounds=bounds, first=smoothed.moved(value), second=smoothed)
     if statistic is intraclass:
         at_equal_means = _agreement_at_equal_means(value, x, y, weighting)
         interval = OuterInterval(
-            value=value, bounds=bounds, first=interval, second=smooth.moved(at_equal_means)
+            value=value, bounds=bounds, first=interval, second=smoothed.moved(at_equal_means)
         )
-    standard_error = smooth.standard_error
+    standard_error = smoothed.standard_error
     if has_error or weighting.census:
         standard_error = result.standard_error
     return linearised_estimate(
@@ -217,7 +217,7 @@ def association(
         interval=interval,
         target=target,
         standard_error=standard_error,
-        degrees_of_freedom=smooth.degrees_of_freedom,
+        degrees_of_freedom=smoothed.degrees_of_freedom,
     )
 
 
@@ -242,26 +242,27 @@ def _agreement_at_equal_means(value: float, x: FloatArray, y: FloatArray, weight
     return float(np.clip(value * spread / (spread - min(sampling_error, squared_difference)), -1.0, 1.0))
 
 
-# Degrees of freedom of a variance to which pairs contribute more than few exceptions do. With fewer,
+# Maximum to which pseudo-labels raise the degrees of freedom. Without them, one exception leaves 1 or 2, and
 # intervals of ratings that agree with 99 % of the labels were seven times as wide as their error needs.
-_DF_OF_PAIRS = 4.0
+_MAX_DF_WITH_PSEUDO_LABELS = 4.0
 
 
 def _smoothed(
-    statistic: Pairs, x: FloatArray, y: FloatArray, weighting: Weighting, result: Linearised, target: str
+    statistic: Statistic, x: FloatArray, y: FloatArray, weighting: Weighting, result: Linearised, target: str
 ) -> FisherInterval:
-    """Return the interval of the labels mixed with other labels for the same scores, which count little."""
+    """Return the interval of the labels mixed with pseudo-labels of the same scores."""
     fit, residuals = _isotonic_fit(x, y, weighting)
-    known_share, degrees_of_freedom = pseudo_label_share(result, weighting, residuals)
-    share_where_labels_agree = max(largest_label_share(weighting), known_share)
-    unit_shares = np.where(_all_labels_agree(fit, residuals), share_where_labels_agree, known_share)
-    others = _other_labels(y)
-    if len(others) == 1:
-        unit_shares = np.maximum(unit_shares, adaptive_label_share(y == y.max(), weighting)) / 2.0
-    shares = np.concatenate([1.0 - unit_shares] + [unit_shares / len(others)] * len(others))
-    weights = shares * np.tile(weighting.weights, 1 + len(others))
-    labels = np.concatenate([y, *others])
-    value, influence = statistic(np.tile(x, 1 + len(others)), labels, weights / weights.sum())
+    share, degrees_of_freedom = pseudo_label_share(result, weighting, residuals)
+    share_where_labels_agree = max(largest_label_share(weighting), share)
+    pseudo_shares = np.where(_all_labels_agree(fit, residuals), share_where_labels_agree, share)
+    pseudo_labels = _pseudo_labels(y)
+    if len(pseudo_labels) == 1:
+        pseudo_shares = np.maximum(pseudo_shares, adaptive_label_share(y == y.max(), weighting)) / 2.0
+    n_pseudo = len(pseudo_labels)
+    shares = np.concatenate([1.0 - pseudo_shares] + [pseudo_shares / n_pseudo] * n_pseudo)
+    weights = shares * np.tile(weighting.weights, 1 + n_pseudo)
+    labels = np.concatenate([y, *pseudo_labels])
+    value, influence = statistic(np.tile(x, 1 + n_pseudo), labels, weights / weights.sum())
     if not np.isfinite(value) or (weighting.census and target == "population"):
         return FisherInterval(
             value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
@@ -270,9 +271,9 @@ def _smoothed(
     design_variance = mixed_variance(weighting, shares, influence) * weighting.total**2
     variance, _ = smoothed_variance(design_variance, influence, weights, result, weighting, target)
     if 0.0 < result.design_variance < design_variance:
-        # Satterthwaite's: only the labels' part of the variance is uncertain.
-        of_both = degrees_of_freedom * (design_variance / result.design_variance) ** 2
-        degrees_of_freedom = max(degrees_of_freedom, min(of_both, _DF_OF_PAIRS))
+        # Satterthwaite's rule: only the part of the variance that is estimated from labels is uncertain.
+        satterthwaite_df = degrees_of_freedom * (design_variance / result.design_variance) ** 2
+        degrees_of_freedom = max(degrees_of_freedom, min(satterthwaite_df, _MAX_DF_WITH_PSEUDO_LABELS))
     return FisherInterval(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
@@ -287,17 +288,17 @@ def _small_sample_factor(weighting: Weighting) -> float:
     return (labels - 1.0) / (labels - 3.0)
 
 
-def _other_labels(y: FloatArray) -> list[FloatArray]:
-    """Return labels (n,) that units with these scores might have: the other of two, or those of other units.
+def _pseudo_labels(y: FloatArray) -> list[FloatArray]:
+    """Return labels (n,) that the scores might have: the other of two values, or the labels of other units.
 
-    The labels of other units are mostly the common one of two: pairs with them covered .88 with ratings of
-    which few have the rare label.
+    Of two values, other units mostly have the common one: with their labels, intervals covered .88 if few
+    labels have the rare value.
     """
     n = len(y)
     values = np.unique(y)
     if len(values) == 2:
         return [np.where(y == values[0], values[1], values[0])]
-    steps = np.unique(np.linspace(1, max(n - 1, 1), _N_PARTNERS).astype(int))
+    steps = np.unique(np.linspace(1, max(n - 1, 1), _N_PSEUDO_LABELS).astype(int))
     return [np.roll(y, -int(step)) for step in steps]
 
 
@@ -318,8 +319,8 @@ def _isotonic_fit(x: FloatArray, y: FloatArray, weighting: Weighting) -> tuple[F
 def _all_labels_agree(fit: FloatArray, residuals: FloatArray) -> BoolArray:
     """Return for which units (n,) all labels with about the same score agree: the fit has no residuals.
 
-    There the variance is 0 whatever the units without a label are. Where five ratings determine most of three
-    labels, and 1 % are reversed, plans of 90 labels covered .58, although other ratings show residuals.
+    At such scores the estimated variance is 0 even if units without a label differ. With five ratings, three
+    labels and 1 % reversed labels, intervals of plans of 90 labels covered .58 without this.
     """
     _, block, sizes = np.unique(fit, return_inverse=True, return_counts=True)
     largest_residuals = np.zeros(len(sizes))
@@ -335,7 +336,7 @@ _HEAVY_INFLUENCE_SHARE = 0.45
 
 
 # Slope of the labels on the score that a plan expects, as for a mean.
-SLOPE = 0.8
+EXPECTED_SLOPE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +388,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
 class Association(OfScores):
     """A correlation of scores and labels."""
 
-    statistic: ClassVar[Pairs]
+    statistic: ClassVar[Statistic]
     # The function of the moments that a plan uses.
     planned: ClassVar[Callable[[FloatArray], float]] = _correlation
 
@@ -427,11 +428,11 @@ class Association(OfScores):
             problem = f"no forecast is possible for '{self.text}': all scores are equal"
             action = "Choose a score that differs between units, or plan for the mean."
             raise InputError(problem, given=f"{first:g}", action=action)
-        product = SLOPE * second + (1.0 - SLOPE) * first**2
+        product = EXPECTED_SLOPE * second + (1.0 - EXPECTED_SLOPE) * first**2
         m = np.array([first, first, second, (low + high) * first - low * high, product])
         function = type(self).planned
         slopes = numeric_gradient(function, m)
-        expected = SLOPE * x + (1.0 - SLOPE) * float(first)
+        expected = EXPECTED_SLOPE * x + (1.0 - EXPECTED_SLOPE) * float(first)
         chance = (expected - low) * (1.0 / (high - low))
 
         def of_label(y: float) -> Expression:
@@ -512,7 +513,7 @@ class Bias(OfScores, kind="bias"):
         """Return the influence of the mean of the labels, since the mean of the scores is known."""
         x, (low, high) = self._scaled(population)
         (first,) = averages(population, [x])
-        expected = SLOPE * x + (1.0 - SLOPE) * float(first)
+        expected = EXPECTED_SLOPE * x + (1.0 - EXPECTED_SLOPE) * float(first)
         square = x * x - 2.0 * (x * expected) + ((low + high) * expected - low * high)
         return Influence(value=0.0, mean=x - expected, square=square, cells=Cells(names=("all",)))
 

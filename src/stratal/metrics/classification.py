@@ -42,6 +42,10 @@ from stratal.strata.strata import of_sizes
 # right answers of one class while its other answers are right twice as often.
 MIN_SHARE_RIGHT = 0.25
 
+# Share of the class among other answers above which a score is probably not its probability: the score would
+# say that the model is wrong on most of them.
+MAX_SHARE_OF_CLASS = 0.5
+
 # Maximum number of answers by which the population is divided.
 _MAX_CELLS = 12
 
@@ -660,9 +664,10 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         )
 
     def refuse_a_misread_proxy(self, population: Population) -> None:
-        """Raise an `InputError` if a proxy is clearly not the probability that the answer is right.
+        """Raise an `InputError` if a score is clearly not the probability that it is used as.
 
-        This applies to metrics with neither `probability` nor `right`. The error shows how to state it.
+        That is the probability of the class with `probability`, else that of a right answer. An explicit
+        `right`, or a declared meaning of the proxy, is accepted. The error shows how to state the other.
 
         Examples
         --------
@@ -675,16 +680,27 @@ class ClassMetric(Classification, listed="positive", shown="match"):
 then 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the \
 probability of 'yes', write f1:yes,probability=score (for the other class, use 1 - score). If it is \
 nevertheless that of a right answer, write f1:yes,right=score.
+        >>> confident = Population.from_arrays(
+        ...     proxy={"score": [0.9, 0.9, 0.8]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
+        >>> F1("yes", probability="score").refuse_a_misread_proxy(confident)
+        Traceback (most recent call last):
+        stratal.errors.InputError: 'f1:yes,probability=score' takes 'score' as the probability of 'yes', but \
+then 85.0% of the 2 other answers would be 'yes'. If it is the probability that the answer is right, write \
+f1:yes.
         """
         self.refuse_unknown_class(population)
-        if not population.proxies or self.probability is not None or self.right is not None:
+        if not population.proxies or self.right is not None:
             return
         answers = self.predicted or population.roles.answer
-        proxy = population.proxy_info()
-        if proxy.name in population.predicts:
-            return
         if answers in population.group_names and sets_by_text(population, str(answers)):
             return  # the probability of a whole set does not determine that of one of its tags
+        proxy = population.proxy_info()
+        if self.probability is not None:
+            if self.probability not in population.proxy_names:
+                return
+            proxy = population.proxy_info(self.probability)
+        elif proxy.name in population.predicts:
+            return
         if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
             return
         is_answered = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
@@ -693,28 +709,49 @@ nevertheless that of a right answer, write f1:yes,right=score.
         share, mean_score_in_class, mean_score = averages(population, expressions).tolist()
         if not 0.0 < share < 1.0:
             return
-        share_right_in_class = mean_score_in_class / share
-        share_right_elsewhere = (mean_score - mean_score_in_class) / (1.0 - share)
+        in_class = mean_score_in_class / share
+        elsewhere = (mean_score - mean_score_in_class) / (1.0 - share)
+        count = round(share * population.size)
+        if self.probability is None:
+            self._refuse_probability_of_class(population, proxy.name, count, (in_class, elsewhere))
+        elif elsewhere > MAX_SHARE_OF_CLASS:
+            as_right_probability = replace(self, probability=None).text
+            n_others = population.size - count
+            raise InputError(
+                f"{self.text!r} takes {proxy.name!r} as the probability of {self.positive!r}, but then "
+                f"{elsewhere:.1%} of the {n_others:,} other answers would be {self.positive!r}",
+                action=f"If it is the probability that the answer is right, write {as_right_probability}.",
+            )
+
+    def _refuse_probability_of_class(
+        self, population: Population, proxy: str, count: int, means: tuple[float, float]
+    ) -> None:
+        """Raise an `InputError` if a proxy is not the probability of a right answer, but that of a class.
+
+        `count` units have the class as their answer; `means` are those of the proxy over them and over the
+        others.
+        """
+        share_right_in_class, share_right_elsewhere = means
+        answers = str(self.predicted or population.roles.answer)
         # With two classes, the score may also be the probability of the other class.
         is_of_other_class = (
             share_right_in_class < MIN_SHARE_RIGHT
             and share_right_elsewhere > 2.0 * share_right_in_class
-            and len(population.levels(str(answers))) == 2
+            and len(population.levels(answers)) == 2
         )
         is_of_class = (
             share_right_elsewhere < MIN_SHARE_RIGHT and share_right_in_class > 2.0 * share_right_elsewhere
         )
         if not is_of_class and not is_of_other_class:
             return
-        as_class_probability = replace(self, probability=proxy.name).text
-        as_right_probability = replace(self, right=proxy.name).text
-        count = round(share * population.size)
+        as_class_probability = replace(self, probability=proxy).text
+        as_right_probability = replace(self, right=proxy).text
         raise InputError(
-            f"{self.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
+            f"{self.text!r} takes {proxy!r} as the probability that the answer is right, but then "
             f"{share_right_elsewhere:.1%} of the {population.size - count:,} other answers would be right, "
             f"and {share_right_in_class:.1%} of the {count:,} answers {self.positive!r}",
             action=f"If it is the probability of {self.positive!r}, write {as_class_probability} (for the "
-            f"other class, use 1 - {proxy.name}). If it is nevertheless that of a right answer, write "
+            f"other class, use 1 - {proxy}). If it is nevertheless that of a right answer, write "
             f"{as_right_probability}.",
         )
 

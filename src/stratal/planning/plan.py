@@ -25,6 +25,7 @@ from stratal.population.expressions import NumberColumn
 from stratal.population.population import Population
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY
+from stratal.question.scores import Score, class_probability
 from stratal.report.figures import Bars, PlotDisplay
 from stratal.report.pages import plan_page
 from stratal.report.text import Page, PageDisplay, TableDisplay, json_dict
@@ -411,7 +412,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "recommended": asdict(self.recommended),
             "allocation": self.allocation.method,
             "stratification": strata.method,
-            "proxies": self.population and [score.described() for score in self.population.scores],
+            "proxies": self.population and [score.described() for score in self._scores(self.population)],
             "designs": [asdict(row) for row in self.designs],
             "allocations": self.allocations,
             "strata": self._stratum_rows(),
@@ -421,6 +422,18 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         }
         optional = ("estimand", "labels", "looks", "previous", "rounds", "estimands", "proxies")
         return json_dict({k: v for k, v in described.items() if v is not None or k not in optional})
+
+    def _scores(self, population: Population) -> list[Score]:
+        """Return the scores and what they predict; an estimand may state that one predicts a class."""
+        estimand = self.estimand or {}
+        probability = estimand.get("probability")
+        scores = []
+        for score in population.scores:
+            if score.name == probability and not score.declared:
+                meaning = class_probability(str(estimand["positive"]))
+                score = replace(score, predicts=meaning, declared=True)
+            scores.append(score)
+        return scores
 
     def _stratum_rows(self) -> list[JsonDict]:
         """Return size, labels, mean proxy and expected standard deviation of each stratum."""

@@ -28,6 +28,11 @@ MEANINGS = "right, class:NAME, rating:LOW..HIGH, outcome, order"
 Predictions: TypeAlias = str | Mapping[str, str]
 
 
+def class_probability(name: str) -> str:
+    """Return the meaning of the probability of a class."""
+    return f"{_CLASS}{name}"
+
+
 def rating(low: float, high: float) -> str:
     """Return the meaning of a rating within bounds."""
     return f"{_RATING}{low:g}{_TO}{high:g}"

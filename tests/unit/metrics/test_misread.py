@@ -33,6 +33,24 @@ def test_the_probability_of_a_rare_class_is_refused_with_what_to_write(scores):
     assert meant.recommended.expected_standard_error > 0.01
 
 
+def test_the_probability_of_a_right_answer_is_refused_as_that_of_a_class(scores):
+    """Such a plan promised an interval of 1.2 points, and its samples were worse than random ones."""
+    answer = np.where(scores > 0.5, "match", "other")
+    population = _pool(np.maximum(scores, 1.0 - scores), answer)
+
+    with pytest.raises(InputError, match="of the 3,398 other answers would be 'match'") as raised:
+        stratal.plan(population, 200, estimand="recall:match,probability=score")
+    assert "write recall:match." in str(raised.value)
+    stratal.plan(population, 200, estimand="recall:match")
+
+
+def test_a_plan_states_that_its_estimand_takes_a_score_as_the_probability_of_a_class(scores):
+    population = _pool(scores, np.where(scores > 0.5, "match", "other"))
+    (row,) = stratal.plan(population, 200, estimand="f1:match,probability=score").to_dict()["proxies"]
+
+    assert (row["predicts"], row["declared"]) == ("class:match", True)
+
+
 def test_each_of_several_estimands_is_looked_at(scores):
     population = _pool(scores, np.where(scores > 0.5, "match", "other"))
 
