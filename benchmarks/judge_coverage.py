@@ -135,7 +135,7 @@ def of_classes(name: str, which: int | None, classes: int) -> Estimator:
     return estimate
 
 
-def of_scores(statistic: associations.Pairs) -> Estimator:
+def of_scores(statistic: associations.Statistic) -> Estimator:
     """Return the estimator of an association."""
     return lambda truth, judge, weighting: associations.association(statistic, judge, truth, weighting)
 
