@@ -411,13 +411,18 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         inverse_size = 1.0 / size + draw_ratio * (1.0 / n - 1.0 / size)
         return max(min(rounded_up(1.0 / inverse_size), size) - n, 1)
 
-    def row(self, confidence_level: float = 0.95, read: LabelInterpretation | None = None) -> JsonDict:
+    def row(
+        self,
+        confidence_level: float = 0.95,
+        read: LabelInterpretation | None = None,
+        method: str = "auto",
+    ) -> JsonDict:
         """Return the row of a table: label, value, standard error, interval and number of labels.
 
         If it is compared with a value, the row also has the p-value, and how many more labels would show that
         the two differ. `read` is the interpretation of the labels, if the table has it.
         """
-        ends = self.limits(confidence_level)
+        ends = self.limits(confidence_level, method)
         row = {
             **self.label,
             "share": self.is_share_of(self.read or read),
@@ -431,7 +436,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             row["p_value"] = None
             row["more_labels"] = None
             if ends is not None:
-                row["p_value"] = json_value(self.p_value(self.null))
+                row["p_value"] = json_value(self.p_value(self.null, method))
             if contains_null:
                 row["more_labels"] = self.labels_to_exclude(self.null, ends)
         return row | {"n": self.n}

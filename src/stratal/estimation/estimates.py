@@ -14,6 +14,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, optional_import
 from stratal.estimation.estimate import Estimate, difference_of, warnings_entry
+from stratal.intervals.methods import refuse_unfit_method
 from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.labels.labels import JoinedLabels, LabelInterpretation, interpretation_notes
@@ -48,12 +49,12 @@ class ComputedRows(Sequence[Estimate], ABC):
         """Yield the estimates that may have notes which the others do not have."""
 
     def lowest_rows(
-        self, n_lowest: int, confidence_level: float, read: LabelInterpretation | None
+        self, n_lowest: int, confidence_level: float, method: str, read: LabelInterpretation | None
     ) -> list[JsonDict]:
         """Return a plain dict for each; only the lowest have a standard error and an interval."""
         values = self.values
         lowest_places = np.argsort(values, kind="stable")[:n_lowest].tolist()
-        lowest = {place: self[place].row(confidence_level, read) for place in lowest_places}
+        lowest = {place: self[place].row(confidence_level, read, method) for place in lowest_places}
         is_share = any(row["share"] for row in lowest.values())
         rows: list[JsonDict] = []
         for place, (value, count) in enumerate(zip(values.tolist(), self.counts.tolist(), strict=True)):
@@ -89,6 +90,8 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         Covariance of the estimates, if it is not that of their influences.
     read : LabelInterpretation, optional
         The interpretation of their labels.
+    interval : str
+        Method of the intervals in tables and dicts; see `with_interval`.
 
     Examples
     --------
@@ -106,6 +109,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     remarks: tuple[str, ...] = ()
     joint: FloatArray | None = field(default=None, repr=False, compare=False)
     read: LabelInterpretation | None = field(default=None, repr=False, compare=False)
+    interval: str = "auto"
 
     @classmethod
     def from_rows(
@@ -213,6 +217,22 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
             return comparisons.simultaneous(seed=seed)
         return comparisons
 
+    def with_interval(self, method: str) -> Self:
+        """Return the estimates with intervals by this method in their tables and dicts.
+
+        Raises
+        ------
+        InputError
+            If it is not a method of these estimates.
+        """
+        rows = self.estimates
+        # Computed rows are all of one kind; reading each one would compute all.
+        if isinstance(rows, ComputedRows):
+            rows = rows[:1]
+        for row in rows:
+            refuse_unfit_method(row.evidence, method)
+        return replace(self, interval=method)
+
     def simultaneous(self, seed: int = 0) -> Self:
         """Return the estimates with simultaneous intervals and p-values.
 
@@ -298,7 +318,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     def rows(self, confidence_level: float = 0.95) -> list[JsonDict]:
         """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
-        return [row.row(confidence_level, self.read) for row in self]
+        return [row.row(confidence_level, self.read, self.interval) for row in self]
 
     def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
@@ -308,7 +328,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         """Return `to_dict`, in which only the lowest of very many rows have errors and intervals."""
         if not isinstance(self.estimates, ComputedRows):
             return self.to_dict(confidence_level)
-        rows = self.estimates.lowest_rows(n_lowest, confidence_level, self.read)
+        rows = self.estimates.lowest_rows(n_lowest, confidence_level, self.interval, self.read)
         return self._described(rows, confidence_level)
 
     def _described(self, rows: list[JsonDict], confidence_level: float) -> JsonDict:
@@ -365,7 +385,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     def _plot(self) -> Intervals:
         are_compared = any(row.null is not None for row in self)
-        rows = [(_row_name(row), row.value, row.limits()) for row in self]
+        rows = [(_row_name(row), row.value, row.limits(method=self.interval)) for row in self]
         return Intervals(
             title=self.title,
             x_label="difference" if are_compared else "estimate",

@@ -146,17 +146,23 @@ def held_against(
     """
     if isinstance(result, Estimate):
         rows_by_name = _by_name([result], "")
+        methods = dict.fromkeys(rows_by_name, method)
     else:
         rows_by_name = _by_name([*result], result.kind)
+        methods = dict.fromkeys(rows_by_name, result.interval)
     value_rows = rows_by_name.get("value")
     for table in tables:
-        for name, rows in _by_name(list(table), table.kind).items():
-            rows_by_name.setdefault(name, []).extend(rows)
+        for name, named_rows in _by_name(list(table), table.kind).items():
+            rows_by_name.setdefault(name, []).extend(named_rows)
+            methods.setdefault(name, table.interval)
     verdicts = []
     for requirement in map(Requirement.parse, requirements):
-        rows = rows_by_name.get(requirement.name) or rows_by_name.get(_estimand_text(requirement.name), [])
-        if not rows and value_rows is not None and requirement.name in _names_of_value(value_rows[0]):
-            rows = value_rows
+        name = requirement.name
+        if name not in rows_by_name:
+            name = _estimand_text(name)
+        if name not in rows_by_name and value_rows is not None and name in _names_of_value(value_rows[0]):
+            name = "value"
+        rows = rows_by_name.get(name, [])
         if len(rows) != 1:
             unique_names = [name for name, each in rows_by_name.items() if len(each) == 1]
             # The user may have left the judge or the model out of the name.
@@ -179,12 +185,8 @@ def held_against(
             raise InputError(
                 f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action
             )
-        # The method of the interval was chosen for the estimate itself; a metric may not support it.
-        if value_rows and rows[0] is value_rows[0]:
-            row_method = method
-        else:
-            row_method = "auto"
-        verdicts.append(requirement.held_against(rows[0], confidence_level, row_method))
+        # The verdict is on the interval that the row's table shows.
+        verdicts.append(requirement.held_against(rows[0], confidence_level, methods[name]))
     return verdicts
 
 

@@ -487,7 +487,7 @@ def evaluate(
     look : int
         Which of the planned looks this is.
     confidence_level, interval
-        Level and method of the intervals.
+        Level of all intervals, and method of those of the estimate and its groups.
     metric, classes : sequence of str
         Metrics (accuracy, precision, recall, f1, false_positive_rate, …; `confusion`, the share of each label
         and answer; `brier`, of a probability as the proxy), and the classes to report.
@@ -688,8 +688,8 @@ def _undecided(verdict: JsonDict, evidence: LabelledSample, result: Estimate | E
 
 def _refuse_single_estimand_options(request: EvaluationRequest) -> None:
     """Refuse options that have no meaning for several estimands."""
-    for name, value in request.keywords("interval", "metric", "compare", "judge").items():
-        if value not in (None, (), "auto"):
+    for name, value in request.keywords("metric", "compare", "judge").items():
+        if value:
             raise no_effect_error(f"--{name}", "with one estimand")
 
 
@@ -708,6 +708,8 @@ def _estimate_and_labels(
         **request.estimand_options,
         **request.estimator_options,
     )
+    if isinstance(result, Estimates):
+        result = result.with_interval(request.interval)
     return result, labels
 
 

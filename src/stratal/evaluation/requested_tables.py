@@ -41,7 +41,8 @@ def compute_tables(evidence: LabelledSample) -> list[Estimates]:
         tables.append(_question_table(evidence))
     if request.by is not None:
         options = request.estimand_options | request.estimator_options | {"bounds": evidence.bounds}
-        tables.append(estimate(sample, evidence.labels, by=request.by, **options))
+        groups: Estimates = estimate(sample, evidence.labels, by=request.by, **options)
+        tables.append(groups.with_interval(request.interval))
     if request.look is None:
         return tables
     return [at_look(table, sample, request.look) for table in tables]

@@ -81,9 +81,7 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
         interval = evidence.interval.by("auto" if is_undefined else method)
         if interval is not None:
             return interval
-    if evidence.linearised and method not in ("t", "normal", "survey"):
-        allowed = "'auto', 't', 'normal' and 'survey' for this estimand"
-        raise InputError(f"method {method!r} can only be used for means", allowed=allowed)
+    refuse_unfit_method(evidence, method)
     if evidence.linearised and evidence.degrees_of_freedom == 0:
         problem = "the relevant labels are in one cluster, or in one per stratum, so there is no interval"
         raise InputError(problem, action="Label units of more clusters.")
@@ -96,7 +94,8 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
             method = "stratified-clopper-pearson"
         else:
             method = "clopper-pearson"
-    _refuse_unfit(evidence, method)
+    if evidence.bounds is None:
+        _ = evidence.textbook_variance  # refuses one label, which has none
     if evidence.bounds is None and not (evidence.census or evidence.varies):
         raise nothing_varies()
     if method == "bootstrap" and not (evidence.census or evidence.varies):
@@ -105,17 +104,28 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
     return MeanInterval(value=evidence.value, bounds=evidence.bounds, method=method, evidence=evidence)
 
 
-def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
-    """Refuse a method for outcomes of the other kind, and one label of an outcome without bounds."""
+# Methods of functions of means, such as the means of groups.
+LINEARISED_METHODS = ("auto", "t", "normal", "survey")
+
+
+def refuse_unfit_method(evidence: IntervalEvidence, method: str) -> None:
+    """Refuse a method that estimates of this kind do not have, whatever their labels show."""
+    if method == "auto" or (evidence.interval is not None and evidence.interval.by(method) is not None):
+        return
+    if evidence.linearised and method not in LINEARISED_METHODS:
+        raise InputError(
+            "only the mean of all units has this kind of interval",
+            given=f"{method!r}, for a group or another estimand",
+            allowed=", ".join(map(repr, LINEARISED_METHODS)),
+            action="Choose one of these: interval= (--interval). Or leave out by= (--by), or the estimand.",
+        )
     if evidence.bounds is not None and TABLE[method].reads_skewness:
         action = "Leave the method to 'auto', whose interval stays inside the bounds."
         raise InputError(f"method '{method}' can only be used for outcomes without bounds", action=action)
-    if evidence.bounds is None:
-        if TABLE[method].needs_bounds:
-            problem = f"method '{method}' needs an outcome with bounds"
-            action = "Give bounds=(lowest, highest) if the outcome has them."
-            raise InputError(problem, allowed=", ".join(repr(name) for name in UNBOUNDED), action=action)
-        _ = evidence.textbook_variance  # refuses one label, which has none
+    if evidence.bounds is None and TABLE[method].needs_bounds:
+        problem = f"method '{method}' needs an outcome with bounds"
+        action = "Give bounds=(lowest, highest) if the outcome has them."
+        raise InputError(problem, allowed=", ".join(repr(name) for name in UNBOUNDED), action=action)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

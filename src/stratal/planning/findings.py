@@ -145,7 +145,7 @@ def findings(
         Name of the estimate, such as `accuracy`.
     confidence_level : float
     interval : str
-        Method of the interval.
+        Method of the intervals of the estimate and of groups.
     pairs : sequence of dict
         Agreement of each pair of annotators, as returned by `study_status`.
     new : NewVersion, optional
@@ -187,6 +187,9 @@ def findings(
     request = _resolve_request(sample, labels, estimates, **options)
     if estimates is None:
         estimates = estimate(sample, labels, **options)
+    if isinstance(estimates, Estimates):
+        estimates = estimates.with_interval(interval)
+    tables = [table.with_interval(interval) if table.kind == "domains" else table for table in tables]
     is_table = isinstance(estimates, Estimates)
     first: Estimate = estimates[0] if isinstance(estimates, Estimates) else estimates
     described = _described_estimate(sample, estimates, request.labelled, confidence_level, interval)
@@ -194,7 +197,7 @@ def findings(
         _check_same_estimate(new, described["estimate"])
     agreement = _agreement(sample, request.labels, classes=bool(request.predicted))
     all_notes = dict.fromkeys([*notes, *(agreement.warnings if agreement is not None else ())])
-    described = with_tables(described, list(tables), confidence_level, list(all_notes))
+    described = with_tables(described, tables, confidence_level, list(all_notes))
     if require:
         described["requirements"] = list(require)
     if not quantity:

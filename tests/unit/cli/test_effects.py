@@ -167,8 +167,7 @@ IDLE = [
     *[("plan of no file", f"--{name}") for name in ("delimiter ;", "softmax p,q", "missing own-stratum")],
     *[("plan of no file", f"--{name}") for name in ("remote", "threads 1", "memory 1GB", "label 1,5")],
     *[("plan of no file", f"--{name}") for name in ("engine spark", "assume optimistic", "residual-sd 0.3")],
-    *[("estimate by level", f"--{name}") for name in ("interval t", "metric accuracy")],
-    ("estimate by level", "--compare answer,second"),
+    *[("estimate by level", f"--{name}") for name in ("metric accuracy", "compare answer,second")],
 ]
 
 
@@ -189,6 +188,26 @@ def test_a_metric_has_the_interval_that_is_asked_for_or_says_which_it_has(place)
 
     assert found["interval_method"] == "t"
     assert all(repr(method) in refused.exception.allowed for method in ("auto", "t", "normal"))
+
+
+@pytest.mark.parametrize("groups", ["--by language", "--estimand mean@language"])
+def test_groups_have_the_interval_that_is_asked_for_or_refuse_it(place, groups):
+    words = [word.format(place=place) for word in (*BASES["estimate"], *groups.split())]
+    sample = stratal.Sample.read(place / "s.parquet")
+    rows = stratal.estimate(sample, stratal.read_labels(place / "l.csv"), by="language")
+
+    for method in ("auto", "t", "normal", "survey"):
+        found = json.loads(CliRunner().invoke(app, [*words, "--interval", method, "--json"]).stdout)
+        groups_found = found.get("domains") or found["estimands"]
+        assert [row["confidence_interval"] for row in groups_found] == [
+            pytest.approx([*row.confidence_interval(0.95, method)]) for row in rows
+        ]
+    for method in ("korn-graubard", "clopper-pearson"):
+        refused = CliRunner().invoke(app, [*words, "--interval", method])
+        assert isinstance(refused.exception, StratalError)
+        assert repr(method) in str(refused.exception.given)
+        assert "'survey'" in str(refused.exception.allowed)
+        assert "--by" in str(refused.exception.action)
 
 
 @pytest.fixture(scope="module")

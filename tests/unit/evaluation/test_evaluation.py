@@ -440,3 +440,32 @@ def test_few_labels_of_a_random_sample_use_the_first_proxy(units):
 
     assert estimate.value == stratal.estimate(sample, values, proxy="confidence").value
     assert len(estimate.lam) == 1
+
+
+@pytest.mark.parametrize("as_table", [False, True], ids=["sample", "table"])
+def test_the_interval_that_is_asked_for_is_that_of_groups_verdicts_and_reports(units, as_table):
+    sample, labels, table = sample_and_table(units)
+    evidence = (table,) if as_table else (sample, labels)
+    options = {"value": "right", "predicted": "none", "by": "site", "require": "value@north>=.9"}
+    evaluation = stratal.evaluate(*evidence, **options, interval="normal")
+    by_default = stratal.evaluate(*evidence, **options)
+
+    north = evaluation.tables[-1].of(domain="north")
+    ends = pytest.approx([*north.confidence_interval(0.95, "normal")])
+    row, default_row = (result.to_dict()["domains"][0] for result in (evaluation, by_default))
+    assert row["confidence_interval"] == ends
+    assert default_row["confidence_interval"] != ends
+    assert evaluation.verdicts[0]["confidence_interval"] == ends
+    assert evaluation.report().to_dict()["estimate"]["domains"][0]["confidence_interval"] == ends
+    with pytest.raises(InputError, match="only the mean of all units has this kind of interval"):
+        stratal.evaluate(*evidence, **options, interval="clopper-pearson")
+
+
+def test_the_interval_of_a_report_is_that_of_its_groups(units):
+    sample, labels, _ = sample_and_table(units)
+    outcomes = dict(zip(labels["id"].tolist(), labels["right"].tolist(), strict=True))
+    groups = stratal.estimate(sample, outcomes, by="site")
+    content = stratal.findings(sample, outcomes, tables=[groups], interval="t").to_dict()
+
+    found = [row["confidence_interval"] for row in content["estimate"]["domains"]]
+    assert found == [pytest.approx([*row.confidence_interval(0.95, "t")]) for row in groups]
