@@ -52,6 +52,9 @@ class EstimateRow(Label, kw_only=True):
     p_value: Number | UnsetType = UNSET
     more_labels: int | UnsetType | None = UNSET
     n: int
+    estimator: Text = UNSET
+    lam: list[float] | UnsetType = UNSET
+    interval_method: Text | None = UNSET
     ratio: Object | UnsetType | None = UNSET
     win_rate: Object | UnsetType = UNSET
 

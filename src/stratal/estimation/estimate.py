@@ -363,13 +363,20 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     def limits(self, confidence_level: float = 0.95, method: str = "auto") -> list[float | None] | None:
         """Return the two ends of the interval, None for an infinite end; None if there is no interval."""
+        return self._limits_and_method(confidence_level, method)[0]
+
+    def _limits_and_method(
+        self, confidence_level: float, method: str
+    ) -> tuple[list[float | None] | None, str | None]:
+        """Return the two ends of the interval and the name of its method; None if there is no interval."""
         try:
-            ends: list[float | None] = json_value([*self.confidence_interval(confidence_level, method)])
+            interval = self.confidence_interval(confidence_level, method)
         except InputError:  # labels of an outcome without bounds that all agree
-            return None
+            return None, None
+        ends: list[float | None] = json_value([*interval])
         if ends == [None, None]:
-            return None
-        return ends
+            return None, None
+        return ends, interval.method
 
     def labels_to_exclude(self, limit: float, interval: Sequence[float | None] | None) -> int | None:
         """Return how many more labels would exclude a limit from the interval, if the estimate stays.
@@ -420,9 +427,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """Return the row of a table: label, value, standard error, interval and number of labels.
 
         If it is compared with a value, the row also has the p-value, and how many more labels would show that
-        the two differ. `read` is the interpretation of the labels, if the table has it.
+        the two differ. The row of a group has its estimator, λ and method of the interval. `read` is the
+        interpretation of the labels, if the table has it.
         """
-        ends = self.limits(confidence_level, method)
+        ends, interval_method = self._limits_and_method(confidence_level, method)
         row = {
             **self.label,
             "share": self.is_share_of(self.read or read),
@@ -439,7 +447,15 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 row["p_value"] = json_value(self.p_value(self.null, method))
             if contains_null:
                 row["more_labels"] = self.labels_to_exclude(self.null, ends)
-        return row | {"n": self.n}
+        row["n"] = self.n
+        # The estimator of a group may be another one than that of all units.
+        if "domain" in self.label:
+            row |= {
+                "estimator": self.estimator,
+                "lam": json_value(list(self.lam)),
+                "interval_method": interval_method,
+            }
+        return row
 
     def described(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
         """Return the dict, with the reason where there is no interval."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -37,6 +37,8 @@ class GroupMeans(ComputedRows, Record):
     target : {"population", "superpopulation"}
     assisted : (float (m,), float), optional
         Residuals that carry the error, as of `domain_mean`.
+    lam : mapping of str to tuple of float
+        The λ of each proxy in the groups that have residuals.
     """
 
     z: FloatArray
@@ -47,6 +49,7 @@ class GroupMeans(ComputedRows, Record):
     limits: tuple[float, float] | None
     target: str
     assisted: tuple[FloatArray, float] | None
+    lam: Mapping[str, tuple[float, ...]]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -70,9 +73,15 @@ class GroupMeans(ComputedRows, Record):
             target=self.target,
             assisted=self.assisted,
         )
-        estimator = "linearised" if self.assisted is None else "ppi++"
+        name = self.names[k]
+        estimator = "linearised"
+        lam: tuple[float, ...] = ()
+        # One label has no variance of its own that residuals could explain.
+        if self.assisted is not None and estimate.n > 1:
+            estimator = "ppi++"
+            lam = self.lam[name]
         return self.respondents.complete(
-            estimate, self.sample, label={"domain": self.names[k]}, estimator=estimator
+            estimate, self.sample, label={"domain": name}, estimator=estimator, lam=lam
         )
 
     def label(self, place: int) -> dict[str, str]:

@@ -215,9 +215,9 @@ def _group_means(
     groups = groups[units.labelled]
     outcome = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)[:2]
     _, limits = infer_outcome(z, *outcome)
-    assisted = None
+    fitted = None
     if request.estimator != "horvitz-thompson":
-        assisted = slice_residuals(sample, group, units.labelled, z, groups, respondents.weighting)
+        fitted = slice_residuals(sample, group, units.labelled, z, groups, respondents.weighting)
     rows: Sequence[Estimate] = GroupMeans(
         z=z,
         codes=group_codes(groups.tolist(), names),
@@ -226,12 +226,13 @@ def _group_means(
         respondents=respondents,
         limits=limits,
         target=request.target,
-        assisted=assisted,
+        assisted=None if fitted is None else fitted[:2],
+        lam={} if fitted is None else fitted[2],
     )
     if len(rows) <= MOST_STORED:
         rows = tuple(rows)
     description = f" by {group}" if isinstance(group, str) else ""
-    unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and assisted is None else ()
+    unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and fitted is None else ()
     table = Estimates.from_rows(sample, rows, "domains", (*respondents.notes, *unused), description)
     if request.estimator == "composite":
         return composite(table)
@@ -246,8 +247,8 @@ _NO_PROXY_IN_GROUPS = (
 
 def slice_residuals(
     sample: Sample, group: object, labelled: BoolArray, z: FloatArray, groups: AnyArray, weighting: Weighting
-) -> tuple[FloatArray, float] | None:
-    """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), and the factor of variances for fitting λ.
+) -> tuple[FloatArray, float, dict[str, tuple[float, ...]]] | None:
+    """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), the factor of variances for fitting λ, and λ.
 
     The weighted mean of these residuals in a slice is the model-assisted estimate of its mean of z (Särndal,
     Swensson & Wretman 1992, section 10.6). It is unbiased to first order for any λ, so that the proxy is not
@@ -268,9 +269,9 @@ def slice_residuals(
 
     Returns
     -------
-    residuals, factor; or None
-        None without a proxy on the outcome's scale, if its mean in some slice is unknown, and with fewer than
-        50 labels per proxy.
+    residuals, factor, λ of each slice; or None
+        λ has an entry for each proxy of the sample. None without a proxy on the outcome's scale, if its mean
+        in some slice is unknown, and with fewer than 50 labels per proxy.
     """
     columns = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
     known_means = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
@@ -308,7 +309,11 @@ def slice_residuals(
     outcome_squares = np.bincount(codes, outcome_deviations**2)
     share = float(lam @ cross_products) / max(float(outcome_squares.sum()), 1e-300)
     factor = np.sqrt(np.minimum(share * outcome_squares / np.maximum(proxy_squares, 1e-300), 1.0))
-    return z - factor[codes] * ((x - slice_means) @ lam), df / (df - len(columns))
+    lam_of_slices = np.zeros((len(levels), len(sample.proxy_info)))
+    lam_of_slices[:, columns] = factor[:, None] * lam
+    by_level = {str(name): tuple(row) for name, row in zip(levels, lam_of_slices.tolist(), strict=True)}
+    residuals = z - factor[codes] * ((x - slice_means) @ lam)
+    return residuals, df / (df - len(columns)), by_level
 
 
 def _not_drawn(sample: Sample, group: object, names: Sequence[str]) -> list[str]:

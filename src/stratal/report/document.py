@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.estimates import answer_sentences, requirement_remark, table_entry
+from stratal.report.estimates import answer_sentences, lam_of_groups, requirement_remark, table_entry
 from stratal.report.sections import report_sections
 from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
 from stratal.report.thresholds import threshold_sections, threshold_sentences
@@ -241,11 +241,24 @@ def describe_method(
     if interval["words"]:
         level = f"{100 * estimate['confidence_level']:g}%"
         sentences.append(f"Its {level} confidence interval is {interval['words']}.")
+    lam = lam_of_groups(estimate)
+    sources_of_groups: Sequence[str] = ()
+    if lam is not None:
+        of_groups = methods()["groups"]["ppi++" if lam else "weighted"]
+        ending = f", with λ = {lam}" if lam else ""
+        sentences.append(f"The estimate of a group is {of_groups['words']}{ending}.")
+        sources_of_groups = of_groups["sources"]
     if allocation in ("neyman", "robust"):
         allocation_sources = ["neyman"]
     else:
         allocation_sources = []
-    sources = [*design_sources, *allocation_sources, *estimator["sources"], *interval["sources"]]
+    sources = [
+        *design_sources,
+        *allocation_sources,
+        *estimator["sources"],
+        *interval["sources"],
+        *sources_of_groups,
+    ]
     return {
         "sentences": sentences,
         "assumptions": _assumptions(estimate, assumption),

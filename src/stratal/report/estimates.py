@@ -335,6 +335,9 @@ def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> 
     if "post_stratified" in result:
         weighted = result["post_stratified"]
         lines.append(f"Weighted by {weighted['by']}: {value_with_interval(weighted)}.")
+    sentence_on_groups = groups_sentence(result)
+    if sentence_on_groups is not None:
+        lines.append(sentence_on_groups)
     comparisons = result.get("comparisons", ())
     if len(comparisons) == 1:
         lines.append(_comparison_sentence(comparisons[0], result["confidence_level"]))
@@ -436,6 +439,10 @@ def verdict_lines(estimate: JsonMapping) -> list[str]:
     ]
 
 
+# Entries of a row that the table shows in another form, or a sentence above it.
+_UNPRINTED_NAMES = ("more_labels", "share", "estimator", "lam", "interval_method")
+
+
 def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> ReportTable:
     """Return a table of several estimates: metrics, comparisons, domains.
 
@@ -445,9 +452,7 @@ def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> Repo
     names = dict.fromkeys(name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
     columns: JsonDict = {
-        headers.get(name, name.replace("_", " ")): name
-        for name in names
-        if name not in ("more_labels", "share")
+        headers.get(name, name.replace("_", " ")): name for name in names if name not in _UNPRINTED_NAMES
     }
     # Undefined estimates are shown as a dash.
     if "estimate" in columns:
@@ -515,6 +520,39 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     if details and estimate.get("lam"):
         lines.append(_lam_text(estimate))
     return lines
+
+
+def lam_of_groups(result: JsonMapping) -> str | None:
+    """Return the λ of the means of groups; "" without a proxy, None if all units have the same estimator."""
+    rows = [row for row in result.get("domains", ()) if "estimator" in row]
+    if not rows or "estimate" not in result:
+        return None
+    corrected_rows = [row["lam"] for row in rows if row["lam"]]
+    if bool(corrected_rows) == bool(result.get("lam")):
+        return None
+    return _lam_range(corrected_rows)
+
+
+def groups_sentence(result: JsonMapping) -> str | None:
+    """Return how the means of groups are estimated, if the estimate of all units is another one."""
+    lam = lam_of_groups(result)
+    if lam is None:
+        return None
+    if not lam:
+        return "Groups: from the weighted labels alone, without the proxy"
+    return (
+        f"Groups: corrected by the proxy (λ = {lam}); --estimator horvitz-thompson gives the weighted means"
+    )
+
+
+def _lam_range(lam_of_rows: Sequence[Sequence[float]]) -> str:
+    """Return the λ of each proxy that is used, with the range where the groups' λ differ."""
+    texts = []
+    for lam_of_proxy in zip(*lam_of_rows, strict=True):
+        ends = dict.fromkeys(map(format_number, (min(lam_of_proxy), max(lam_of_proxy))))
+        if any(lam_of_proxy):
+            texts.append(" to ".join(ends))
+    return ", ".join(texts)
 
 
 def _lam_text(estimate: JsonMapping) -> str:

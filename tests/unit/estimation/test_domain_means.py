@@ -58,6 +58,9 @@ def test_shares_of_domains_bring_the_mean_back(sample, labels):
         "n",
         "estimate",
         "standard_error",
+        "estimator",
+        "lam",
+        "interval_method",
         "confidence_interval",
     }
 

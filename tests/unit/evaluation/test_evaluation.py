@@ -469,3 +469,37 @@ def test_the_interval_of_a_report_is_that_of_its_groups(units):
 
     found = [row["confidence_interval"] for row in content["estimate"]["domains"]]
     assert found == [pytest.approx([*row.confidence_interval(0.95, "t")]) for row in groups]
+
+
+@pytest.mark.parametrize(("estimator", "corrected"), [("auto", True), ("horvitz-thompson", False)])
+def test_each_group_names_its_estimator_and_a_report_describes_it(estimator, corrected):
+    rng = np.random.default_rng(3)
+    score = rng.beta(2, 1, 2000)
+    outcomes = (rng.random(2000) < score).astype(float)
+    language = np.where(rng.random(2000) < 0.5, "de", "en")
+    population = stratal.Population.from_arrays(proxy=score, groups={"language": language})
+    sample = stratal.plan(population, budget=120).draw(seed=1)
+    labels = outcomes[sample.ids.astype(int)]
+    evaluation = stratal.evaluate(sample, labels, by="language", estimator=estimator)
+
+    described = evaluation.to_dict()
+    assert described["estimator"] == "horvitz-thompson"
+    for row in described["domains"]:
+        assert row["estimator"] == ("ppi++" if corrected else "linearised")
+        assert row["lam"] == [pytest.approx(0.6758, abs=1e-4)] * corrected
+        assert row["interval_method"] == "clopper-pearson"
+    sentences = " ".join(evaluation.report().to_dict()["method"]["sentences"])
+    assert ("The estimate of a group is" in sentences) == corrected
+    assert ("with λ = 0.6758" in sentences) == corrected
+    assert ("Groups: corrected by the proxy (λ = 0.6758)" in str(evaluation)) == corrected
+    # The λ is the one that the group's estimate has.
+    if corrected:
+        in_group = language == "de"
+        member = in_group[sample.ids.astype(int)]
+        weights = sample.weighting().weights[member]
+        means = [
+            weights @ values[sample.ids.astype(int)][member] / weights.sum() for values in (outcomes, score)
+        ]
+        row = next(row for row in described["domains"] if row["domain"] == "de")
+        value = means[0] + row["lam"][0] * (score[in_group].mean() - means[1])
+        assert row["estimate"] == pytest.approx(value)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.report.estimates import answer_page, details_page, estimates_table
+from stratal.report.estimates import answer_page, details_page, estimates_table, groups_sentence
 from stratal.report.notes import UNLABELLED, Note
 from stratal.report.text import MAX_ROWS, Page, page_text
 
@@ -210,3 +210,33 @@ def test_the_forecast_with_labels_of_all_units_is_exact():
     text = page_text(answer_page(FOUND | {"more_labels": [*more_labels, all_units]}))
 
     assert "With 200 labels: interval about 5 points wide; with all 400: exact" in text
+
+
+def groups_with(*lam_of_groups):
+    names = {"estimate": 0.9, "standard_error": 0.1, "confidence_interval": [0.8, 1.0], "share": True, "n": 9}
+    return [
+        {"domain": f"g{k}", **names, "estimator": "ppi++" if lam else "linearised", "lam": lam}
+        for k, lam in enumerate(lam_of_groups)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("of_all", "of_groups", "sentence"),
+    [
+        ([], ([1.007], [1.007]), "Groups: corrected by the proxy (λ = 1.007); "),
+        ([], ([0.5, 0.0], [1.25, 0.0], []), "Groups: corrected by the proxy (λ = 0.5 to 1.25); "),
+        ([0.9], ([], []), "Groups: from the weighted labels alone, without the proxy"),
+        ([0.9], ([0.7], [0.7]), None),
+        ([], ([], []), None),
+    ],
+)
+def test_a_sentence_says_where_groups_have_another_estimator_than_all_units(of_all, of_groups, sentence):
+    result = FOUND | {"lam": of_all, "domains": groups_with(*of_groups)}
+    stated = groups_sentence(result)
+
+    assert (stated is None) == (sentence is None)
+    for page in (answer_page(result), details_page(result)):
+        lines = [line for line in page.lines if line.startswith("Groups")]
+        assert lines == [] if stated is None else lines == [stated] and stated.startswith(sentence)
+        header = page.tables[-1].first().header
+        assert list(header) == ["domain", "estimate", "standard error", "95% interval", "n"]
