@@ -209,10 +209,44 @@ def test_the_range_with_other_models_is_the_one_that_was_measured():
     )
     of_models = [float(value) for name, value in models if "fitted" not in name]
     of_judges = [float(value) for value in judges]
-    readme = " ".join((ROOT / "README.md").read_text().split())
+    home = " ".join((ROOT / "docs" / "index.md").read_text().split())
 
-    assert f"as {100 * min(of_models):.0f} to {100 * max(of_models):.0f} random labels" in readme
-    assert f"as {100 * min(of_judges):.0f} to {100 * max(of_judges):.0f} ([judges]" in readme
+    assert f"as {100 * min(of_models):.0f} to {100 * max(of_models):.0f} random labels" in home
+    assert f"as {100 * min(of_judges):.0f} to {100 * max(of_judges):.0f} ([judges]" in home
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_coverage_is_stated_with_the_condition_of_its_source(page):
+    source = " ".join((ROOT / "docs" / "methods" / "intervals.md").read_text().split())
+    claim = re.search(r"For binary outcomes without λ, the lowest coverage of \d+ cells is [\d.]+\d", source)[
+        0
+    ]
+
+    assert claim in " ".join((ROOT / page).read_text().split())
+
+
+def test_the_lines_of_the_readme_for_a_file_run_as_pasted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text().split("## Use your own file")[1].split("##")[0]
+    lines = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^stratal .*$", text, re.MULTILINE)]
+    columns = "id,text,prediction,confidence\n"
+    answers = ["spam" if n % 5 == 0 else "ham" for n in range(1000)]
+    rows = [f"m{n},text {n},{answers[n]},{0.5 + n % 97 / 200}\n" for n in range(1000)]
+    Path("messages.csv").write_text(columns + "".join(rows))
+    outputs = {}
+    for words in lines:
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (words, done.output)
+        outputs[words[0]] = done.output
+        if words[0] == "draw":
+            header, *units = Path("messages/to_label.csv").read_text().splitlines()
+            labels = [f"{unit}{answers[int(unit.split(',')[0][1:])]}" for unit in units]
+            Path("messages/to_label.csv").write_text("\n".join([header, *labels]))
+
+    assert list(outputs) == ["doctor", "plan", "draw", "estimate"]
+    assert "--proxy confidence --predicted prediction" in outputs["doctor"]
+    assert header == "id,text,label"
+    assert re.search(r"recall +spam +100\.0%", outputs["estimate"])
 
 
 def test_the_readme_is_short():

@@ -67,6 +67,7 @@ def _inspected(requested: Reading) -> Result:
         answer_options,
         describe_columns,
         describe_proxies,
+        group_columns,
         model_answer,
         suggested_score,
         suggestion,
@@ -129,7 +130,18 @@ def _inspected(requested: Reading) -> Result:
         if problem:
             return Result(described, inspection_page, "", f"No draw is possible: {problem}")
         return Result(described, inspection_page, ("draw", *plan_words, "--output", new_folder_name("audit")))
-    return Result(described, inspection_page, _plan_command(plan_words, columns["rows"]))
+    groups = (
+        group_columns(columns, [str(word) for word in plan_words[1:]]) if requested.groups is None else []
+    )
+    return Result(described, inspection_page, _group_hint(groups), _plan_command(plan_words, columns["rows"]))
+
+
+def _group_hint(groups: Sequence[str]) -> list[str]:
+    """Return the line on columns for results by group, if there are any."""
+    if not groups:
+        return []
+    names = ",".join(groups)
+    return ["", f"For results by group later (estimate --by), add --groups {shlex.quote(names)} to the plan."]
 
 
 # Budget of a first plan for a large file. With fewer rows it is a quarter of them, or 50, but at most half of

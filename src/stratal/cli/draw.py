@@ -210,7 +210,10 @@ def draw(requested: DrawOptions) -> Result:
     described |= texts
     has_columns = requested.extend is not None or len(sample.shown) > 0
     content = () if has_columns else requested.content_columns
-    page = draw_page(described, _stratum_rows(sample), has_columns=has_columns, content=content)
+    page = [
+        draw_page(described, _stratum_rows(sample), has_columns=has_columns, content=content),
+        *_labelling_step(written),
+    ]
     label_files = [*(requested.labels or []), written.to_label]
     goal = as_estimand(sample.question.estimand)
     additional = (requested.budget or 0) - sample.size
@@ -227,6 +230,11 @@ def draw(requested: DrawOptions) -> Result:
     label_words = [word for path in label_files for word in ("--labels", path)]
     output_words = (*connection_words(requested), "--output", f"{requested.folder}-next")
     return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
+
+
+def _labelling_step(written: LabellingFolder) -> list[str]:
+    """Return the lines on what people do before the next command."""
+    return ["", f"Label the items in {written.to_label} first."]
 
 
 def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
@@ -308,7 +316,7 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
     choices = requested.workbook_choices(sample)
     written = write_labelling_folder(sample, requested.folder, None, choices, labels)
     described = _described_round(sample, written)
-    page = draw_page(described, _stratum_rows(sample), has_columns=True)
+    page = [draw_page(described, _stratum_rows(sample), has_columns=True), *_labelling_step(written)]
     label_files = [written.to_label] if is_first_round else [requested.folder / LABELS_NAME, written.to_label]
     return Result(described, page, ("estimate", written.sample, *label_files, *_meaning_words(requested)))
 

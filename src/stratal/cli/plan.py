@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -128,6 +129,7 @@ def plan(requested: PlanOptions) -> Result:
     from stratal.planning.entry_points import plan_for_rate
     from stratal.planning.power import width_to_detect
     from stratal.report.pages import detection_page, plan_page
+    from stratal.report.text import Page
 
     page = partial(plan_page, details=requested.details)
     if requested.file is None and requested.detect is not None:
@@ -171,10 +173,27 @@ def plan(requested: PlanOptions) -> Result:
     written = None
     if requested.output is not None:
         written = ["", f"Plan: {requested.output}"]
-    remark = None
+    remarks = []
     if plan.half_width is not None and plan.budget == plan.population_size:
-        remark = "This half-width is reached only if all units are labelled."
-    return Result(plan.to_dict(), detection, page, remark, written, ("draw", *draw_words))
+        remarks.append("This half-width is reached only if all units are labelled.")
+    remarks += _metrics_remarks(content)
+    return Result(plan.to_dict(), detection, page, Page(lines=remarks), written, ("draw", *draw_words))
+
+
+def _metrics_remarks(content: Sequence[str]) -> list[str]:
+    """Return which metrics labels of right and wrong do not allow, if people see the model's answers.
+
+    `content` are the columns that people would see.
+    """
+    from stratal.question.content import is_answer_name
+
+    answers = [name for name in content if is_answer_name(name)]
+    if not answers:
+        return []
+    return [
+        "People judge whether the answer is right. Precision, recall and F1 need labels that name the class: "
+        f"plan with --predicted {answers[0]} instead of --predicts right."
+    ]
 
 
 def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Struct
 
@@ -61,7 +61,6 @@ def demo(requested: DemoOptions) -> Result:
         "truth": shown.truth,
     }
     images = f"{len(shown.data.ids):,}"
-    next_steps = list[Any]()
     if shown.truth in shown.estimate.confidence_interval():
         inside = "inside"
     else:
@@ -76,12 +75,13 @@ def demo(requested: DemoOptions) -> Result:
     if output is not None:
         described["output"] = str(output)
         predictions, labels = write_data(shown.data, output)
-        next_steps = ["", f"Wrote {predictions} and {labels} (the true labels)."]
         options = ("--proxy", "confidence", "--predicts", "right", "--budget", budget)
-        next_steps += [("plan", predictions, *options, "--output", "plan.json")]
+        next_step = ("plan", predictions, *options, "--output", "plan.json")
+        # The next steps lead to the answer, so that it is not printed before them.
+        return Result(described, opening, f"Wrote {predictions} and {labels} (the true labels).", next_step)
     page = plan_page(described["plan"], details=False)
     answer = answer_page(described["estimate"])
-    return Result(described, opening, page, "", answer, ["", closing, *next_steps])
+    return Result(described, opening, page, "", answer, ["", closing])
 
 
 MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"

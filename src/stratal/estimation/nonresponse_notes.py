@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import BoolArray
 from stratal.designs.sample import Sample
 from stratal.errors import warn_caller
-from stratal.report.notes import UNLABELLED, Note
+from stratal.report.notes import UNLABELLED, Note, unlabelled_text
 
 # Share of missing labels above which a warning states the assumption.
 _MUCH_NONRESPONSE = 0.1
@@ -31,10 +31,7 @@ def nonresponse_notes(
     missing = sample.size - int(labelled.sum())
     notes: list[str] = []
     if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW) and not by_stratum_alone:
-        text = (
-            f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); the "
-            "labelled units represent them, which is valid only if labels are missing at random within strata"
-        )
+        text = unlabelled_text(sample.size, sample.size - missing)
         notes.append(Note(UNLABELLED, text))
         warn_caller(text)
     names = sample.design.stratum_names

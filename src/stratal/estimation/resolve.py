@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.label_values import class_text, refuse_incomparable_classes
@@ -257,13 +257,26 @@ def group_column(
         if sample.declared_random:
             action = f"Name the column of the table: {option}= (--{option} COL)."
         else:
-            action = f"Draw again with {option}= (--{option} {column}), so that the sample keeps the column."
+            action = _redraw_action(sample, option, column)
         raise InputError(
             what or f"{source_noun(sample)} has no group column {name!r}",
             allowed=suggest_names(name or "", sample.groups) or None,
             action=action,
         )
     return np.asarray(sample.groups[name])
+
+
+def _redraw_action(sample: Sample, option: str, column: str) -> str:
+    """Return how to get a sample that keeps a column, and whether existing labels remain valid."""
+    named = f"Draw again with {option}= (--{option} {column})"
+    is_drawable = type(sample.design).select is not Design.select
+    # Groups change no draw. Other roles may change the proxy, and later rounds depend on labels.
+    if option != "groups" or not is_drawable or sample.round.max() > 1:
+        return f"{named}, so that the sample keeps the column."
+    return (
+        f"{named}, seed {sample.seed} and the other options as before: this draws the same units, so that "
+        "the existing labels remain valid."
+    )
 
 
 def named_groups(sample: Sample, group: object) -> tuple[AnyArray, list[str]]:

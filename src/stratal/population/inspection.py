@@ -341,6 +341,12 @@ def model_answer(columns: JsonDict, options: Sequence[str]) -> list[str]:
     return []
 
 
+def group_columns(columns: JsonDict, options: Sequence[str]) -> list[str]:
+    """Return the columns with few categories, for results by group; `options` name other columns."""
+    recognition = recognise(facts_of_description(columns), StatedRoles(others=tuple(options)))
+    return [name for name in recognition.groups if name not in options]
+
+
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     """Return a pattern that matches only these columns, or all of their names."""
     prefix = names[0][: len(names[0]) - len(declaration.class_names(names)[0])]

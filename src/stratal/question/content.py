@@ -20,6 +20,11 @@ _CONTENT_NAMES = frozenset(
 _ANSWER_NAMES = frozenset(("answer", "prediction", "predicted", "model_answer", "model_output"))
 
 
+def is_answer_name(name: str) -> bool:
+    """Return whether a column is named like a model's answer."""
+    return name.casefold() in _ANSWER_NAMES
+
+
 def content_columns(
     names: Iterable[str], used: Collection[str] = (), *, with_answers: bool = False
 ) -> list[str]:

@@ -124,7 +124,7 @@ class Score(Record):
             return f"the probability of class {self.of_class!r}"
         words = {
             ANSWER_IS_RIGHT: "the probability that the answer is right",
-            OUTCOME: "the label, on its scale",
+            OUTCOME: "the label itself, as a number on the same scale",
             ORDER: "only an order",
         }
         return words[self.predicts]

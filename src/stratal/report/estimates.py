@@ -7,7 +7,15 @@ from functools import partial
 from typing import Any
 
 from stratal.protocols import JsonDict, JsonMapping, JsonRows
-from stratal.report.notes import FIRST_MODEL, JUDGE_SHARES, RANDOM_ROWS, UNLABELLED, Note, without_code
+from stratal.report.notes import (
+    FIRST_MODEL,
+    JUDGE_SHARES,
+    RANDOM_ROWS,
+    UNLABELLED,
+    Note,
+    unlabelled_text,
+    without_code,
+)
 from stratal.report.text import (
     POINTS,
     Page,
@@ -507,7 +515,7 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
     if equivalent_labels:
         lines += _equivalent_labels(estimate)
     if unlabelled(estimate):
-        lines.append(missing_text(estimate["nonresponse"]))
+        lines.append(missing_text(estimate["nonresponse"], share=bool(estimate.get("share"))))
     lines += verdict_lines(estimate)
     if "disagreements" in estimate:
         file = estimate["disagreements"]
@@ -735,20 +743,19 @@ def unlabelled(estimate: JsonMapping) -> int:
     return int(counts["drawn"] - counts["labelled"])
 
 
-def missing_text(counts: JsonMapping) -> str:
-    """Return the sentences on drawn units without a label, with the worst case of the estimate if known."""
-    missing = counts["drawn"] - counts["labelled"]
+def missing_text(counts: JsonMapping, *, share: bool) -> str:
+    """Return the sentences on drawn units without a label, with the worst case of the estimate if known.
+
+    `share` states whether the estimate is a share, shown in percent.
+    """
     ends = counts.get("worst_bounds")
-    text = (
-        f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}); the labels of "
-        "their stratum represent them, as if labels were missing at random."
-    )
+    text = f"{unlabelled_text(counts['drawn'], counts['labelled'])}."
     if ends is None:
         return text
-    low, high = map(format_number, ends)
+    low, high = (value_text(end, share) for end in ends)
     return (
-        f"{text} If all missing labels were at a bound, the estimate would be {low} or {high} (without a "
-        "proxy)."
+        f"{text} If all units without a label had the lowest possible outcome, the estimate without a proxy "
+        f"would be {low}; with the highest possible outcome, {high}."
     )
 
 

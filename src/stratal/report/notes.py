@@ -56,6 +56,18 @@ class Note(str):
         return Note, (self.code, str(self))
 
 
+def unlabelled_text(drawn: int, labelled: int) -> str:
+    """Return the sentence on drawn units without a label, without its full stop.
+
+    A note, a warning and the page have the same words, so that a command prints them once.
+    """
+    missing = drawn - labelled
+    return (
+        f"{missing:,} of {drawn:,} drawn units have no label ({missing / drawn:.1%}); the labelled units "
+        "represent them, which is valid only if labels are missing at random within strata"
+    )
+
+
 def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
     """Return texts as different notes; texts without a code are remarks."""
     notes = (text if isinstance(text, Note) else Note(REMARK, text) for text in texts)

@@ -485,7 +485,7 @@ def _nonresponse_section(findings: FindingsDict, counts: Mapping[str, object]) -
     rows = [row for row in findings["strata"] if row["drawn"] and row["n"] < row["drawn"]]
     return Page(
         lines=[
-            estimates.missing_text(counts),
+            estimates.missing_text(counts, share=findings["share"]),
             "Labels are not missing at random if units were left out because they are difficult.",
         ],
         tables=[table_of("By stratum", rows, columns)],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 
@@ -123,6 +124,86 @@ def test_inspect_as_json(demo):
     assert found["rows"] == 1497
     assert [column["name"] for column in found["columns"]] == ["id", "confidence", "predicted", "image"]
     assert found["proxies"][0]["scaled"] is True
+
+
+def test_the_answer_is_shown_only_if_people_judge_whether_it_is_right(demo, tmp_path):
+    columns = ("--proxy", "confidence", "--budget", "20", "--show", "image,predicted")
+    words = ("draw", demo / "predictions.parquet", *columns, "--output", tmp_path / "out")
+    refused = CliRunner().invoke(app, [*map(str, words), "--predicted", "predicted"])
+
+    message = str(refused.exception)
+    assert "'predicted' would influence the annotators" in message
+    assert "leave 'predicted' out of --show" in message
+    assert "plan with --predicts right instead of --predicted predicted" in message
+    assert not (tmp_path / "out").exists()
+    assert "Drew 20" in run(*words, "--predicts", "right")
+    assert (tmp_path / "out" / "to_label.csv").read_text().startswith("id,image,predicted,label\n")
+
+
+def test_without_a_proxy_the_remedy_has_no_option_that_needs_one(demo, tmp_path):
+    options = ("--budget", "20", "--predicted", "predicted", "--show", "predicted")
+    words = ("draw", demo / "predictions.parquet", *options, "--output", tmp_path / "out")
+    refused = CliRunner().invoke(app, [str(word) for word in words])
+
+    assert "plan without --predicted predicted: then they see it" in str(refused.exception)
+
+
+def test_a_plan_to_judge_answers_states_what_the_labels_do_not_allow(demo):
+    words = ("plan", demo / "predictions.parquet", "--proxy", "confidence", "--budget", "20")
+    sentence = (
+        "Precision, recall and F1 need labels that name the class: plan with --predicted predicted instead"
+    )
+
+    assert sentence in " ".join(run(*words, "--predicts", "right").split())
+    assert "Precision, recall" not in run(*words, "--predicted", "predicted")
+    assert "Precision, recall" not in run(*words)
+
+
+def test_a_draw_names_the_labelling_before_the_next_command(demo, tmp_path):
+    columns = ("--proxy", "confidence", "--budget", "20")
+    words = ("draw", demo / "predictions.parquet", *columns, "--output", tmp_path / "out")
+    lines = run(*words).splitlines()
+
+    assert lines[-3:-1] == [f"Label the items in {tmp_path / 'out' / 'to_label.csv'} first.", ""]
+    assert lines[-1].startswith("Next: stratal estimate ")
+
+
+def test_a_second_draw_with_groups_keeps_the_units_of_the_first(tmp_path):
+    """The error of `--by` names the draw that keeps the labels valid."""
+    table = tmp_path / "table.csv"
+    rows = [f"{number},{number % 97 / 97},{'ns'[number % 2]}\n" for number in range(400)]
+    table.write_text("id,confidence,region\n" + "".join(rows))
+    words = ("draw", table, "--proxy", "confidence", "--predicts", "right", "--budget", 40, "--seed", 7)
+    run(*words, "--output", tmp_path / "first")
+    to_label = tmp_path / "first" / "to_label.csv"
+    header, *units = to_label.read_text().splitlines()
+    labels = tmp_path / "labels.csv"
+    labels.write_text("\n".join([header, *(f"{unit}{place % 5 and 1}" for place, unit in enumerate(units))]))
+    estimate = ("estimate", tmp_path / "first" / "sample.parquet", labels, "--by", "region")
+    refused = CliRunner().invoke(app, [str(word) for word in estimate])
+
+    message = str(refused.exception)
+    assert "this draws the same units, so that the existing labels remain valid" in message
+    option, seed = re.search(r"(--groups region)\)?, seed (\d+)", message).groups()
+    assert seed == "7"
+    run(*words, *option.split(), "--output", tmp_path / "second")
+    assert (tmp_path / "second" / "to_label.csv").read_bytes() == to_label.read_bytes()
+    assert "region" in run("estimate", tmp_path / "second" / "sample.parquet", labels, "--by", "region")
+
+
+def test_missing_labels_are_stated_once(demo, tmp_path):
+    columns = ("--proxy", "confidence", "--predicts", "right", "--budget", "40")
+    run("draw", demo / "predictions.parquet", *columns, "--output", tmp_path / "out")
+    labels = tmp_path / "out" / "to_label.csv"
+    header, *units = labels.read_text().splitlines()
+    answers = ("1", "", "0", "1")
+    labels.write_text("\n".join([header, *(f"{unit}{answers[n % 4]}" for n, unit in enumerate(units))]))
+    done = command("estimate", tmp_path / "out" / "sample.parquet", labels)
+
+    assert (done.stdout + done.stderr).count("10 of 40 drawn units have no label (25.0%)") == 1
+    assert re.search(
+        r"the lowest possible outcome, the estimate without a proxy would be [\d.]+%;", done.stdout
+    )
 
 
 MISTAKES = [

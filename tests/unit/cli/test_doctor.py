@@ -421,3 +421,12 @@ def test_damaged_text_is_one_message(tmp_path, monkeypatch, content, words):
     assert isinstance(result.exception, InputError)
     assert "bad.csv cannot be read" in str(result.exception)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
+
+
+def test_columns_with_few_categories_are_offered_as_groups(tmp_path):
+    file = tmp_path / "table.csv"
+    rows = [f"m{n},text {n},{n % 97 / 97},{('spam', 'ham')[n % 3 == 0]},{'nse'[n % 3]}\n" for n in range(300)]
+    file.write_text("id,text,confidence,prediction,region\n" + "".join(rows))
+
+    assert "add --groups region to the plan" in run("doctor", file).output
+    assert "--groups" not in run("doctor", file, "--groups", "region").output.split("Next:")[0]

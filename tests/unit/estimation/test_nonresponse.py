@@ -45,9 +45,7 @@ def test_a_fifth_without_labels_names_the_assumption_and_the_worst_case():
     assert found.to_dict()["nonresponse"]["worst_bounds"] == pytest.approx([low, high])
     assert any("60 of 300 drawn units have no label (20.0%); the labelled" in note for note in found.notes)
     assert any("valid only if labels are missing at random within strata" in note for note in found.notes)
-    assert f"If all missing labels were at a bound, the estimate would be {low:.4g} or {high:.4g}" in str(
-        found
-    )
+    assert f"would be {low:.1%}; with the highest possible outcome, {high:.1%}." in str(found)
     assert low < found.value < high
 
 

@@ -34,7 +34,7 @@ def drawn(columns, **options):
         ("right", "the probability that the answer is right", (0.0, 1.0)),
         ("class:spam", "the probability of class 'spam'", (0.0, 1.0)),
         ("rating:-1..5", "a rating on [-1, 5]", (-1.0, 5.0)),
-        ("outcome", "the label, on its scale", None),
+        ("outcome", "the label itself, as a number on the same scale", None),
         ("order", "only an order", None),
     ],
 )

@@ -66,8 +66,8 @@ def test_details_follow_the_answer():
         ),
         (
             {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12, "worst_bounds": [0.8, 0.92]}},
-            "as if labels were missing at random. If all missing labels were at a bound, the estimate would "
-            "be 0.8 or 0.92 (without a proxy).",
+            "missing at random within strata. If all units without a label had the lowest possible outcome, "
+            "the estimate without a proxy would be 80.0%; with the highest possible outcome, 92.0%.",
         ),
         ({"confidence_interval": [None, 0.5]}, "(95% interval −∞ to 0.5)"),
         (
