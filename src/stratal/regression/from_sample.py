@@ -1,15 +1,8 @@
-"""From a sample and its labels to coefficients and quantiles, the population read in batches where it is.
+"""Estimate the coefficients of a regression, or a quantile, from a sample and its labels.
 
-A quantile with a proxy is the least rectified pinball loss, its interval the values that a score test keeps.
-
-F(t) = Σ_h W_h [ λ_h F^f_{U_h}(t) + F^y_{S_h}(t) − λ_h F^f_{S_h}(t) ]
-
-Between two labelled values (of y or f), a gap, only the population's part of F moves, and for λ ≥ 0 it rises.
-F is therefore known from one pass that counts the population's values by gap; the values themselves are
-fetched, by a second pass, for the few gaps that matter. The population may be larger than memory.
-
-At a candidate t the score is F(t) − q and its variance that of the mean of 1(y ≤ t) − λ 1(f ≤ t) under the
-design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023, section 3).
+`regress` joins the labels to the sample, and reads the proxy and the features of the population in batches.
+`Coefficient` and `Quantile` are the same estimates as estimands, with the influence that a plan needs. The
+kernels are in `m_estimation` and `quantiles`.
 """
 
 from __future__ import annotations
@@ -120,11 +113,11 @@ class Formula:
 
     def features(self, data: Mapping[str, object]) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""
-        respondents = _frame({name: data[name] for name in self.columns})
+        units = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
             fixed_levels = {str(value) for value in state.get("categories", ())}
             if fixed_levels:
-                unknown = sorted({str(value) for value in respondents.get(str(factor), ())} - fixed_levels)
+                unknown = sorted({str(value) for value in units.get(str(factor), ())} - fixed_levels)
             else:
                 unknown = []
             if unknown:
@@ -133,20 +126,20 @@ class Formula:
                     given=repr(unknown[0]),
                     action="Fix the formula on the whole population.",
                 )
-        matrix = self._matrix(self._spec.get_model_matrix, None, respondents)
+        matrix = self._matrix(self._spec.get_model_matrix, None, units)
         return losses.feature_matrix("features", np.asarray(matrix))
 
     def _matrix(self, make: Callable[..., Any], formula: str | None, data: object) -> Any:
         errors = _formulaic().errors
-        respondents = _frame(data)
+        units = _frame(data)
         try:
             if formula is None:
-                return make(respondents)
-            return make(formula, respondents, na_action="raise")
+                return make(units)
+            return make(formula, units, na_action="raise")
         except (errors.FactorEvaluationError, errors.FormulaSyntaxError, ValueError) as error:
             raise InputError(
                 f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
-                allowed=", ".join(map(repr, list(respondents.columns)[:20])),
+                allowed=", ".join(map(repr, list(units.columns)[:20])),
                 action="Name existing columns; drop or fill missing values first.",
             ) from None
 
@@ -170,7 +163,7 @@ def _frame(data: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """Columns of numbers, with a column of ones before them or without, as `Formula` has others."""
+    """Columns of numbers as features, with or without an intercept; `Formula` also has categories."""
 
     columns: tuple[str, ...] = ()
     intercept: bool = True
@@ -356,7 +349,7 @@ def labelled_units(
 ) -> tuple[JoinedLabels, Respondents, dict[str, Any]]:
     """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
 
-    The last two are left out of a classical one, and where the sample has no proxy.
+    `proxy` and `unlabelled` are missing if the estimator is "classical", or if the sample has no proxy.
     """
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
@@ -394,8 +387,8 @@ def from_population(
     ----------
     population : Population
     proxy : str
-    columns : Columns
-        Of the features.
+    columns : Numbers or Formula
+        The features.
     rule : Rule, optional
         The stratification rule of the design.
     merged : int (H,), optional
@@ -466,8 +459,8 @@ def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula:
     return FAMILIES[family]()
 
 
-# Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum.
-FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
+# Options of `estimate` for estimands that are fitted with a proxy.
+FIT_OPTIONS = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
 
 
 _ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
@@ -501,8 +494,8 @@ def scaled_moments(population: Population, proxy: str | None, subject: str) -> A
     return AnticipatedMoments.of(population, proxy)
 
 
-# Mean of u over its deviation, in a unit of average square: what puts units in order.
-IN_ORDER = 1e-3
+# Mean of the influence u that `Coefficient` declares, as a share of √E[u²], for a unit of average E[u² | x].
+_ORDERING_MEAN = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -568,9 +561,9 @@ class Coefficient(Estimand):
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of w(x) (y − μ(x)), the fit being that to the proxies.
 
-        The mean of what the labels leave open is 0, and strata of one mean would hold units near and far out
-        alike. The mean given here is a share of E[u² | x] too small to matter, so that strata follow how much
-        u varies.
+        The expected influence is 0 for all units, but strata are formed by the expected influence. The mean
+        returned here is therefore proportional to E[u² | x] and too small to matter (`_ORDERING_MEAN`), so
+        that units with a similar variance of u are in the same stratum.
         """
         expected = self._moments(population)
         units = from_population(population, population.proxy_info(self.proxy).name, Numbers(self.numbers))
@@ -581,7 +574,7 @@ class Coefficient(Estimand):
         mean_square = max(float(averages(population, [square])[0]), 1e-300)
         return Influence(
             value=float(fit.theta[self.names.index(self.of)]),
-            mean=(IN_ORDER / mean_square**0.5) * square,
+            mean=(_ORDERING_MEAN / mean_square**0.5) * square,
             square=square,
             cells=Cells(names=("all",)),
         )
@@ -606,7 +599,7 @@ class Coefficient(Estimand):
         terms = [weight * NumberColumn(name=name) for weight, name in zip(others, self.numbers, strict=True)]
         return total([Constant(value=first), *terms])
 
-    takes: ClassVar[tuple[str, ...]] = FITTED
+    takes: ClassVar[tuple[str, ...]] = FIT_OPTIONS
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the coefficient: with the proxy where the population is at hand, else by weights alone."""
@@ -662,10 +655,10 @@ class Quantile(Estimand):
         return f"{self.probability:g} quantile"
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of (β − 1(z ≤ θ)) / density, with z about its proxy as a logistic.
+        """Return the conditional moments of (β − 1(z ≤ θ)) / density.
 
-        θ is the quantile of the proxy; the chance that z is at or below it falls with the proxy, and what the
-        proxy leaves open says how steeply.
+        θ is the quantile of the proxy. Given the proxy, z has a logistic distribution around it, with the
+        mean residual standard deviation.
         """
         expected = scaled_moments(population, self.proxy, "a quantile")
         distribution = population.distribution(population.proxy_info(self.proxy).name)
@@ -673,19 +666,19 @@ class Quantile(Estimand):
             distribution.values, distribution.counts.astype(np.float64), self.probability
         )
         residual_sd = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
-        steep = _LOGISTIC / residual_sd
-        below = logistic(steep * (theta - expected.mean))
-        density, share = averages(population, [steep * below * (1.0 - below), below])
+        slope = _LOGISTIC / residual_sd
+        below = logistic(slope * (theta - expected.mean))
+        density, share = averages(population, [slope * below * (1.0 - below), below])
         scale = 1.0 / max(float(density), 1e-12)
-        # u is centred where the logistic has its share, which is near β.
+        # Centred by the expected share, which is near β, so that the mean of u is 0.
         mean = scale * (float(share) - below)
         square = scale**2 * (float(share) ** 2 + (1.0 - 2.0 * float(share)) * below)
         return Influence(value=theta, mean=mean, square=square, cells=Cells(names=("all",)))
 
-    takes: ClassVar[tuple[str, ...]] = (*FITTED, "bounds")
+    takes: ClassVar[tuple[str, ...]] = (*FIT_OPTIONS, "bounds")
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the quantile: by weights, with the limits of the share below, unless λ is requested."""
+        """Return the weighted quantile with Woodruff's interval; with a proxy if the request needs one."""
         if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
             options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
             proxy = options.pop("proxy")
@@ -716,7 +709,7 @@ class Quantile(Estimand):
     takes_by_group: ClassVar[tuple[str, ...]] = ("population", "bounds")
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
-        """Return the quantile by weights of each group."""
+        """Return the weighted quantile of each group."""
         columns, labelled = number_columns(sample, {"labels": labels})
         respondents = Respondents.of(sample, labelled)
         groups, names = named_groups(sample, group)
@@ -731,7 +724,7 @@ class Quantile(Estimand):
         return Estimates.from_rows(sample, rows, "domains", respondents.notes)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""
+        """Return β − 1(z ≤ θ̂) of the labelled units, up to a factor that all strata share."""
         columns, labelled = number_columns(sample, {"labels": labels})
         z = columns[:, 0]
         weights = Respondents.of(sample, labelled).weighting.weights

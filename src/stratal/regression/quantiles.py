@@ -1,13 +1,20 @@
-"""Quantiles with a proxy: the least rectified pinball loss, and the values that its score test keeps.
+"""Quantiles: with a proxy, the minimiser of the rectified pinball loss; without one, the weighted quantile.
+
+The estimated distribution function of the outcome is
 
 F(t) = Σ_h W_h [ λ_h F^f_{U_h}(t) + F^y_{S_h}(t) − λ_h F^f_{S_h}(t) ]
 
-Between two labelled values (of y or f), a gap, only the population's part of F moves, and for λ ≥ 0 it rises.
-F is therefore known from one pass that counts the population's values by gap; the values themselves are
-fetched, by a second pass, for the few gaps that matter. The population may be larger than memory.
+with the outcome y, its proxy f, the population's units U_h and the labelled units S_h of stratum h, and the
+share of values at or below t as F^f and F^y. The estimate is where F reaches the probability q.
 
-At a candidate t the score is F(t) − q and its variance that of the mean of 1(y ≤ t) − λ 1(f ≤ t) under the
-design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023, section 3).
+A gap lies between two neighbouring labelled values (of y or f). Within a gap, only the population's part of F
+changes, and for λ ≥ 0 it increases. One pass counts the population's values by gap, which determines F at the
+ends of each gap. A second pass fetches the values in the few gaps that matter. The population may be larger
+than memory.
+
+The interval contains the values that a score test does not reject. At a candidate t the score is F(t) − q,
+and its variance is that of the mean of 1(y ≤ t) − λ 1(f ≤ t) under the design. No density is estimated
+(Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023, section 3).
 """
 
 from __future__ import annotations
