@@ -18,7 +18,7 @@ from stratal.planning.interim_widths import expected_half_width_of_counts, impli
 from stratal.planning.rounds import FIRST_SHARE_OF_LARGE_ROUND, MAX_GROWTH
 from stratal.strata import Strata
 from stratal.strata.allocation import AllocationBounds, optimal_integers
-from stratal.strata.smoothed_variances import smoothed_standard_deviations
+from stratal.strata.standard_deviations import smoothed_standard_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ ARRAY_LAYERS = (
     "population.distribution",
     "randomness",
     "strata",
-    "strata.smoothed_variances",
+    "strata.standard_deviations",
 )
 
 

@@ -15,7 +15,7 @@ from stratal.population import Population
 from stratal.simulation.adaptive_allocation import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
-from stratal.strata.smoothed_variances import smoothed_standard_deviations
+from stratal.strata.standard_deviations import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"

@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.strata import neyman, proportional
-from stratal.strata.smoothed_variances import smoothed_standard_deviations
+from stratal.strata.standard_deviations import smoothed_standard_deviations
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 BINARY_SETS = [

@@ -28,7 +28,7 @@ from stratal.population.population import Population
 from stratal.protocols import Keywords
 from stratal.question.vocabulary import average_name, metric_name
 from stratal.strata import Strata
-from stratal.strata.smoothed_variances import smoothed_standard_deviations
+from stratal.strata.standard_deviations import smoothed_standard_deviations
 from stratal.strata.strata import Moments
 
 

@@ -15,9 +15,9 @@ another without a change of coverage.
 | `stratified.shrink_to_half` (guard 4) | rates if sizes follow labels | 1/2 | by the bias of the sizes |
 | `estimation.lam` | λ | λ of a calibrated proxy, then 0 | 20; 10 informative |
 | `estimation.smoothing` | shares of pairs of classes | those of all strata | 1 |
-| `confusion.mixed_variance` | influences of a ranking | the same units with other labels | 1 |
+| `metrics.smoothed_variances` | influences of a ranking | the same units with other labels | 1 |
 | `effective_sample_size` | effective sample size | all strata | 2 |
-| `strata.smoothed_variances` | standard deviations for an allocation | a line in the proxy | by the labels |
+| `strata.standard_deviations` | standard deviations for an allocation | a line in the proxy | by the labels |
 | `planning.stratum_deviations` | the same, of residuals | their pooled variance | fixed |
 | `proxy.calibration` | steps of a calibration curve | the overall mean | 1 |
 

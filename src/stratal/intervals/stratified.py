@@ -33,7 +33,7 @@ from scipy.special import betainc, gammaln, ndtri
 
 from stratal.arrays import FloatArray, IntArray, Record, field_names, field_values
 from stratal.protocols import Keywords
-from stratal.strata.smoothed_variances import PSEUDO_LABELS
+from stratal.strata.standard_deviations import PSEUDO_LABELS
 
 # Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there.
 _POISSON = 1e-8

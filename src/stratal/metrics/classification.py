@@ -35,7 +35,7 @@ from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
 from stratal.question.vocabulary import AVERAGES
 from stratal.strata import Strata
-from stratal.strata.smoothed_variances import smoothed_standard_deviations
+from stratal.strata.standard_deviations import smoothed_standard_deviations
 from stratal.strata.strata import of_sizes
 
 # Share of right answers below which a proxy is probably not their probability: no usual model has so few

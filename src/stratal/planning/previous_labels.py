@@ -29,7 +29,7 @@ from stratal.population.rules import possible_levels
 from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
 from stratal.strata import Strata, stratify
-from stratal.strata.smoothed_variances import likely_rates, smoothed_standard_deviations
+from stratal.strata.standard_deviations import posterior_rates, smoothed_standard_deviations
 from stratal.strata.strata import Moments, Scenario, expected_variance
 
 # Posterior probability that the standard error lies beyond each end of the range from optimistic to
@@ -180,7 +180,7 @@ class PreviousLabels:
         """Return three scenarios of strata: expected, optimistic and conservative at n_h.
 
         The ends are the 5% and 95% points of the posterior distribution of the standard error. Its
-        uncertainty has two parts: the rates of the strata (`stratal.strata.smoothed_variances`), and the
+        uncertainty has two parts: the rates of the strata (`stratal.strata.standard_deviations`), and the
         relative variance of a sample variance, (κ − 1) / m with κ the kurtosis of the labels about their
         strata's means.
         """
@@ -249,7 +249,7 @@ class PreviousLabels:
         if not math.isfinite(high - low):
             means = np.broadcast_to(stratum_means_of_labels, (1 + _N_POSTERIOR_DRAWS, strata.n_strata)).copy()
             return means, np.vstack([expected**2, factors * expected**2])
-        rates = likely_rates(strata, counts, sums, bounds=self.bounds, number=_N_POSTERIOR_DRAWS)
+        rates = posterior_rates(strata, counts, sums, bounds=self.bounds, n_draws=_N_POSTERIOR_DRAWS)
         binary_variances = rates * (1 - rates)
         variances = expected**2 * binary_variances / binary_variances.mean(axis=0) * factors
         mean_rates = rates.mean(axis=0)

@@ -11,7 +11,7 @@ from stratal.errors import InputError, check_choice
 from stratal.estimation.calibrated import CalibrationOptions, calibrated_proxy
 from stratal.estimation.respondents import Respondents
 from stratal.strata import Strata
-from stratal.strata.smoothed_variances import smoothed_standard_deviations
+from stratal.strata.standard_deviations import smoothed_standard_deviations
 
 # Weight, in labels, of the residual variance that the predictions imply for a stratum.
 PREDICTED_VARIANCE_LABELS = 16.0
@@ -38,7 +38,7 @@ def estimated_deviations(
     stratum : int (n,)
         Stratum of each.
     deviations : {"recalibrated", "raw"}
-        The proxy recalibrated on the labels and smoothed (`stratal.strata.smoothed_variances`), or the
+        The proxy recalibrated on the labels and smoothed (`stratal.strata.standard_deviations`), or the
         sample standard deviations (Kumar & Raj 2016, eq. 3), which are 0 if all labels of a stratum agree.
     bounds : (float, float), optional
         Of the outcome; infinite if it has none. By default the bounds of the proxy if all labels lie within

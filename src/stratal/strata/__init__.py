@@ -4,7 +4,7 @@ from stratal.population.rules import Categories, Crossed, CutPoints, Everything,
 from stratal.strata.allocation import Allocation, allocate, equal, neyman, proportional
 from stratal.strata.dividing import STRATIFICATION_METHODS, stratify
 from stratal.strata.joint_allocation import allocate_several
-from stratal.strata.smoothed_variances import smoothed_standard_deviations
+from stratal.strata.standard_deviations import smoothed_standard_deviations
 from stratal.strata.strata import Strata
 
 __all__ = [

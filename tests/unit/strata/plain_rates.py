@@ -1,10 +1,10 @@
-"""Smoothed deviations from plain lists, for the tests of `stratal.strata.smoothed_variances`."""
+"""Smoothed deviations from plain lists, for the tests of `stratal.strata.standard_deviations`."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from stratal.strata import smoothed_variances
+from stratal.strata import standard_deviations
 from stratal.strata.strata import Moments
 
 
@@ -31,6 +31,6 @@ def smoothed_standard_deviations(
     sizes, counts, sums, squares=None, *, kurtoses=None, bounds=(0.0, 1.0), **proxy
 ):
     strata = strata_of(sizes, bounds=bounds, **proxy)
-    return smoothed_variances.smoothed_standard_deviations(
+    return standard_deviations.smoothed_standard_deviations(
         strata, counts, sums, squares, kurtoses=kurtoses, bounds=bounds
     )

@@ -8,7 +8,7 @@ from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import BudgetError, InputError
 from stratal.simulation.adaptive_allocation import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
-from stratal.strata import smoothed_variances, stratify
+from stratal.strata import standard_deviations, stratify
 from stratal.strata.allocation import (
     AllocationBounds,
     check_budget,
@@ -90,7 +90,7 @@ def test_recalibrated_deviations_are_the_librarys(name):
         )
         found = recalibrated_deviations(sums, centre, strata, binary=binary)
         for r in range(8):
-            expected = smoothed_variances.smoothed_standard_deviations(
+            expected = standard_deviations.smoothed_standard_deviations(
                 strata,
                 n_h,
                 first[r],

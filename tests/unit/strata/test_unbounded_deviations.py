@@ -4,7 +4,7 @@ from tests.unit.strata.plain_rates import smoothed_standard_deviations
 
 from stratal.designs.stratum_moments import kurtoses_of
 from stratal.errors import InputError
-from stratal.strata.smoothed_variances import unbounded_deviations
+from stratal.strata.standard_deviations import unbounded_deviations
 
 STRATA, LABELS = 10, 20
 FLAT = np.ones(STRATA)

@@ -2,7 +2,7 @@
 
 A stratum whose five labels are all correct has not shown that S_h = 0. The stratum's rate is therefore taken
 from a posterior with three things unknown: an offset and a slope on the log-odds of the mean proxies, which
-say how far the proxy is off, and a number of pseudo-labels, which says how closely strata keep to that line.
+correct the proxy, and a number of pseudo-labels, which determines how closely the strata follow that line.
 All three live on a small grid, so that nothing is iterated and equal labels always give equal numbers.
 Counts and sums may have leading axes for replicates.
 """
@@ -17,23 +17,23 @@ from stratal.errors import InputError
 from stratal.strata.allocation import one_per_stratum, whole_numbers
 from stratal.strata.strata import MEAN_SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 
-# κ − 1 of a normal outcome; smaller estimates are raised to it.
-_NORMAL = 2.0
+# κ − 1 of a normal outcome (κ: kurtosis, see `unbounded_deviations`); smaller estimates are raised to it.
+_NORMAL_EXCESS = 2.0
 
-# Squared relative distance of a stratum's variance from the line: 38%, so that the line counts for fourteen
-# labels of a normal outcome. Tried were 1/2 to 1/16: larger ones lose more where strata are alike,
-# smaller ones gain nothing more there.
-_ABOUT_THE_LINE = 1.0 / 7.0
+# τ²: variance of log S_h² around its trend over the strata (a relative standard deviation of 38%). The trend
+# then counts for fourteen labels of a normal outcome. Values from 1/2 to 1/16 were tried: larger ones lose
+# more if strata are similar, and smaller ones gain nothing more.
+_VARIANCE_AROUND_TREND = 1.0 / 7.0
 
 # Prior precision of the slope: the last stratum's variance lies within e^(±1.4) = 4 times the first's, two
 # times in three.
-_SLOPE_LABELS = 2.0
+_SLOPE_PRECISION = 2.0
 
 # Largest slope: S_h grows twentyfold from the first stratum to the last.
-_STEEPEST = 3.0
+_MAX_SLOPE = 3.0
 
-# Steps of scoring; a fourth changes no allocation.
-_LINE_STEPS = 3
+# Steps of scoring that fit the trend; a fourth changes no allocation.
+_TREND_STEPS = 3
 
 
 def unbounded_deviations(
@@ -54,9 +54,9 @@ def unbounded_deviations(
     squares : float (…, H)
         Σ (z − z̄_h)² over each stratum's labels.
     shape : float (H,)
-        What the strata's variances are proportional to by the proxy; ones where it does not say.
+        Variances of the strata by the proxy, up to a factor; ones if the proxy does not predict them.
     means : float (H,), optional
-        Mean proxies, of which the order counts: variances may grow or fall along it.
+        Mean proxies. Only their order counts: variances may increase or decrease along it.
     kurtoses : float (…, H), optional
         n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum's labels; a normal outcome's if left out.
     weights : float (H,), optional
@@ -64,53 +64,61 @@ def unbounded_deviations(
 
     Notes
     -----
-    log S_h² = a + log shape_h + b t_h + e_h with t_h the stratum's place in the order from −1 to 1, b by
-    scoring with a normal prior, a from the labels, and e_h shrunk with weight (κ − 1)/τ² labels. κ is pooled
-    over strata, each relative to the line's variance, then to the one found: a stratum that shows no large
-    value has a small kurtosis of its own.
+    log S_h² = a + log shape_h + b t_h + e_h, with t_h the stratum's position in the order from −1 to 1. The
+    first three terms are the trend: a is from the labels, and b is fitted by scoring with a normal prior. e_h
+    is shrunk with a weight of (κ − 1)/τ² labels. The kurtosis κ is pooled over strata, because a stratum
+    whose labels include no large value has a small kurtosis of its own. It is estimated around the trend's
+    variances, then around the smoothed ones.
     """
     if weights is None:
         weights = np.full(len(shape), 1.0 / len(shape))
-    freedom = np.maximum(counts - 1.0, 0.0)
-    flat = shape + MEAN_SHRINKAGE * (float(weights @ shape) - shape)
-    level = _ratio(squares.sum(axis=-1), freedom @ flat)
-    flat = np.where(level > 0, level, 1.0)[..., None] * flat  # labels all equal tell no level
-    along = _along(means, len(shape))
-    slope = np.zeros(level.shape)
-    line = flat
-    for _ in range(_LINE_STEPS):
-        noise = _noise(freedom, squares, line, kurtoses)
-        score = (squares / line - freedom) @ along / noise - _SLOPE_LABELS * slope
-        slope = slope + np.clip(score / (freedom @ along**2 / noise + _SLOPE_LABELS), -2.0, 2.0)
-        slope = np.clip(slope, -_STEEPEST, _STEEPEST)
-        line = flat * np.exp(slope[..., None] * along)
-        scale = _ratio((freedom * flat).sum(axis=-1), (freedom * line).sum(axis=-1))
-        line = np.where(scale > 0, scale, 1.0)[..., None] * line
-    variances = line
-    for _ in range(2):  # then κ about what is found, or a stratum unlike the line would look like noise
-        weight = _noise(freedom, squares, variances, kurtoses)[..., None] / _ABOUT_THE_LINE
-        variances = (squares + weight * line) / (freedom + weight)
+    degrees_of_freedom = np.maximum(counts - 1.0, 0.0)
+    expected_variances = shape + MEAN_SHRINKAGE * (float(weights @ shape) - shape)
+    scale = _ratio(squares.sum(axis=-1), degrees_of_freedom @ expected_variances)
+    scale = np.where(scale > 0, scale, 1.0)  # equal labels do not determine the scale
+    expected_variances = scale[..., None] * expected_variances
+    positions = _positions(means, len(shape))
+    slope = np.zeros(scale.shape)
+    trend = expected_variances
+    for _ in range(_TREND_STEPS):
+        noise = _noise(degrees_of_freedom, squares, trend, kurtoses)
+        score = (squares / trend - degrees_of_freedom) @ positions / noise - _SLOPE_PRECISION * slope
+        slope = slope + np.clip(
+            score / (degrees_of_freedom @ positions**2 / noise + _SLOPE_PRECISION), -2.0, 2.0
+        )
+        slope = np.clip(slope, -_MAX_SLOPE, _MAX_SLOPE)
+        trend = expected_variances * np.exp(slope[..., None] * positions)
+        rescaling = _ratio(
+            (degrees_of_freedom * expected_variances).sum(axis=-1), (degrees_of_freedom * trend).sum(axis=-1)
+        )
+        trend = np.where(rescaling > 0, rescaling, 1.0)[..., None] * trend
+    variances = trend
+    # κ is estimated again around the smoothed variances: around the trend, a deviating stratum increases it.
+    for _ in range(2):
+        weight = _noise(degrees_of_freedom, squares, variances, kurtoses)[..., None] / _VARIANCE_AROUND_TREND
+        variances = (squares + weight * trend) / (degrees_of_freedom + weight)
     return np.asarray(np.sqrt(variances))
 
 
 def _noise(
-    freedom: FloatArray, squares: FloatArray, variances: FloatArray, kurtoses: FloatArray | None
+    degrees_of_freedom: FloatArray, squares: FloatArray, variances: FloatArray, kurtoses: FloatArray | None
 ) -> FloatArray:
     """Return κ − 1 (…,): n_h times the squared relative error of a stratum's sample variance."""
     if kurtoses is None:
-        return np.full(squares.shape[:-1], _NORMAL)
-    labels = np.maximum(freedom + 1.0, 1.0)
+        return np.full(squares.shape[:-1], _NORMAL_EXCESS)
+    labels = np.maximum(degrees_of_freedom + 1.0, 1.0)
     fourths = np.sum(kurtoses * (squares / variances) ** 2 / labels, axis=-1)
-    return np.asarray(np.maximum(_ratio(fourths, freedom.sum(axis=-1)) - 1.0, _NORMAL))
+    return np.asarray(np.maximum(_ratio(fourths, degrees_of_freedom.sum(axis=-1)) - 1.0, _NORMAL_EXCESS))
 
 
-def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return a quotient, 0 where there is nothing below."""
-    return np.asarray(np.where(below > 0, above / np.where(below > 0, below, 1.0), 0.0))
+def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
+    """Return numerator / denominator, 0 where the denominator is 0."""
+    is_positive = denominator > 0
+    return np.asarray(np.where(is_positive, numerator / np.where(is_positive, denominator, 1.0), 0.0))
 
 
-def _along(means: FloatArray | None, n_strata: int) -> FloatArray:
-    """Return each stratum's place in the order of the mean proxies, −1 to 1; 0 where there is no order."""
+def _positions(means: FloatArray | None, n_strata: int) -> FloatArray:
+    """Return each stratum's position in the order of the mean proxies, −1 to 1; 0 if there is no order."""
     if means is None or n_strata == 1:
         return np.zeros(n_strata)
     below = np.searchsorted(np.sort(means), means, "left")
@@ -139,11 +147,12 @@ _SPREAD_WEIGHT = 2.0
 # Fixed, so that equal labels give equal rates.
 _SEED = 20_261_121
 
-# Cases of a stratum's labels that are worked out at a time.
-_TABLE = 4096
+# Largest number of cases that are computed at once. A case is a combination of centre, distance, labels and
+# successes of a stratum.
+_MAX_CASES_AT_ONCE = 4096
 
-# As many are not looked through for cases that are alike: that takes as long as to work them out.
-_FEW_CASES = 100
+# Up to this many cases, duplicates are not removed, because that takes as long as computing them.
+_MAX_CASES_WITH_DUPLICATES = 100
 
 
 def smoothed_standard_deviations(
@@ -203,7 +212,7 @@ def smoothed_standard_deviations(
     """
     if not isinstance(strata, Moments):
         strata = of_sizes(whole_numbers("strata", strata))
-    counts, sums, second = _read(strata, counts, sums, squares, bounds)
+    counts, sums, second = _checked_sums(strata, counts, sums, squares, bounds)
     within = np.maximum(second - sums**2 / np.maximum(counts, 1.0), 0.0)  # Σ (z − z̄_h)²
     plug_in_variances = strata.plug_in_variances * strata.scaled
     width = bounds[1] - bounds[0]
@@ -238,7 +247,7 @@ def smoothed_standard_deviations(
     return np.asarray(width * np.sqrt(binary * spread))
 
 
-def _read(
+def _checked_sums(
     strata: Moments, counts: object, sums: object, squares: object, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return labels, sums and sums of squares, each (…, H), on the scale of 0 to 1 if there are bounds."""
@@ -270,27 +279,28 @@ def _read(
 def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray:
     """Return the posterior mean of r(1 − r) (R, H) of cases (R, H, 4): centre, distance, n_h and successes.
 
-    A stratum's likelihood depends on its own labels alone, so it is worked out once for every case that
-    occurs and then looked up.
+    The likelihood of a stratum depends only on its own labels, so it is computed once for each distinct case.
     """
     distinct_cases = cases.reshape(-1, 4)
-    place = line = np.arange(len(distinct_cases))
-    if several := len(distinct_cases) > _FEW_CASES:
-        distinct_cases, place = np.unique(distinct_cases, axis=0, return_inverse=True)
-    if len(distinct_cases) > _TABLE and len(cases) > 1:
+    case_of_row = np.arange(len(distinct_cases))
+    prior_of_case = case_of_row
+    remove_duplicates = len(distinct_cases) > _MAX_CASES_WITH_DUPLICATES
+    if remove_duplicates:
+        distinct_cases, case_of_row = np.unique(distinct_cases, axis=0, return_inverse=True)
+    if len(distinct_cases) > _MAX_CASES_AT_ONCE and len(cases) > 1:
         halves = np.array_split(cases, 2)
         return np.concatenate([_posterior_variances(half, strengths) for half in halves])
-    lines = distinct_cases[:, :2]
-    if several:
-        lines, line = np.unique(lines, axis=0, return_inverse=True)
-    a, b, prior = _line_priors(lines, strengths)
-    line = line.ravel()
-    more_a = a[line] + distinct_cases[:, 3:]
-    more_b = b[line] + np.maximum(distinct_cases[:, 2:3] - distinct_cases[:, 3:], 0.0)
+    distinct_priors = distinct_cases[:, :2]
+    if remove_duplicates:
+        distinct_priors, prior_of_case = np.unique(distinct_priors, axis=0, return_inverse=True)
+    a, b, prior = _beta_priors(distinct_priors, strengths)
+    prior_of_case = prior_of_case.ravel()
+    more_a = a[prior_of_case] + distinct_cases[:, 3:]
+    more_b = b[prior_of_case] + np.maximum(distinct_cases[:, 2:3] - distinct_cases[:, 3:], 0.0)
     total = more_a + more_b
-    scores = _log_beta(more_a, more_b) - _log_beta(a, b)[line]
+    scores = _log_beta(more_a, more_b) - _log_beta(a, b)[prior_of_case]
     variances = more_a * more_b / (total * (total + 1.0))
-    columns = place.reshape(cases.shape[:2]).T
+    columns = case_of_row.reshape(cases.shape[:2]).T
     score = prior + sum(scores[column] for column in columns)
     posterior = np.exp(score - score.max(axis=1, keepdims=True))
     posterior /= posterior.sum(axis=1, keepdims=True)
@@ -302,24 +312,30 @@ def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.asarray(gammaln(a) + gammaln(b) - gammaln(a + b))
 
 
-def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return beta priors (L, G) of strata at centre and distance (L, 2), and the grid's log prior (G,)."""
+def _beta_priors(
+    centres_and_distances: FloatArray, strengths: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return beta priors (L, G) of strata with these centres and distances (L, 2), and the log prior (G,)."""
     offset, slope = (grid.ravel() for grid in np.meshgrid(PRIOR_OFFSETS, PRIOR_SLOPES, indexing="ij"))
-    rate = np.clip(expit(lines[:, :1] + offset + slope * lines[:, 1:]), _EDGE, 1.0 - _EDGE)
-    a = (strengths[:, None] * rate[:, None, :]).reshape(len(lines), -1)
-    b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(lines), -1)
+    rate = np.clip(
+        expit(centres_and_distances[:, :1] + offset + slope * centres_and_distances[:, 1:]),
+        _EDGE,
+        1.0 - _EDGE,
+    )
+    a = (strengths[:, None] * rate[:, None, :]).reshape(len(centres_and_distances), -1)
+    b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(centres_and_distances), -1)
     return a, b, np.tile(-0.5 * offset**2, len(strengths))
 
 
-def likely_rates(
+def posterior_rates(
     strata: Moments,
     counts: object,
     sums: object,
     *,
     bounds: tuple[float, float] = (0.0, 1.0),
-    number: int = 2_000,
+    n_draws: int = 2_000,
 ) -> FloatArray:
-    """Return sets of stratum rates as likely as the labels make them, of the posterior behind S_h.
+    """Return draws from the posterior of the stratum rates, from which S_h is computed.
 
     Parameters
     ----------
@@ -330,23 +346,23 @@ def likely_rates(
         Sum of the outcome over these labels.
     bounds
         As in `smoothed_standard_deviations`.
-    number : int
-        How many sets.
+    n_draws : int
+        Number of draws.
 
     Returns
     -------
-    float (number, H)
-        On the scale of 0 to 1; the same numbers every time.
+    float (n_draws, H)
+        On the scale of 0 to 1; the same numbers in each call.
     """
-    counts, sums, _ = _read(strata, counts, sums, None, bounds)
+    counts, sums, _ = _checked_sums(strata, counts, sums, None, bounds)
     centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
-    a, b, prior = _line_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
+    a, b, prior = _beta_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
     more_a = a + sums[:, None]
     more_b = b + np.maximum(counts - sums, 0.0)[:, None]
     score = prior + np.sum(_log_beta(more_a, more_b) - _log_beta(a, b), axis=0)
     posterior = np.exp(score - score.max())
     random = np.random.Generator(np.random.PCG64(_SEED))
-    chosen = random.choice(len(score), size=number, p=posterior / posterior.sum())
+    chosen = random.choice(len(score), size=n_draws, p=posterior / posterior.sum())
     return np.asarray(random.beta(more_a[:, chosen].T, more_b[:, chosen].T))
 
 

@@ -4,7 +4,7 @@ from tests.unit.strata.plain_rates import smoothed_standard_deviations, strata_o
 
 import stratal
 from stratal.errors import InputError
-from stratal.strata.smoothed_variances import likely_rates
+from stratal.strata.standard_deviations import posterior_rates
 from stratal.strata.strata import of_sizes
 
 SIZES = [400, 400, 200]
@@ -151,10 +151,10 @@ class TestErrors:
             smoothed_standard_deviations(*arguments, **options)
 
 
-def test_likely_rates_are_of_the_posterior_behind_the_deviations():
+def test_posterior_rates_have_the_variances_of_the_deviations():
     sizes, counts, ones = [500, 300, 200], [20, 5, 40], [19, 3, 10]
     told = {"proxy_means": [0.95, 0.6, 0.2]}
-    rates = likely_rates(strata_of(sizes, **told), counts, ones, number=40_000)
+    rates = posterior_rates(strata_of(sizes, **told), counts, ones, n_draws=40_000)
     deviations = smoothed_standard_deviations(sizes, counts, ones, **told)
 
     # A mean of 40,000 values that lie between 0 and 1/4.
