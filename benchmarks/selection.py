@@ -26,7 +26,7 @@ from sklearn.datasets import load_digits, make_classification
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs.disagreements import Differences, Disagreements, LikelyAccuracies, PoissonDraw
+from stratal.designs.disagreements import DifferingUnits, Disagreements, LikelyAccuracies, PoissonDraw
 from stratal.planning.model_elimination import SelectionState, labels_to_decide, outcomes_of, update_state
 from stratal.planning.selection import FIRST_ROUND, LATER_ROUND_SHARE
 from stratal.proxy.agreement import estimate_accuracies
@@ -80,7 +80,7 @@ def run(
     every = tuple(range(codes.shape[1]))
     agreed = estimate_accuracies(codes, 1024)[0]
     chances = LikelyAccuracies(codes) if criterion == "accuracy" else None
-    differences_from = partial(Differences, codes)
+    differences_from = partial(DifferingUnits, codes)
     leader = int(np.argmax(agreed))
     standing = SelectionState(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
     design = Disagreements(
@@ -188,7 +188,7 @@ def compare(codes: IntArray, truth: IntArray, seed: int, *, peer: bool = True, *
         for what, gaps in (("optimistic", ahead), ("conservative", 0.0 * agreed)):
             hardest_only = what == "optimistic"
             found[what] = labels_to_decide(
-                codes, leader, gaps, 0.95, INDIFFERENCE, everywhere=False, hardest_only=hardest_only
+                codes, leader, gaps, 0.95, INDIFFERENCE, counts_agreements=False, hardest_only=hardest_only
             )
     return found
 

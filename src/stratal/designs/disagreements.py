@@ -64,7 +64,7 @@ class DrawRound:
     totals: FloatArray
 
 
-class Differences:
+class DifferingUnits:
     """The units on which the answers of each model differ from those of a reference model.
 
     Counts and sums over all units are computed once, because each round of a selection needs them again.
@@ -74,24 +74,26 @@ class Differences:
     codes : int (N, k)
         The answers as numbers.
     reference : int
-    everywhere : bool
-        Whether all units count as different.
+    counts_agreements : bool
+        Whether units on which all models agree affect the criterion too; all units then count as different.
     """
 
-    def __init__(self, codes: IntArray, reference: int, *, everywhere: bool = False) -> None:
+    def __init__(self, codes: IntArray, reference: int, *, counts_agreements: bool = False) -> None:
         self._codes = codes
         self._reference_answers = codes[:, reference]
-        self._everywhere = everywhere
+        self._counts_agreements = counts_agreements
         self._sums: WeakKeyDictionary[DrawRound, FloatArray] = WeakKeyDictionary()
         self.size = len(codes)
 
     def of_model(self, model: int) -> BoolArray:
         """Return on which units (N,) a model differs; the answers of one model are contiguous in memory."""
-        return np.asarray((self._codes[:, model] != self._reference_answers) | self._everywhere)
+        return np.asarray((self._codes[:, model] != self._reference_answers) | self._counts_agreements)
 
     def of_units(self, rows: IntArray | slice) -> BoolArray:
         """Return which models differ on these units (n, k)."""
-        return np.asarray((self._codes[rows] != self._reference_answers[rows, None]) | self._everywhere)
+        return np.asarray(
+            (self._codes[rows] != self._reference_answers[rows, None]) | self._counts_agreements
+        )
 
     @cached_property
     def counts(self) -> IntArray:
@@ -177,7 +179,7 @@ class PoissonDraw:
         """The inclusion probability (n,) of each drawn unit, from its total exposure."""
         return np.asarray(-np.expm1(-self.exposure[self.rows]))
 
-    def spread(self, differences: Differences, models: IntArray) -> FloatArray:
+    def spread(self, differences: DifferingUnits, models: IntArray) -> FloatArray:
         """Return Σ 1/q over the remaining units on which each of J models differs, at each draw (n, J)."""
         sums = [np.empty((0, len(models)))]
         for draw_round in self._rounds:
@@ -190,12 +192,12 @@ class PoissonDraw:
 
 
 def sizes_of(
-    codes: IntArray, leader: int, survivors: IntArray, rivals: IntArray, *, everywhere: bool = False
+    codes: IntArray, leader: int, survivors: IntArray, rivals: IntArray, *, counts_agreements: bool = False
 ) -> FloatArray:
     """Return the size (N,) of each unit in a round: √ of the share of rivals that differ from the leader.
 
     These sizes minimise the sum of the variances of the differences between the leader and its rivals. Units
-    on which no survivor differs have size 0, unless labels are needed `everywhere`.
+    on which no survivor differs have size 0, unless the criterion `counts_agreements`.
     """
     # A loop over models, because the answers of one model are contiguous in memory.
     leader_answers = codes[:, leader]
@@ -212,7 +214,7 @@ def sizes_of(
         min_size = MIN_RELATIVE_SIZE * np.sqrt(np.mean(sizes[differ] ** 2))
     else:
         min_size = 1.0
-    return np.asarray(np.where(differ | everywhere, np.maximum(sizes, min_size), 0.0))
+    return np.asarray(np.where(differ | counts_agreements, np.maximum(sizes, min_size), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,8 +262,8 @@ class Disagreements(Design):
     budget: int | None = None
 
     @property
-    def everywhere(self) -> bool:
-        """Whether units on which all models agree count too: except for accuracy and preference."""
+    def counts_agreements(self) -> bool:
+        """Whether units on which all models agree affect the criterion: not for accuracy and preference."""
         return self.criterion not in ("accuracy", "preference")
 
     def sizes(
@@ -269,7 +271,7 @@ class Disagreements(Design):
     ) -> FloatArray:
         """Return the sizes (N,) of the units of a round, from answers (N, k) as numbers."""
         groups = (np.array(group, np.int64) for group in (survivors, rivals))
-        return sizes_of(codes, leader, *groups, everywhere=self.everywhere)
+        return sizes_of(codes, leader, *groups, counts_agreements=self.counts_agreements)
 
     def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
         """Return the design with another round; `groups` are its survivors and rivals."""
@@ -320,7 +322,7 @@ class ModelAnswers:
     code_by_answer: dict[Any, int]
     # The latest draws by their rounds, and the latest differences by their reference model.
     _draws: dict[tuple[Any, ...], PoissonDraw] = field(default_factory=dict, init=False, repr=False)
-    _differences: dict[tuple[int, bool], Differences] = field(default_factory=dict, init=False, repr=False)
+    _differences: dict[tuple[int, bool], DifferingUnits] = field(default_factory=dict, init=False, repr=False)
 
     def draws(self, design: Disagreements, rounds: int | None = None) -> PoissonDraw:
         """Return the draw of all rounds of a design, or of the first `rounds`; it must not be continued."""
@@ -339,12 +341,14 @@ class ModelAnswers:
             del self._draws[outdated]
         return draws
 
-    def differences(self, reference: int, *, everywhere: bool) -> Differences:
+    def differences(self, reference: int, *, counts_agreements: bool) -> DifferingUnits:
         """Return the differences from a model; those of the latest model are kept."""
-        key = (reference, everywhere)
+        key = (reference, counts_agreements)
         if key not in self._differences:
             self._differences.clear()
-            self._differences[key] = Differences(self.codes, reference, everywhere=everywhere)
+            self._differences[key] = DifferingUnits(
+                self.codes, reference, counts_agreements=counts_agreements
+            )
         return self._differences[key]
 
     @cached_property

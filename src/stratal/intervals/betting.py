@@ -322,12 +322,12 @@ class DrawSteps(Record):
 def difference_capital(
     gain: FloatArray,
     spread: FloatArray,
-    turns: DrawSteps,
+    draw_steps: DrawSteps,
     m: float,
     *,
     step: float,
-    reach: float = 1.0,
-    left: FloatArray | float = np.inf,
+    largest_gain: float = 1.0,
+    undrawn_total: FloatArray | float = np.inf,
 ) -> FloatArray:
     """Return the largest log capital (J,) so far of gamblers who bet that J differences are below m.
 
@@ -337,23 +337,23 @@ def difference_capital(
         g of each unit in its turn; where a label is missing the largest that it can be.
     spread : float (t, J)
         Σ 1 / q over the units, of those left in each turn, on which the two models can differ.
-    turns : DrawSteps
+    draw_steps : DrawSteps
     m : float
     step : float
         The smallest distance below m that is expected.
-    reach : float
-        The largest |g|.
-    left : float (J,)
-        The largest Σ g of the units without a turn; infinite if that is not known.
+    largest_gain : float
+        The largest possible |g|.
+    undrawn_total : float (J,)
+        The largest possible Σ g of the units that were not drawn; infinite if that is unknown.
     """
-    size = float(turns.size)
-    inverse = turns.inverse[:, None]
+    size = float(draw_steps.size)
+    inverse = draw_steps.inverse[:, None]
     drawn = gain * inverse
     fair = m * size - (np.cumsum(gain, axis=0) - gain)
     excess = (fair - drawn) / size
     # The variance of a turn: what the geometry makes of it, times how many disagreements mattered so far.
     squares = drawn**2
-    possible = spread * reach**2
+    possible = spread * largest_gain**2
     squares_so_far = np.cumsum(squares, axis=0) - squares + PRIOR * possible
     variance = (
         squares_so_far
@@ -363,7 +363,7 @@ def difference_capital(
     with np.errstate(divide="ignore"):
         per_distance = np.where(variance > 0, size**2 / variance, 0.0)
     # No bet may lose more than CUT of the capital, whatever the next label is.
-    largest_bet = CUT * size / np.maximum(turns.largest[:, None] * reach - fair, 1e-9)
+    largest_bet = CUT * size / np.maximum(draw_steps.largest[:, None] * largest_gain - fair, 1e-9)
     logs = np.stack(
         [
             np.cumsum(np.log1p(np.minimum(step * 2.0**doubling * per_distance, largest_bet) * excess), axis=0)
@@ -373,7 +373,7 @@ def difference_capital(
     top = logs.max(axis=0)
     capital = top + np.log(np.mean(np.exp(logs - top), axis=0))
     largest_capital = np.maximum(capital.max(axis=0, initial=0.0), 0.0)
-    return np.where(gain.sum(axis=0) + left < m * size, np.inf, largest_capital)
+    return np.where(gain.sum(axis=0) + undrawn_total < m * size, np.inf, largest_capital)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -382,24 +382,29 @@ class DifferenceInterval(Interval):
 
     Parameters
     ----------
-    ahead, behind : float (t, 1)
-        Gains of the first model over the second, and of the second over the first, each the largest that
-        they can be where a label is missing.
+    gains, losses : float (t, 1)
+        Gains of the first model over the second, and of the second over the first, at each draw. Where a
+        label is missing, both are the largest possible ones.
     spread : float (t, 1)
-    turns : DrawSteps
-    step, reach, left : float
-        As in `difference_capital`.
+        At each draw, Σ 1 / q over the units not drawn yet on which the two models can differ.
+    draw_steps : DrawSteps
+    step : float
+        The smallest expected distance between the difference and a refuted value.
+    largest_gain : float
+        The largest possible |gain| of a unit.
+    undrawn_total : float
+        The largest possible sum of the gains of the units that were not drawn.
     pairs : int
         Pairs of models whose intervals hold together.
     """
 
-    ahead: FloatArray
-    behind: FloatArray
+    gains: FloatArray
+    losses: FloatArray
     spread: FloatArray
-    turns: DrawSteps
+    draw_steps: DrawSteps
     step: float
-    reach: float
-    left: float
+    largest_gain: float
+    undrawn_total: float
     pairs: int
 
     method = "betting, at every look and for all pairs together"
@@ -408,11 +413,11 @@ class DifferenceInterval(Interval):
         """Return the lower and the upper limit."""
         below, above = tail_shares(confidence_level, alternative)
         if below > 0:
-            low = -self._upper(self.behind, below)
+            low = -self._upper(self.losses, below)
         else:
             low = -np.inf
         if above > 0:
-            high = self._upper(self.ahead, above)
+            high = self._upper(self.gains, above)
         else:
             high = np.inf
         return self.within(min(low, self.value), max(high, self.value))
@@ -420,18 +425,18 @@ class DifferenceInterval(Interval):
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return pairs over the largest capital of those who bet against the null."""
         sides = {"two-sided": (1, -1), "less": (1,), "greater": (-1,)}[alternative]
-        capitals = [self._capital(self.ahead if side > 0 else self.behind, side * null) for side in sides]
+        capitals = [self._capital(self.gains if side > 0 else self.losses, side * null) for side in sides]
         return float(min(1.0, len(sides) * self.pairs * np.exp(-max(capitals))))
 
     def _capital(self, gain: FloatArray, m: float) -> float:
-        reached = {"step": self.step, "reach": self.reach, "left": self.left}
-        return float(difference_capital(gain, self.spread, self.turns, m, **reached)[0])
+        options = {"step": self.step, "largest_gain": self.largest_gain, "undrawn_total": self.undrawn_total}
+        return float(difference_capital(gain, self.spread, self.draw_steps, m, **options)[0])
 
     def _upper(self, gain: FloatArray, error: float) -> float:
         """Return the smallest m that is refuted; what the units left make certain is an upper bound too."""
         limit = np.log(self.pairs / error)
-        low = -self.reach
-        high = min((gain.sum() + self.left) / self.turns.size, self.reach)
+        low = -self.largest_gain
+        high = min((gain.sum() + self.undrawn_total) / self.draw_steps.size, self.largest_gain)
 
         def possible(m: float) -> bool:
             return bool(self._capital(gain, m) < limit)

@@ -126,7 +126,7 @@ class ModelOutcomes(Record):
             differences.append(replace(pair.difference(), label={"a": first, "b": second}))
         means: list[Estimate] = []
         ratios: list[Estimate] = []
-        # Labels of units that models answer differently show neither model's mean.
+        # If only units with different answers are labelled, the means of the models are unknown.
         if respondents.share == 1.0:
             for name, column in zip(self.models, self.z.T, strict=True):
                 means.append(replace(self.mean(column), label={"model": name}))
@@ -143,28 +143,28 @@ class ModelOutcomes(Record):
             means=tuple(means),
             ratios=tuple(ratios),
             win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in outcome_pairs),
-            ties=tuple(float(np.mean(pair.gap == 0)) for pair in outcome_pairs),
+            ties=tuple(float(np.mean(pair.contrast == 0)) for pair in outcome_pairs),
         )
         if simultaneous:
             return comparisons.simultaneous(seed=seed)
         return comparisons
 
     @property
-    def gap(self) -> FloatArray:
+    def contrast(self) -> FloatArray:
         """The outcomes (m,) of the first model minus those of the second."""
         return np.asarray(self.z[:, 0] - self.z[:, 1])
 
     def difference(self) -> Estimate:
         """Return the mean of the first model minus that of the second."""
-        max_gap = None
+        max_contrast = None
         if self.bounds is not None:
-            max_gap = float(self.bounds[1] - self.bounds[0])
+            max_contrast = float(self.bounds[1] - self.bounds[0])
         is_binary = self.bounds == (0, 1) and bool(np.all((self.z == 0) | (self.z == 1)))
-        return replace(self._contrast(self.gap, max_gap, tie=0.0, wins=is_binary), null=0.0)
+        return replace(self._mean_contrast(self.contrast, max_contrast, tie=0.0, wins=is_binary), null=0.0)
 
     def win_rate(self) -> Estimate:
         """Return the share of units on which the first is better; a tie counts half."""
-        return self._contrast(np.sign(self.gap), 1.0, tie=0.5, wins=True)
+        return self._mean_contrast(np.sign(self.contrast), 1.0, tie=0.5, wins=True)
 
     def ratio(self) -> Estimate:
         """Return the ratio of the means."""
@@ -192,15 +192,15 @@ class ModelOutcomes(Record):
         )
         return self.respondents.complete(estimate, self.sample)
 
-    def _proxy(self, reach: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
-        """Return tie + reach times the difference of the models' proxies, for labelled units and strata.
+    def _proxy(self, scale: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
+        """Return tie + scale times the difference of the models' proxies, for labelled units and strata.
 
         None if there are too few labels to fit λ, or if the strata leave too little of the proxies' variance
         for a fitted λ to reduce the variance.
         """
         if self.slopes is None or len(self.z) < MINIMUM_FOR_FITTING:
             return None
-        slopes = reach * (self.slopes[0] - self.slopes[1])
+        slopes = scale * (self.slopes[0] - self.slopes[1])
         used = np.flatnonzero(slopes)
         if len(used) == 0:
             return None
@@ -229,7 +229,8 @@ class ModelOutcomes(Record):
         unexplained = float(factors @ stratum_means(unit_variances[:, None], stratum, n_strata)[:, 0])
         if explained <= 0:
             return None
-        # The squared correlation within strata that a calibrated proxy has, in units of its standard error.
+        # The proxies are used if a calibrated proxy would be significantly correlated with the outcome within
+        # strata.
         squared_correlation = explained / (explained + unexplained)
         if squared_correlation * (len(unit_variances) - n_strata - 1) > _SIGNIFICANT**2:
             return values, summary
@@ -245,7 +246,7 @@ class ModelOutcomes(Record):
         }
         return plain_mean(z, self.respondents.weighting, **mean_options)
 
-    def _contrast(
+    def _mean_contrast(
         self, contrast: FloatArray, max_contrast: float | None, *, tie: float, wins: bool
     ) -> Estimate:
         """Return the mean of tie + (1 − tie) · contrast over all units.
@@ -258,18 +259,18 @@ class ModelOutcomes(Record):
         if self.target != "population" and respondents.share < 1:
             problem = "the difference of units that need no label is known only in this population"
             raise InputError(problem, given=f"target={self.target!r}", allowed="'population'")
-        reach = (1.0 - tie) * respondents.share
+        scale = (1.0 - tie) * respondents.share
         bounds = None
         if max_contrast is not None:
-            bounds = (tie - reach * max_contrast, tie + reach * max_contrast)
-        proxy = self._proxy(reach, tie)
+            bounds = (tie - scale * max_contrast, tie + scale * max_contrast)
+        proxy = self._proxy(scale, tie)
         if proxy is None:
             values = np.zeros((len(contrast), 0))
             summary = None
         else:
             values, summary = proxy
         estimate = estimate_mean(
-            tie + reach * contrast,
+            tie + scale * contrast,
             values,
             respondents.weighting,
             summary,
@@ -283,24 +284,24 @@ class ModelOutcomes(Record):
         estimate = respondents.complete(estimate, sample)
         interval: Interval = contrast_interval(estimate)
         if wins and proxy is None:
-            interval = self._win_interval(estimate, contrast, reach)
+            interval = self._win_interval(estimate, contrast, scale)
         estimate = replace(estimate, evidence=replace(estimate.evidence, interval=interval))
         if respondents.share == 1:
             return estimate
         # A simple random sample would be drawn from all units, most of which are ties.
-        mean_square = reach * (1.0 - tie) * float(respondents.weighting.mean(contrast[:, None] ** 2)[0])
+        mean_square = scale * (1.0 - tie) * float(respondents.weighting.mean(contrast[:, None] ** 2)[0])
         population_variance = max(mean_square - (estimate.value - tie) ** 2, 0.0)
         return replace(estimate, reference_population=(population_variance, sample.population_size))
 
-    def _win_interval(self, estimate: Estimate, contrast: FloatArray, reach: float) -> SumInterval:
-        """Return the interval of tie + reach times the share of wins minus that of losses.
+    def _win_interval(self, estimate: Estimate, contrast: FloatArray, scale: float) -> SumInterval:
+        """Return the interval of tie + scale times the share of wins minus that of losses.
 
         Without a tie among the labels, losses are the complement of wins: the limits are those of
         2 · wins − 1, which are exact in simple random samples. The correlation of two shares cannot be
         estimated if all labels are wins, and MOVER on both covered .89 to .92 with 5 to 100 labels.
         """
         sides = np.column_stack([contrast > 0, contrast < 0]).astype(np.float64)
-        coefficients = np.array([reach, -reach])
+        coefficients = np.array([scale, -scale])
         if np.all(contrast != 0):
             sides = sides[:, :1]
             coefficients = 2.0 * coefficients[:1]
@@ -321,7 +322,7 @@ class ModelOutcomes(Record):
             return 0.0
         low, high = self.bounds
         weighting = self.respondents.weighting
-        contrast = self.gap
+        contrast = self.contrast
         # Influence of a unit on which one model has the best outcome and the other the worst.
         ends = np.array([high - value * low, low - value * high]) / below
         strata = self.sample.design.strata
@@ -394,10 +395,10 @@ def contrast_interval(estimate: Estimate) -> StudentInterval:
     is_known = len(weighting.weights) >= weighting.population_size and variance == 0
     if estimate.bounds is not None and not is_known:
         low, high = estimate.bounds
-        reach = (high - low) / 2.0
-        added_variance = unseen_variance(evidence.z, weighting, np.array([reach, -reach]))
+        half_range = (high - low) / 2.0
+        added_variance = unseen_variance(evidence.z, weighting, np.array([half_range, -half_range]))
         if not np.isfinite(variance):  # a single label
-            variance = reach**2
+            variance = half_range**2
         variance += added_variance
     return StudentInterval(
         value=estimate.value,
@@ -516,20 +517,22 @@ class Comparisons(Estimates):
         leaderboard = []
         for mean in order:
             name = str(mean.label["model"])
-            gap, ends = self._gap(name, best, confidence_level)
+            difference, limits = self._difference_between(name, best, confidence_level)
             leaderboard.append(
                 {
                     "rank": list(ranks[name]) if ranks else None,
                     "model": name,
                     "mean": mean.value,
                     "confidence_interval": mean.limits(confidence_level),
-                    "to_best": gap,
-                    "to_best_interval": ends,
+                    "to_best": difference,
+                    "to_best_interval": limits,
                 }
             )
         return leaderboard
 
-    def _gap(self, a: str, b: str, level: float) -> tuple[float | None, list[float | None] | None]:
+    def _difference_between(
+        self, a: str, b: str, level: float
+    ) -> tuple[float | None, list[float | None] | None]:
         """Return the difference of two models and its limits, in either order of the pair."""
         for row in self:
             ends = row.limits(level)
@@ -805,7 +808,7 @@ class TwoModels(ModelEstimand, max_models=2):
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the labelled units' influence (m,), up to a constant."""
-        return pair.gap
+        return pair.contrast
 
 
 @dataclass(frozen=True, slots=True)
@@ -866,7 +869,7 @@ class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the wins, less one half."""
-        return np.asarray(0.5 * np.sign(pair.gap))
+        return np.asarray(0.5 * np.sign(pair.contrast))
 
 
 @dataclass(frozen=True, slots=True)

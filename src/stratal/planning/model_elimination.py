@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs.disagreements import (
-    Differences,
+    DifferingUnits,
     Disagreements,
     LikelyAccuracies,
     PoissonDraw,
@@ -95,7 +95,7 @@ class SelectionState(NamedTuple):
 
 def update_state(
     draws: PoissonDraw,
-    differences_from: Callable[[int], Differences],
+    differences_from: Callable[[int], DifferingUnits],
     outcomes: Outcomes,
     state: SelectionState,
     design: Disagreements,
@@ -141,8 +141,8 @@ def update_state(
         spread,
         DrawSteps(inverse=draws.inverse, largest=draws.largest, size=differences.size),
         step=max(design.indifference, SMALLEST_STEP),
-        reach=max_difference,
-        left=remaining,
+        largest_gain=max_difference,
+        undrawn_total=remaining,
     )
     limit = math.log(max(n_distinct - 1, 1) / (1.0 - design.confidence))
     is_no_rival = capital(design.indifference) >= limit
@@ -163,7 +163,7 @@ def labels_to_decide(
     confidence: float,
     indifference: float,
     *,
-    everywhere: bool,
+    counts_agreements: bool,
     hardest_only: bool = False,
 ) -> float:
     """Return about how many labels decide, if the leader is ahead of each model by gaps (k,).
@@ -174,12 +174,12 @@ def labels_to_decide(
     """
     models = np.arange(codes.shape[1])
     others = models[models != leader]
-    counts = (codes[:, others] != codes[:, [leader]]) | everywhere
+    counts = (codes[:, others] != codes[:, [leader]]) | counts_agreements
     if hardest_only:
         n_units = np.maximum(counts.sum(axis=0), 1)
         draw_variance = n_units**2 / len(codes) ** 2
     else:
-        sizes = sizes_of(codes, leader, models, others, everywhere=everywhere)
+        sizes = sizes_of(codes, leader, models, others, counts_agreements=counts_agreements)
         inverse = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
         n_units = np.maximum(np.sum(sizes > 0), 1)
         draw_variance = sizes.sum() * (inverse @ counts) / len(codes) ** 2

@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.disagreements import (
     UNITS_FOR_ACCURACIES,
-    Differences,
+    DifferingUnits,
     Disagreements,
     ModelAnswers,
     units_and_answers,
@@ -78,7 +78,7 @@ _UNSELECTABLE = (
 _OPTIMISTIC_LEAD = 4.0
 
 # Half-width for which the number of labels for a model's own value is stated.
-_PRICED_HALF_WIDTH = 0.03
+_HALF_WIDTH_OF_VALUE = 0.03
 
 _WIDER_INTERVAL_NOTE = (
     "a model was eliminated by a bound against the model that led at the time. Its interval, which refers to "
@@ -100,8 +100,8 @@ class Selection(PageDisplay):
     verdicts : float (n, k)
         Whether each model's answer to each drawn unit is right (1) or wrong (0); NaN without
         verdicts.
-    units : optional
-        All units and their answers as numbers, if they were read already.
+    answers : optional
+        All units and the models' answers as numbers, if they were already read.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Selection(PageDisplay):
         self,
         sample: Sample,
         truth: AnyArray | None = None,
-        units: ModelAnswers | None = None,
+        answers: ModelAnswers | None = None,
         verdicts: FloatArray | None = None,
     ) -> None:
         design = sample.design
@@ -136,7 +136,7 @@ class Selection(PageDisplay):
             self.truth = truth
         no_verdict = np.full((sample.size, len(design.answers)), np.nan)
         self.verdicts: FloatArray = no_verdict if verdicts is None else verdicts
-        self._units = units or units_and_answers(population, design.answers, sample.seed)
+        self._units = answers or units_and_answers(population, design.answers, sample.seed)
         self._codes: IntArray = self._units.codes
         all_draws = self._units.draws(design)
         self._drawn = all_draws.drawn
@@ -153,7 +153,7 @@ class Selection(PageDisplay):
 
     def _eliminate(self) -> None:
         """Eliminate models until the state is stable: fewer survivors may have another leader."""
-        if self._design.everywhere:
+        if self._design.counts_agreements:
             likely_accuracies = None
         else:
             likely_accuracies = self._units.likely_accuracies
@@ -171,8 +171,8 @@ class Selection(PageDisplay):
                 likely_accuracies,
             )
 
-    def _differences_from(self, model: int) -> Differences:
-        return self._units.differences(model, everywhere=self._design.everywhere)
+    def _differences_from(self, model: int) -> DifferingUnits:
+        return self._units.differences(model, counts_agreements=self._design.counts_agreements)
 
     @classmethod
     def resume(cls, sample: Sample, population: Population | None = None) -> Self:
@@ -194,7 +194,7 @@ class Selection(PageDisplay):
             True classes by id, those of earlier rounds again or not. With criterion "preference" the name of
             the preferred model's column, or "tie". A mapping whose keys are the models holds for each whether
             its own answers are right: 1 or 0, true or false, pass or fail. A drawn unit without a label
-            counts against each claim.
+            counts against each model in every comparison: its most unfavourable outcome is assumed.
         additional : int, optional
             Units of the next round; by default a quarter of the drawn units.
 
@@ -423,7 +423,7 @@ class Selection(PageDisplay):
         )
         if outcomes is None or not np.any(is_labelled):
             return replace(undefined_estimate(weighting, 0, None), label=label, null=0.0)
-        values, reach = outcomes
+        values, largest_gain = outcomes
         gain = values[:, j] - values[:, leader]
         differing = differs[draws.rows[is_labelled]]
         weights = differing / draws.probability[is_labelled]
@@ -432,22 +432,22 @@ class Selection(PageDisplay):
         # Only rounds with both models count: units on which an eliminated model differs are no longer drawn.
         has_both = [j in group and leader in group for group in design.survivors]
         is_used = np.repeat(has_both, design.units)[: len(draws.rows)]
-        missing = np.where(differs[draws.rows], reach, 0.0)
+        missing = np.where(differs[draws.rows], largest_gain, 0.0)
         is_undrawn = differs.copy()
         is_undrawn[draws.rows[is_used]] = False
         largest = 2.0 if design.criterion in SIGNED else 1.0
         interval = DifferenceInterval(
             value=value,
             bounds=(-largest, largest),
-            ahead=np.where(is_labelled, gain, missing)[is_used, None],
-            behind=np.where(is_labelled, -gain, missing)[is_used, None],
+            gains=np.where(is_labelled, gain, missing)[is_used, None],
+            losses=np.where(is_labelled, -gain, missing)[is_used, None],
             spread=draws.spread(differences, np.array([j]))[is_used],
-            turns=DrawSteps(
+            draw_steps=DrawSteps(
                 inverse=draws.inverse[is_used], largest=draws.largest[is_used], size=differences.size
             ),
             step=max(design.indifference, SMALLEST_STEP),
-            reach=reach,
-            left=reach * float(is_undrawn.sum()),
+            largest_gain=largest_gain,
+            undrawn_total=largest_gain * float(is_undrawn.sum()),
             pairs=math.comb(len(design.answers), 2),
         )
         result = of_variable(value, np.where(differing, gain[is_labelled] - mean, 0.0), weighting)
@@ -457,22 +457,24 @@ class Selection(PageDisplay):
 
     @property
     def random_labels(self) -> float:
-        """About how many random labels tell the leader from its hardest rival as well as these do."""
+        """About how many random labels compare the leader and its hardest rival as precisely as these."""
         differences = self._differences_from(self._state.leader)
         size = differences.size
         share = differences.counts / size
         spread = self._draws.spread(differences, np.arange(len(share)))
         spread = spread[self._labelled[: len(self._draws.rows)]]
         others = share > 0
-        observed = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
-        return float(np.max(size * observed / (1.0 + observed), initial=0.0))
+        # N² Σ 1/spread is the information of the labels. n random labels of the N units have as much if
+        # n / (N − n) is Σ 1/spread times the number of differing units.
+        odds = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
+        return float(np.max(size * odds / (1.0 + odds), initial=0.0))
 
     @property
     def statement(self) -> str:
         """The conclusion on the leader in one sentence."""
         design = self._design
         state = self._state
-        of = design.criterion + (f" of {design.positive!r}" if design.positive else "")
+        criterion_text = design.criterion + (f" of {design.positive!r}" if design.positive else "")
         level = f"{100 * design.confidence:g}%"
         size = f"{self.sample.population_size:,}"
         if self.decided:
@@ -481,7 +483,7 @@ class Selection(PageDisplay):
                 better = ""
             else:
                 better = f" by more than {100 * design.indifference:g} points"
-            claim = f"no model is better{better} ({of}, {size} units)"
+            claim = f"no model is better{better} ({criterion_text}, {size} units)"
             return f"{self.leader} wins: with {level} confidence {claim}."
         rivals = len(state.rivals)
         if not self.labels:
@@ -490,7 +492,7 @@ class Selection(PageDisplay):
         be = "model may" if rivals == 1 else "models may"
         return (
             f"Not decided: {self.leader} leads, and {rivals} {be} be better by more than "
-            f"{100 * design.indifference:g} points ({of}, {level} confidence, {size} units)."
+            f"{100 * design.indifference:g} points ({criterion_text}, {level} confidence, {size} units)."
         )
 
     @property
@@ -499,8 +501,9 @@ class Selection(PageDisplay):
         size = self.sample.population_size
         labels = self.labels
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
-        probe_labels = 0.25 * (1.959964 / _PRICED_HALF_WIDTH) ** 2
-        width = width_text(2 * _PRICED_HALF_WIDTH, True)
+        labels_for_value = 0.25 * (1.959964 / _HALF_WIDTH_OF_VALUE) ** 2
+        labels_for_value /= 1 + labels_for_value / size
+        width = width_text(2 * _HALF_WIDTH_OF_VALUE, True)
         rounded = f"{self.random_labels:,.0f}"
         handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
         if labels:
@@ -511,10 +514,10 @@ class Selection(PageDisplay):
             *([f"for this comparison, as precise as about {rounded} random labels"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are first-order approximations; those of accuracy are exact"
-            if self._design.everywhere
+            if self._design.counts_agreements
             else f"all models agree on {agreed:,} of {size:,} units, which are not labelled. Only the "
             "differences between models are estimated. About "
-            f"{probe_labels / (1 + probe_labels / size):,.0f} more random labels would also give the value "
+            f"{labels_for_value:,.0f} more random labels would also give the value "
             f"of a model, with an interval about {width} wide",
         )
 
@@ -661,8 +664,8 @@ def select(
     units = units_and_answers(population, names, seed)
     candidates = units.candidates
     codes = units.codes
-    of_sets = population.tags != NO_SETS and is_set(str(candidates.drawn.groups[names[0]][0]))
-    if of_sets and criterion not in ("accuracy", PREFERENCE):
+    answers_are_sets = population.tags != NO_SETS and is_set(str(candidates.drawn.groups[names[0]][0]))
+    if answers_are_sets and criterion not in ("accuracy", PREFERENCE):
         raise InputError(
             "models that answer with sets of tags can only be selected by exact match",
             given=f"criterion {criterion!r}",
@@ -682,7 +685,7 @@ def select(
     leader = int(np.argmax(estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[0]))
     models = tuple(range(len(names)))
     # Largest possible difference from the leader, times N.
-    max_differences = units.differences(leader, everywhere=False).counts
+    max_differences = units.differences(leader, counts_agreements=False).counts
     if criterion not in ("accuracy", PREFERENCE):
         max_differences = len(codes) * (max_differences > 0)
     rivals = tuple(j for j in models if max_differences[j] > indifference * len(codes))
@@ -724,15 +727,17 @@ def expected_labels(
     codes = first._codes
     leader = first._state.leader
     accuracies = estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[0]
-    everywhere = criterion not in ("accuracy", PREFERENCE)
+    counts_agreements = criterion not in ("accuracy", PREFERENCE)
     leads = np.maximum(accuracies[leader] - accuracies, _OPTIMISTIC_LEAD * indifference)
     optimistic = labels_to_decide(
-        codes, leader, leads, confidence, indifference, everywhere=everywhere, hardest_only=True
+        codes, leader, leads, confidence, indifference, counts_agreements=counts_agreements, hardest_only=True
     )
     no_leads = np.zeros(len(leads))
-    conservative = labels_to_decide(codes, leader, no_leads, confidence, indifference, everywhere=everywhere)
+    conservative = labels_to_decide(
+        codes, leader, no_leads, confidence, indifference, counts_agreements=counts_agreements
+    )
     n_disagreements = len(codes)
-    if not everywhere:
+    if not counts_agreements:
         n_disagreements = int(np.sum((codes != codes[:, :1]).any(axis=1)))
     return {
         "models": len(set(answers)),

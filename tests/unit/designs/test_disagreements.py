@@ -9,7 +9,7 @@ import pytest
 
 import stratal
 from stratal.designs import Disagreements
-from stratal.designs.disagreements import Differences, PoissonDraw, units_and_answers
+from stratal.designs.disagreements import DifferingUnits, PoissonDraw, units_and_answers
 
 SIZE = 10_000  # more units than are added at the same time
 MODELS = ("a", "b", "c")
@@ -46,11 +46,11 @@ def test_a_longer_design_continues_the_draw_of_the_shorter_one() -> None:
     assert units.draws(design_of(50, 20, 30), -1) is shorter
 
 
-@pytest.mark.parametrize("everywhere", [False, True])
-def test_sums_over_the_remaining_units_are_those_of_the_definition(everywhere: bool) -> None:
+@pytest.mark.parametrize("counts_agreements", [False, True])
+def test_sums_over_the_remaining_units_are_those_of_the_definition(counts_agreements: bool) -> None:
     codes = units_and_answers(population(), MODELS, seed=1).codes
-    differences = Differences(codes, 0, everywhere=everywhere)
-    differs = (codes != codes[:, :1]) | everywhere
+    differences = DifferingUnits(codes, 0, counts_agreements=counts_agreements)
+    differs = (codes != codes[:, :1]) | counts_agreements
     sizes = np.random.default_rng(4).uniform(0.5, 1.0, SIZE)
     draws = PoissonDraw(np.random.default_rng(5).random(SIZE))
     draws.draw(sizes, 3)
