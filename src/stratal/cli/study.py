@@ -48,12 +48,6 @@ https://labels.example.org)."""
 # Exit status for a study or a copy with problems; 1 is a closed pipe, and 2 an error of the user.
 UNSOUND = 3
 
-# Example names of the files that annotation tools export.
-_EXPORT_NAMES = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
-
-# Formats without names of annotators.
-_WITHOUT_ANNOTATORS = ("csv", "excel", "jsonl")
-
 # Suffixes of files that the page shows as pictures or plays as audio.
 _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
 
@@ -672,19 +666,17 @@ def export(requested: ExportOptions) -> Result:
                 remove(output)
             raise
     described = {"study": str(study), "to": tool.name, "file": str(output), "items": len(tasks)}
-    if tool.name == "potato":
-        answers_path = output / "annotation_output"
-    else:
-        answers_path = output
-    back = _EXPORT_NAMES.get(tool.name, str(answers_path))
     if annotator is not None:
         described["annotator"] = annotator
     named = ["--annotator", annotator] if annotator else []
-    if not named and tool.name in _WITHOUT_ANNOTATORS:
+    if not named and not tool.names_annotators:
         annotator_words, lines = annotator_option(study)
     else:
         annotator_words, lines = (named, [])
-    next_commands = [*lines, ("study", "import", study, back, *annotator_words, "--dry-run")]
+    next_commands = [
+        *lines,
+        ("study", "import", study, tool.answers_path(output), *annotator_words, "--dry-run"),
+    ]
     return Result(described, f"{output}: {len(tasks):,} items for {tool.title}.", *advice, next_commands)
 
 

@@ -1,4 +1,4 @@
-"""Annotation tools: tasks, the question and answers, and the file formats of four tools.
+"""Annotation tools: tasks, the question and answers, and the file formats of tools.
 
 `TOOLS` of `stratal.labels.label_files` lists them; that module also has the formats that need no tool.
 
@@ -205,15 +205,30 @@ class Tool:
         `write(tasks, question, path)` writes the files, and returns the next step in the tool as a sentence.
     formats : tuple of ExportFormat
         Formats of the exports; empty for tables.
-    folder : bool
-        Whether `write` makes a folder with several files.
+    suffixes : tuple of str
+        Suffixes of the file that `write` makes, in lower case; empty if it makes a folder with several files.
+    export_name : str
+        Example name of the file that the tool exports.
+    answers_folder, answer_files : str
+        For a tool that saves answers in the folder that `write` makes: their folder in it, and a pattern of
+        the files in their folder.
+    names_annotators : bool
+        Whether the exports contain the names of the annotators.
     """
 
     name: str
     title: str
     write: Callable[[Sequence[Task], ToolQuestion, Path], str]
     formats: tuple[ExportFormat, ...] = ()
-    folder: bool = False
+    suffixes: tuple[str, ...] = ()
+    export_name: str = ""
+    answers_folder: str = ""
+    answer_files: str = ""
+    names_annotators: bool = True
+
+    def answers_path(self, tasks_path: Path) -> str:
+        """Return the path of the answers to tasks in a file or folder, for example commands."""
+        return self.export_name or str(tasks_path / self.answers_folder)
 
     def format_of(self, document: object) -> ExportFormat | None:
         """Return the format of a JSON document or of JSON Lines, None for files of other tools."""
@@ -384,39 +399,39 @@ LABEL_STUDIO_CONFIG = "config.xml"
 _FREE_TEXT = f"{VERDICT}_words"
 
 
-def write_label_studio(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
+def write_label_studio(tasks: Sequence[Task], question: ToolQuestion, folder: Path) -> str:
     """Write `tasks.json` and `config.xml`."""
     names = column_slugs(task_columns(tasks))
     write_json(
         folder / LABEL_STUDIO_TASKS, [{"data": {ITEM_ID: task.id, **task.texts(names)}} for task in tasks]
     )
-    (folder / LABEL_STUDIO_CONFIG).write_text(_labelling_config(names, requested), encoding="utf-8")
+    (folder / LABEL_STUDIO_CONFIG).write_text(_labelling_config(names, question), encoding="utf-8")
     return (
         f"In Label Studio: new project, Labeling Setup > Custom template: paste {LABEL_STUDIO_CONFIG}; "
         f"Import: {LABEL_STUDIO_TASKS}. When done: Export > JSON."
     )
 
 
-def _labelling_config(names: Mapping[str, str], requested: ToolQuestion) -> str:
+def _labelling_config(names: Mapping[str, str], question: ToolQuestion) -> str:
     """Return the labelling config of Label Studio as XML."""
     view = ET.Element("View")
     for name, slug in names.items():
         ET.SubElement(view, "Header", value=name)
         ET.SubElement(view, "Text", name=slug, value=f"${slug}")
-    if requested.rubric:
-        ET.SubElement(view, "Header", value=requested.rubric, size="6")
-    ET.SubElement(view, "Header", value=requested.text)
+    if question.rubric:
+        ET.SubElement(view, "Header", value=question.rubric, size="6")
+    ET.SubElement(view, "Header", value=question.text)
     answers = {"toName": next(iter(names.values()))}
-    if requested.choices:
-        needed = "false" if requested.free else "true"
+    if question.choices:
+        needed = "false" if question.free else "true"
         group = ET.SubElement(view, "Choices", answers, name=VERDICT, choice="single", required=needed)
-        for choice, key in requested.keyed():
+        for choice, key in question.keyed():
             attributes = {"value": choice}
             if key:
                 attributes["hotkey"] = key
             ET.SubElement(group, "Choice", attributes)
     text_areas = [(NOTE, "Note")]
-    if requested.free:
+    if question.free:
         text_areas.insert(0, (_FREE_TEXT, "In your own words"))
     for name, hint in text_areas:
         ET.SubElement(
@@ -523,7 +538,7 @@ LABEL_STUDIO = Tool(
             "such an export leaves out skipped tasks; export JSON to keep them",
         ),
     ),
-    folder=True,
+    export_name="export.json",
 )
 
 
@@ -533,12 +548,12 @@ _DISCARDED = "discarded"
 _ARGILLA_FOLDER = ".argilla"
 
 
-def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
+def write_argilla(tasks: Sequence[Task], question: ToolQuestion, folder: Path) -> str:
     """Write the records and the settings of a dataset."""
     names = column_slugs(task_columns(tasks))
     (folder / _ARGILLA_FOLDER).mkdir()
     write_json(folder / _ARGILLA_FOLDER / "dataset.json", {"name": folder.resolve().name, "status": "draft"})
-    write_json(folder / _ARGILLA_FOLDER / "settings.json", _argilla_settings(names, requested))
+    write_json(folder / _ARGILLA_FOLDER / "settings.json", _argilla_settings(names, question))
     records = [{"id": task.id, "fields": task.texts(names), "metadata": {ITEM_ID: task.id}} for task in tasks]
     write_json(folder / "records.json", records)
     return (
@@ -547,7 +562,7 @@ def write_argilla(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) 
     )
 
 
-def _argilla_settings(names: Mapping[str, str], requested: ToolQuestion) -> JsonDict:
+def _argilla_settings(names: Mapping[str, str], question: ToolQuestion) -> JsonDict:
     """Return the settings of an Argilla dataset, as `rg.Dataset.from_disk` reads them."""
     text_settings = {"type": "text", "use_markdown": False}
 
@@ -557,14 +572,14 @@ def _argilla_settings(names: Mapping[str, str], requested: ToolQuestion) -> Json
         kind = settings["type"]
         return {"name": name, "title": title, "required": required, "type": kind, "settings": settings}
 
-    options = [{"text": choice, "value": choice} for choice in requested.choices]
+    options = [{"text": choice, "value": choice} for choice in question.choices]
     choice_settings = {"type": "label_selection", "options": options, "visible_options": None}
     verdict = question_entry(
-        VERDICT, requested.text, text_settings if requested.free else choice_settings, True
+        VERDICT, question.text, text_settings if question.free else choice_settings, True
     )
     metadata_settings = {"type": "terms", "values": None, "visible_for_annotators": False}
     return {
-        "guidelines": requested.rubric or requested.text,
+        "guidelines": question.rubric or question.text,
         "questions": [verdict, question_entry(NOTE, "Note")],
         "fields": [question_entry(slug, name) for name, slug in names.items()],
         "vectors": [],
@@ -621,7 +636,7 @@ ARGILLA = Tool(
     "Argilla",
     write_argilla,
     (ExportFormat({"_server_id"}, "record", _read_argilla_record),),
-    folder=True,
+    export_name="records.json",
 )
 
 
@@ -635,17 +650,15 @@ POTATO_STATE = "user_state.json"
 _POTATO_ANSWERS = "instance_id_to_label_to_value"
 
 
-def write_potato(tasks: Sequence[Task], requested: ToolQuestion, folder: Path) -> str:
+def write_potato(tasks: Sequence[Task], question: ToolQuestion, folder: Path) -> str:
     """Write `config.yaml` (JSON, which is YAML too) and `instances.jsonl`."""
     write_json_records(folder / POTATO_INSTANCES, ({"id": task.id, "text": task.page()} for task in tasks))
-    answer: JsonDict = {"annotation_type": "text", "name": VERDICT, "description": requested.text}
-    if not requested.free:
-        labels = [
-            {"name": choice, **({"key_value": key} if key else {})} for choice, key in requested.keyed()
-        ]
+    answer: JsonDict = {"annotation_type": "text", "name": VERDICT, "description": question.text}
+    if not question.free:
+        labels = [{"name": choice, **({"key_value": key} if key else {})} for choice, key in question.keyed()]
         answer |= {"annotation_type": "radio", "labels": labels}
     config = {
-        "annotation_task_name": requested.text,
+        "annotation_task_name": question.text,
         "task_dir": ".",
         "output_annotation_dir": POTATO_OUTPUT,
         "output_annotation_format": "jsonl",
@@ -685,7 +698,8 @@ POTATO = Tool(
     "Potato",
     write_potato,
     (ExportFormat({"user_id", _POTATO_ANSWERS}, "annotator", _read_potato_annotator),),
-    folder=True,
+    answers_folder=POTATO_OUTPUT,
+    answer_files=f"*/{POTATO_STATE}",
 )
 
 
@@ -694,14 +708,14 @@ PRODIGY_ACCEPT = "accept"
 PRODIGY_SKIPS = ("ignore", "reject")
 
 
-def write_prodigy(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+def write_prodigy(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> str:
     """Write a line for each task, with the choices as options."""
-    if not requested.choices:
+    if not question.choices:
         given_text = "answers in the annotators' own words"
         raise InputError("Prodigy needs choices", given=given_text, allowed="--choices, --scale")
-    options = [{"id": choice, "text": choice} for choice in requested.choices]
+    options = [{"id": choice, "text": choice} for choice in question.choices]
 
-    shared_fields = {"options": options, "meta": {"question": requested.text}}
+    shared_fields = {"options": options, "meta": {"question": question.text}}
     write_json_records(path, ({ITEM_ID: task.id, "text": task.page(), **shared_fields} for task in tasks))
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
 
@@ -731,5 +745,10 @@ def _read_prodigy_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
 
 
 PRODIGY = Tool(
-    "prodigy", "Prodigy", write_prodigy, (ExportFormat({"answer", "_task_hash"}, "line", _read_prodigy_line),)
+    "prodigy",
+    "Prodigy",
+    write_prodigy,
+    (ExportFormat({"answer", "_task_hash"}, "line", _read_prodigy_line),),
+    suffixes=(".jsonl",),
+    export_name="answers.jsonl",
 )

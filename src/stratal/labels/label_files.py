@@ -32,7 +32,6 @@ from stratal.labels.annotation_tools import (
     LABEL_STUDIO,
     NOTE,
     POTATO,
-    POTATO_STATE,
     PRODIGY,
     VERDICT,
     Task,
@@ -78,7 +77,8 @@ LABEL_COLUMN_NAMES = ("label", "verdict", "labels")
 def is_table(labels: object, names: Iterable[str] = ()) -> bool:
     """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists.
 
-    A mapping of ids to lists of answers is not a table: it has no usual column, and none of the names.
+    A mapping of ids to lists of answers is not a table: it has no column of ids or labels. `names` are
+    further names of such columns.
     """
     if isinstance(labels, Labels):
         return False
@@ -136,13 +136,16 @@ def outcomes_of_table(table: object, sample: UnitRows, stored: Iterable[str]) ->
     if id_column is None:
         return None
     others = {id_column, rows.find(*ANNOTATOR_NAMES), SAMPLE_TOKEN, *stored}
-    order = sample.ids.tolist()
+    sample_ids = sample.ids.tolist()
     names = [name for name in rows.lists if name not in others]
-    return {name: read_label_rows(rows, name, id_name, order)[0] for name in names}
+    return {name: read_label_rows(rows, name, id_name, sample_ids)[0] for name in names}
 
 
 def read_label_rows(
-    table: SmallTable, value: str | None = None, id_name: str = "id", order: Sequence[object] | None = None
+    table: SmallTable,
+    value: str | None = None,
+    id_name: str = "id",
+    sample_ids: Sequence[object] | None = None,
 ) -> tuple[Labels, list[bool]]:
     """Return the labels of a table, and which rows (m,) were skipped.
 
@@ -151,12 +154,12 @@ def read_label_rows(
     """
     compare_hint = ""
     if value is None:
-        value = _find_answer_column(table)
+        value = _unique_label_column(table)
         compare_hint = "; if columns hold the outcomes of several models: compare= (--compare A,B)"
     entries = table.answers(
         value, action=f"Name the column of the labels: value= (--value COL){compare_hint}."
     )
-    ids, notes = _ids_of_rows(table, id_name, order)
+    ids, notes = _ids_of_rows(table, id_name, sample_ids)
     status_column = table.find("status")
     is_skipped = _skipped_rows(table, status_column)
     annotator_column = table.find(*ANNOTATOR_NAMES)
@@ -176,9 +179,9 @@ def read_label_rows(
     return labels, is_skipped
 
 
-def _find_answer_column(table: SmallTable) -> str:
+def _unique_label_column(table: SmallTable) -> str:
     """Return the name of the column of labels, refusing a table with several columns of this name."""
-    name = table.find(*LABEL_COLUMN_NAMES) or LABEL_COLUMN_NAMES[0]
+    name = usual_label_column(table) or LABEL_COLUMN_NAMES[0]
     key = name.strip().casefold()
     candidates = [column for column in table.lists if column.strip().casefold() == key]
     if len(candidates) > 1:
@@ -192,20 +195,20 @@ def _find_answer_column(table: SmallTable) -> str:
 
 
 def _ids_of_rows(
-    table: SmallTable, id_name: str, order: Sequence[object] | None
+    table: SmallTable, id_name: str, sample_ids: Sequence[object] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids (m,) of a table's rows, and the notes of the table and of its ids."""
-    if id_name != ROW or table.find(ROW) is not None or order is None:
+    if id_name != ROW or table.find(ROW) is not None or sample_ids is None:
         return _read_ids(table, id_name), table.notes
-    if len(table) != len(order):
+    if len(table) != len(sample_ids):
         raise LabelError(
             f"{table.label}: without ids there must be a row for each drawn unit, in the order of "
             f"to_label.csv",
             given=f"{len(table)} rows",
-            allowed=str(len(order)),
+            allowed=str(len(sample_ids)),
         )
     note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
-    return tuple(map(id_text, order)), (*table.notes, note)
+    return tuple(map(id_text, sample_ids)), (*table.notes, note)
 
 
 def _skipped_rows(table: SmallTable, status_column: str | None) -> list[bool]:
@@ -252,7 +255,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     return tuple(map(id_text, ids))
 
 
-def answer_column(table: SmallTable) -> str | None:
+def usual_label_column(table: SmallTable) -> str | None:
     """Return the column of a table that has a usual name of labels, None without one."""
     return table.find(*LABEL_COLUMN_NAMES)
 
@@ -289,14 +292,14 @@ def _task_rows(tasks: Sequence[Task]) -> list[list[str]]:
     return table
 
 
-def write_csv(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+def write_csv(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> str:
     """Write a CSV file; a text that a spreadsheet would run as a formula gets an apostrophe."""
     with path.open("x", encoding="utf-8", newline="") as file:
         file.writelines(map(csv_line, _task_rows(tasks)))
-    return _filling_advice(requested)
+    return _filling_advice(question)
 
 
-def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+def write_json_lines(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> str:
     """Write a JSON Lines file with one object per task."""
     names = _column_names(tasks)
     records: list[JsonDict] = []
@@ -307,26 +310,26 @@ def write_json_lines(tasks: Sequence[Task], requested: ToolQuestion, path: Path)
             record[SAMPLE_TOKEN] = task.token
         records.append(record | {LABEL_COLUMN: None, NOTE: None})
     write_json_records(path, records)
-    return _filling_advice(requested)
+    return _filling_advice(question)
 
 
-def write_excel(tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+def write_excel(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> str:
     """Write a workbook with a list of choices in the column of the label."""
     rows = _task_rows(tasks)
     choices: Sequence[str] = ()
-    if not (requested.free or requested.sets):
-        choices = requested.choices
+    if not (question.free or question.sets):
+        choices = question.choices
     write_workbook(path, rows, choices, columns=[rows[0].index(LABEL_COLUMN)])
-    return _filling_advice(requested)
+    return _filling_advice(question)
 
 
-def _filling_advice(requested: ToolQuestion) -> str:
+def _filling_advice(question: ToolQuestion) -> str:
     """Return the instruction on how to fill in a table of tasks."""
     choice_text = ""
-    if requested.choices:
-        choice_text = f" ({', '.join(requested.choices)})"
-    if requested.sets:
-        choice_text += f" with {how_to_write(JSON_LISTS, requested.choices)}"
+    if question.choices:
+        choice_text = f" ({', '.join(question.choices)})"
+    if question.sets:
+        choice_text += f" with {how_to_write(JSON_LISTS, question.choices)}"
     return (
         f"Fill in the column {LABEL_COLUMN!r}{choice_text}; {NOTE!r} is for remarks. "
         "If you cannot tell, leave the cell empty."
@@ -370,15 +373,12 @@ def read_answer_table(path: Path, id_name: str) -> ToolAnswers:
 
 # Tables are read by `read_answer_table`, so that they have no export format.
 _TABLE_TOOLS = (
-    Tool("excel", "Excel", write_excel),
-    Tool("csv", "CSV", write_csv),
-    Tool("jsonl", "JSON Lines", write_json_lines),
+    Tool("excel", "Excel", write_excel, suffixes=(".xlsx",), names_annotators=False),
+    Tool("csv", "CSV", write_csv, suffixes=(".csv",), names_annotators=False),
+    Tool("jsonl", "JSON Lines", write_json_lines, suffixes=(".jsonl", ".ndjson"), names_annotators=False),
 )
 
 TOOLS = {tool.name: tool for tool in (LABEL_STUDIO, ARGILLA, POTATO, PRODIGY, *_TABLE_TOOLS)}
-
-# Suffixes of the files of each tool; other tools have a folder.
-_SUFFIXES = {"excel": (".xlsx",), "csv": (".csv",), "jsonl": (".jsonl", ".ndjson"), "prodigy": (".jsonl",)}
 
 
 def find_tool(name: str, *others: str) -> Tool:
@@ -389,18 +389,19 @@ def find_tool(name: str, *others: str) -> Tool:
 
 
 def tool_name_for(path: Path) -> str | None:
-    """Return the name of the first tool whose files have the suffix of a path."""
-    return next((name for name, suffixes in _SUFFIXES.items() if path.suffix.lower() in suffixes), None)
+    """Return the name of the tool whose files have the suffix of a path; of several, that of a table."""
+    tools = (*_TABLE_TOOLS, *TOOLS.values())
+    return next((tool.name for tool in tools if path.suffix.lower() in tool.suffixes), None)
 
 
-def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path: Path) -> str:
+def write_tasks(tool: Tool, tasks: Sequence[Task], question: ToolQuestion, path: Path) -> str:
     """Write tasks for a tool completely or not at all, and return the next step in the tool.
 
     Parameters
     ----------
     tool : Tool
     tasks : sequence of Task
-    requested : ToolQuestion
+    question : ToolQuestion
     path : Path
         A new file, or a new folder for tools that need several files.
 
@@ -409,17 +410,17 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
     InputError
         If `path` exists, has another suffix, or cannot be written, and if there are no tasks.
     """
-    if requested.sets and tool not in _TABLE_TOOLS:
+    if question.sets and tool not in _TABLE_TOOLS:
         raise InputError(
             f"{tool.title} cannot ask for sets of tags",
             allowed=", ".join(["html", *(table.name for table in _TABLE_TOOLS)]),
             action="Use the labelling page, or export a table: stratal study export STUDY --output "
             "items.csv.",
         )
-    allowed = _SUFFIXES.get(tool.name, ())
-    if allowed and path.suffix.lower() not in allowed:
+    if tool.suffixes and path.suffix.lower() not in tool.suffixes:
         raise InputError(
-            f"{path}: {tool.title} needs a different file name", allowed=f"a file {' or '.join(allowed)}"
+            f"{path}: {tool.title} needs a different file name",
+            allowed=f"a file {' or '.join(tool.suffixes)}",
         )
     if path.exists() or path.is_symlink():
         raise InputError(f"{path}: already exists", action="Give the name of a new file or folder.")
@@ -429,9 +430,9 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], requested: ToolQuestion, path
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export.") as temporary_folder:
             partial = Path(temporary_folder, path.name)
-            if tool.folder:
+            if not tool.suffixes:
                 partial.mkdir()
-            advice = tool.write(tasks, requested, partial)
+            advice = tool.write(tasks, question, partial)
             shutil.move(partial, path)
     except OSError as error:
         problem = f"{path}: cannot be written ({error.strerror or error})"
@@ -445,7 +446,7 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> To
     Parameters
     ----------
     path : Path
-        A file, or Potato's folder.
+        A file, or a folder in which a tool saves answers.
     tool : str, optional
         Name of the tool; detected from the file if left out.
     id_name : str
@@ -489,21 +490,24 @@ def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
     `id_name` is the id column of the sample.
     """
     path = local_path(path)
-    parts = [path]
     if path.is_dir():
-        parts = sorted(path.glob(f"*/{POTATO_STATE}"))
-    if not parts:
-        return None
-    tool: Tool | None = POTATO
-    if not path.is_dir():
+        tool = _tool_of_folder(path)
+    else:
         tool = _tool_of_document(_read_document(path, max_records=1))
     if tool is None:
         return None
+    parts = sorted(path.glob(tool.answer_files)) if path.is_dir() else [path]
     part_answers = [tool.read_document(_read_document(part), str(part), id_name) for part in parts]
     return replace(
         part_answers[0],
         answers=latest_answers(answer for part in part_answers for answer in part.answers),
     )
+
+
+def _tool_of_folder(folder: Path) -> Tool | None:
+    """Return the tool that saves answers in a folder like this one, None for any other folder."""
+    tools = (tool for tool in TOOLS.values() if tool.answer_files)
+    return next((tool for tool in tools if any(folder.glob(tool.answer_files))), None)
 
 
 def _tool_of_document(document: object) -> Tool | None:
@@ -562,7 +566,7 @@ def read_labels(
         (`id_name`, `item_id` or `id`), the label, and optionally `annotator` and `status` (`submitted` or
         `skipped`). The case of column names does not matter, and blank rows are ignored. If several files
         without annotators have answers for the same units, the names of the files are the annotators. The
-        answers in a file for a second look (`write_disagreements`) replace the first ones, which are stored
+        answers in a file for a review (`write_disagreements`) replace the first ones, which are stored
         in `Labels.replaced`.
     id_name : str
         Name of the sample's id column; `row` for files without ids, whose rows are in the order of `order`.
@@ -573,7 +577,7 @@ def read_labels(
     mapping : mapping of label to float, str or None, optional
         What labels count as: a number, the name of a class, or None for no answer.
     order : sequence (n,), optional
-        The sample's ids, for rows without ids.
+        The ids of the sample, for rows without ids.
     same_rows : bool
         Accept ids that are row numbers without a column `sample_token`, which identifies the sample.
 
@@ -636,7 +640,7 @@ def read_labels_or_verdicts(
     tables = [SmallTable.of(path, str(path), (LABEL_COLUMN,)) for path in table_paths]
     if len(tables) < len(paths) or any({*models} - {*table.lists} for table in tables):
         return read_labels(*paths, **options)
-    if all(table.find(*LABEL_COLUMN_NAMES) for table in tables):
+    if all(usual_label_column(table) for table in tables):
         labels = read_labels(*paths, **options)
         if labels.answered:
             return labels
@@ -676,7 +680,7 @@ def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Label
 
 def _review_note(review: Labels, change_count: int) -> str:
     """Return the note on the number of first labels that a review changed."""
-    source = f"second look ({review.source})"
+    source = f"review ({review.source})"
     if not review.ids:
         return f"{source}: nothing is filled in yet"
     return (
@@ -733,7 +737,7 @@ def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
 
 
 def _read_label_file(
-    path: Path, id_name: str, value: str | None, order: Sequence[object] | None
+    path: Path, id_name: str, value: str | None, sample_ids: Sequence[object] | None
 ) -> Labels | None:
     """Return the labels of a file, None for a review of the labels in another column.
 
@@ -744,15 +748,15 @@ def _read_label_file(
         if answers is not None:
             return _labels_of_answers(path, answers)
     table = SmallTable.of(path, str(path), (value or LABEL_COLUMN,))
-    if table.log is not None and order is not None:
-        table = _drawn_units_of_log(table, order)
+    if table.log is not None and sample_ids is not None:
+        table = _drawn_units_of_log(table, sample_ids)
     if table.find(DIFFERS_FROM) is None:
-        return read_label_rows(table, value, id_name, order)[0]
-    answer_column = value or table.find(*LABEL_COLUMN_NAMES) or LABEL_COLUMN
-    first_column = table.find(FIRST_LABEL_PREFIX + answer_column)
+        return read_label_rows(table, value, id_name, sample_ids)[0]
+    label_column = value or usual_label_column(table) or LABEL_COLUMN
+    first_column = table.find(FIRST_LABEL_PREFIX + label_column)
     if first_column is None:
         return None
-    labels = read_label_rows(table, answer_column, id_name)[0]
+    labels = read_label_rows(table, label_column, id_name)[0]
     answered_rows = [row for row, answer in enumerate(labels.values) if answer is not None]
     first_labels = replace(labels, values=tuple(table.values(first_column))).only(answered_rows)
     return replace(labels.only(answered_rows), replaced=first_labels)
@@ -772,15 +776,15 @@ def _labels_of_answers(path: Path, answers: ToolAnswers) -> Labels:
     )
 
 
-def _drawn_units_of_log(table: SmallTable, order: Sequence[object]) -> SmallTable:
+def _drawn_units_of_log(table: SmallTable, sample_ids: Sequence[object]) -> SmallTable:
     """Return the rows of an evaluation log whose units were drawn, with a note on the others."""
-    drawn_ids = {id_text(entry) for entry in order}
+    drawn_ids = {id_text(entry) for entry in sample_ids}
     rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn_ids]
     if not rows:
         raise LabelError(
             f"{table.label}: none of its units was drawn",
             given=f"{table.lists['id'][0]!r}, …",
-            allowed=f"ids of the sample: {order[0]!r}, …",
+            allowed=f"ids of the sample: {sample_ids[0]!r}, …",
         )
     undrawn_count = len(table) - len(rows)
     if not undrawn_count:

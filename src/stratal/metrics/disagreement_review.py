@@ -1,4 +1,4 @@
-"""A second look at the items on which judges and people differ: the table that is looked through again."""
+"""The table for a review of the items on which judges and people differ."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAR = 0.5
 def write_disagreements(
     sample: Sample, labels: object, judges: Sequence[str], path: str | Path, *, value: str = "label"
 ) -> int:
-    """Write the labelled items on which a judge and people differ, ready for a second look.
+    """Write the labelled items on which a judge and people differ, for a review.
 
     A row has the id, what annotators saw, each judge's verdict or score, which of them differ, and people's
     label; its last column, called as the labels' own, is empty. Items on which most judges differ come first,

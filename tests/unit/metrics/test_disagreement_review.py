@@ -91,7 +91,7 @@ def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
 
     assert "Disagreements: 8 items in again.csv" in done.stdout
     assert not_yet.status == 0
-    assert "second look (again.csv): nothing is filled in yet" in not_yet.stdout
+    assert "review (again.csv): nothing is filled in yet" in not_yet.stdout
     assert len(labels.ids) == 40
     assert sorted(labels.replaced.ids) == sorted(row[0] for row in rows[:5])
     assert dict(zip(labels.ids, labels.values, strict=True))[rows[0][0]] == rows[0][3]
