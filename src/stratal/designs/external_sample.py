@@ -102,7 +102,13 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
         "proxy_info": proxy_info,
         "seed": 0,
         "groups": {name: columns.texts(name, sets=sets and name == answer) for name in group_names},
-        "level_means": level_means_of(columns, options, others, design_parts),
+        "level_means": level_means_of(
+            columns,
+            options,
+            others,
+            design_kind=design_parts["design"]["kind"],
+            stratum_means=design_parts["summary"].proxy_means,
+        ),
         "question": Question(
             id=id_name or "id",
             row_base=row_base,

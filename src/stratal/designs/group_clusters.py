@@ -86,7 +86,7 @@ class GroupClusters(Record):
         return min(float(self.design_df), max(bell_mccaffrey(parts, variances), 1.0))
 
     @property
-    def unequal_draws(self) -> float:
+    def effective_count(self) -> float:
         """Effective number of clusters of the group (Kish): 1 / Σ g_c²."""
         return float(1.0 / np.sum(self.parts**2))
 

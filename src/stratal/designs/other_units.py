@@ -93,10 +93,10 @@ def other_units(
     summary = population.summarise(rule)
     counts = summary.sizes
     means = np.zeros(len(summary.sizes))
-    squares = np.zeros(len(summary.sizes))
+    squared_deviations = np.zeros(len(summary.sizes))
     if k is not None:
         means = summary.proxy_means[:, k]
-        squares = summary.proxy_covariances[:, k, k] * counts
+        squared_deviations = summary.proxy_covariances[:, k, k] * counts
     n_matched = 0 if matched is None else len(matched.ids)
     if matched is not None and n_matched:
         if stratum is None:
@@ -107,14 +107,16 @@ def other_units(
             values = np.zeros(n_matched)
         else:
             values = matched.proxies[:, k]
-        counts, means, squares = _without_labelled(counts, means, squares, codes, values)
+        counts, means, squared_deviations = _without_labelled(
+            counts, means, squared_deviations, codes, values
+        )
     if not counts.any():
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
     if isinstance(rule, Categories):
         names = rule.levels
     else:
         names = (SINGLE_STRATUM,)
-    variances = squares / np.maximum(counts - 1, 1)
+    variances = squared_deviations / np.maximum(counts - 1, 1)
     rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
     level_means = {}
     for name in options.groups:
@@ -130,7 +132,7 @@ def other_units(
 
 
 def _without_labelled(
-    counts: IntArray, means: FloatArray, squares: FloatArray, codes: IntArray, values: FloatArray
+    counts: IntArray, means: FloatArray, squared_deviations: FloatArray, codes: IntArray, values: FloatArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return counts, proxy means and sums of squared deviations (H,) of the strata without some units.
 
@@ -143,9 +145,11 @@ def _without_labelled(
     labelled_means = np.bincount(codes, values, minlength=n_strata) / np.maximum(n, 1)
     n_others = counts - n
     other_means = (counts * means - n * labelled_means) / np.maximum(n_others, 1)
-    squares = squares - np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=n_strata)
+    squared_deviations = squared_deviations - np.bincount(
+        codes, (values - labelled_means[codes]) ** 2, minlength=n_strata
+    )
     between = n * n_others / np.maximum(counts, 1) * (labelled_means - other_means) ** 2
-    return n_others, other_means, np.maximum(squares - between, 0.0)
+    return n_others, other_means, np.maximum(squared_deviations - between, 0.0)
 
 
 def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
@@ -177,19 +181,25 @@ def _level_means_of_others(
 
 
 def level_means_of(
-    columns: SmallTable, options: ExternalOptions, others: OtherUnits | None, parts: Mapping[str, Any]
+    columns: SmallTable,
+    options: ExternalOptions,
+    others: OtherUnits | None,
+    *,
+    design_kind: str,
+    stratum_means: FloatArray,
 ) -> dict[str, dict[str, list[float]]]:
-    """Return the mean proxy over all units, labelled and others, of each level of the groups: (1,) each.
+    """Return the mean proxy over all units, labelled and others, of each level of the groups.
 
-    `parts` has the design and the summary. The result is empty if the unlabelled units are a separate sample,
-    which has no sizes of levels.
+    Each mean is a list with one number, that of the first proxy. `stratum_means` (H,) are the mean proxies of
+    the strata. The result is empty if the unlabelled units are a separate sample, which has no sizes of
+    levels.
     """
     means_by_group: dict[str, dict[str, list[float]]] = {}
-    if others is None or options.first_proxy is None or parts["design"]["kind"] == "separate-samples":
+    if others is None or options.first_proxy is None or design_kind == "separate-samples":
         return means_by_group
     if options.stratum is not None:
         names = np.unique(columns.texts(options.stratum)).tolist()
-        means_by_group[options.stratum] = dict(zip(names, parts["summary"].proxy_means.tolist(), strict=True))
+        means_by_group[options.stratum] = dict(zip(names, stratum_means.tolist(), strict=True))
     values = columns.numbers(options.first_proxy)
     for group, means in others.level_means.items():
         names = columns.texts(group)

@@ -49,9 +49,9 @@ def domain_mean(
         equal. Without bounds it is Student's t, with a df of at most the number of labels minus one.
     target : {"population", "superpopulation"}
     assisted : (float (n,), float), optional
-        Residuals whose mean over the domain is that of z, and the factor by which fitting them increases
-        their variance; see `slice_residuals`. The share of the variance of z that they leave is estimated
-        from the domain's labels, and shrunk towards 1 if these are few.
+        Residuals of z on the proxy, whose mean over the domain is that of z, and the factor by which fitting
+        λ increases their variance; see `estimation.means.domain_residuals`. The share of the variance of z
+        that they leave is estimated from the domain's labels, and shrunk towards 1 if these are few.
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
@@ -216,13 +216,17 @@ class _DomainSampleInterval(Interval):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _FewUnitsInterval(Interval):
-    """The interval of a domain on effective trials, with the correction for a finite number of units."""
+class _FinitePopulationInterval(Interval):
+    """The interval of a domain on effective trials, with the correction for a finite number of units.
+
+    With several strata, the limits are the outer ones of this interval and `interval_of_two_shares`, because
+    one number of trials does not account for strata with different rates.
+    """
 
     trials: float
     labelled: int
     units: float
-    of_shares: ShareFunctionInterval | None
+    interval_of_two_shares: ShareFunctionInterval | None
     residual_share: float
 
     method = "clopper-pearson"
@@ -245,12 +249,12 @@ class _FewUnitsInterval(Interval):
         )
         ends = stratified_clopper_pearson(rates, *tail_shares(confidence_level, alternative))
         low, high = (lowest + scale * float(end) for end in ends)
-        if self.of_shares is not None:
-            other = self.of_shares.ends(confidence_level, alternative)
+        if self.interval_of_two_shares is not None:
+            other = self.interval_of_two_shares.ends(confidence_level, alternative)
             # That interval is without the proxy, which leaves this share of the variance.
             part = scale * math.sqrt(self.residual_share)
-            low = min(low, self.value - part * (self.of_shares.value - other[0]))
-            high = max(high, self.value + part * (other[1] - self.of_shares.value))
+            low = min(low, self.value - part * (self.interval_of_two_shares.value - other[0]))
+            high = max(high, self.value + part * (other[1] - self.interval_of_two_shares.value))
         return self.within(min(low, self.value), max(high, self.value))
 
 
@@ -275,16 +279,16 @@ def _trials_interval(
         interval = clustered(interval, clusters)
     if target != "population" or not np.isfinite(trials) or not weighting.random_within_strata:
         return interval
-    of_shares = None
+    interval_of_two_shares = None
     if np.sum(weighting.counts > 0) > 1:
-        of_shares = of_two_sums(unit_scale(z, bounds), inside, weighting)
-    return _FewUnitsInterval(
+        interval_of_two_shares = of_two_sums(unit_scale(z, bounds), inside, weighting)
+    return _FinitePopulationInterval(
         value=value,
         bounds=bounds,
         trials=trials,
         labelled=int(inside.sum()),
         units=float(rounded_up(units)),
-        of_shares=of_shares,
+        interval_of_two_shares=interval_of_two_shares,
         residual_share=residual_share,
     )
 
@@ -305,7 +309,7 @@ def domain_trials(
     domain_weight = float(smoothing.weights @ counted)
     value = float(smoothing.weights @ (counted * outcomes)) / domain_weight
     smoothed_variance = smoothing.variance(counted * (outcomes - value) / domain_weight)
-    # Pooled labels must not make the domain larger than the labels show.
+    # Smoothing adds weight to the domain. This factor undoes the effect on the variance of the domain's mean.
     smoothed_variance *= max(domain_weight / float(np.sum(weights)), 1.0) ** 2
     scale = (bounds[1] - bounds[0]) ** 2
     largest = smoothed_variance
@@ -365,7 +369,7 @@ def _no_interval_note(clusters: GroupClusters) -> str:
     return f"no interval: the labels that count are in {where}, so they do not show how clusters differ"
 
 
-# Number of prior clusters, each worth one unit, in the estimated similarity of units within clusters. With
+# Weight, in clusters, of a prior under which a cluster contains as much information as one unit. With
 # none, 30 clusters of a rate of .97 covered .86; with half a one .99.
 _PRIOR_CLUSTERS = 0.5
 
@@ -374,11 +378,11 @@ def clustered(interval: BinomialInterval, clusters: GroupClusters) -> BinomialIn
     """Return the interval of a share in few clusters: on fewer trials, with the df of the clusters.
 
     Clusters with (nearly) equal labels provide little information on the similarity of units within clusters.
-    A cluster therefore counts by 4 p (1 − p). In the worst case a cluster is worth one unit.
+    A cluster therefore counts by 4 p (1 − p). At worst, a cluster contains as much information as one unit.
     """
     low, high = interval.bounds or (0.0, 1.0)
     unit = float(np.clip((interval.value - low) / (high - low), 0.0, 1.0))
     information = 4.0 * (clusters.count - 1.0) * unit * (1.0 - unit)
-    prior = _PRIOR_CLUSTERS / clusters.unequal_draws
+    prior = _PRIOR_CLUSTERS / clusters.effective_count
     trials = (information + _PRIOR_CLUSTERS) / (information / interval.trials + prior)
     return replace(interval, trials=trials, degrees_of_freedom=clusters.degrees_of_freedom)

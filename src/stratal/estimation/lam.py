@@ -16,8 +16,8 @@ Three functions fit λ. The designs leave different moments, so none replaces an
   unlabelled samples, regressions and simulated replicates.
 - `fit_general`, by the regression of weighted outcomes (or totals of clusters) on the proxies: all other
   designs, which have no variance of each stratum to minimise.
-- `slice_lam`, by the regression within slices whose mean proxies are known: one λ for the means of all
-  slices. It is shrunk towards 0, because few labels of a rare outcome would fit the noise of single slices.
+- `domain_lam`, by the regression within domains whose mean proxies are known: one λ for the means of all
+  domains. It is shrunk towards 0, because few labels of a rare outcome would fit the noise of single domains.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _INFORMATION_OF_ONE = 4.0
 # say nothing of a proxy are mostly those of a class that has no label yet (docs/decisions/0008).
 _LABELS_AGAINST_A_PROXY = 10.0
 
-# Labels that λ = 0 counts for in slices: few labels of rare outcomes would fit the noise.
+# Labels that λ = 0 counts for in domains: few labels of rare outcomes would fit the noise.
 _LABELS_OF_ZERO = 20.0
 
 # Proxies that are a combination of others, up to rounding, get no coefficient of their own.
@@ -413,10 +413,10 @@ def fit_stratified(
     return ChosenLam(lam=lam, spent=spent * is_used[..., None], fitted=True)
 
 
-def slice_lam(cross_products: FloatArray, proxy_products: FloatArray, free: int) -> FloatArray:
-    """Return the λ (k,) of slices from sums of products within them: of outcome and proxies, and of proxies.
+def domain_lam(cross_products: FloatArray, proxy_products: FloatArray, free: int) -> FloatArray:
+    """Return the λ (k,) of domains from sums of products within them: of outcome and proxies, and of proxies.
 
-    `free` is the number of labels minus the number of slices.
+    `free` is the number of labels minus the number of domains.
     """
     return solve_semidefinite(proxy_products, cross_products) * free / (free + _LABELS_OF_ZERO)
 

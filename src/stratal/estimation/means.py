@@ -29,7 +29,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.group_means import MOST_STORED, GroupMeans, group_codes
 from stratal.estimation.labelled_units import LabelledUnits, resolve
-from stratal.estimation.lam import slice_lam
+from stratal.estimation.lam import domain_lam
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
 from stratal.estimation.resolve import group_column, named_columns, named_groups, outcomes
 from stratal.estimation.respondents import Respondents, known_outcome
@@ -217,7 +217,7 @@ def _group_means(
     _, limits = infer_outcome(z, *outcome)
     fitted = None
     if request.estimator != "horvitz-thompson":
-        fitted = slice_residuals(sample, group, units.labelled, z, groups, respondents.weighting)
+        fitted = domain_residuals(sample, group, units.labelled, z, groups, respondents.weighting)
     rows: Sequence[Estimate] = GroupMeans(
         z=z,
         codes=group_codes(groups.tolist(), names),
@@ -245,12 +245,12 @@ _NO_PROXY_IN_GROUPS = (
 )
 
 
-def slice_residuals(
+def domain_residuals(
     sample: Sample, group: object, labelled: BoolArray, z: FloatArray, groups: AnyArray, weighting: Weighting
 ) -> tuple[FloatArray, float, dict[str, tuple[float, ...]]] | None:
-    """Return z − λ (ẑ − mean of ẑ in the unit's slice) (m,), the factor of variances for fitting λ, and λ.
+    """Return z − λ (ẑ − mean of ẑ in the unit's domain) (m,), the factor of variances for fitting λ, and λ.
 
-    The weighted mean of these residuals in a slice is the model-assisted estimate of its mean of z (Särndal,
+    The weighted mean of these residuals in a domain is the model-assisted estimate of its mean of z (Särndal,
     Swensson & Wretman 1992, section 10.6). It is unbiased to first order for any λ, so that the proxy is not
     evidence.
 
@@ -258,20 +258,20 @@ def slice_residuals(
     ----------
     sample : Sample
     group : str
-        The column of the slices. The mean proxy of other groups is unknown.
+        The column of the domains. The mean proxy of other groups is unknown.
     labelled : bool (n,)
     z : float (m,)
         Outcomes of the labelled units.
     groups : (m,)
-        Their slices.
+        Their domains.
     weighting : Weighting
         Of the labelled units.
 
     Returns
     -------
-    residuals, factor, λ of each slice; or None
+    residuals, factor, λ of each domain; or None
         λ has an entry for each proxy of the sample. None without a proxy on the outcome's scale, if its mean
-        in some slice is unknown, and with fewer than 50 labels per proxy.
+        in some domain is unknown, and with fewer than 50 labels per proxy.
     """
     columns = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
     known_means = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
@@ -301,18 +301,18 @@ def slice_residuals(
     # The factor of variances below would be more than 2.
     if df <= 2 * len(columns):
         return None
-    lam = slice_lam(cross_products, proxy_products, df)
-    # A unit without a slice enters no mean: its residual is its outcome.
-    slice_means = np.where(np.isnan(means[codes]), x, means[codes])
-    # In a slice, λẑ may be mostly noise. Its share of the variance of z is limited to that over all units.
+    lam = domain_lam(cross_products, proxy_products, df)
+    # A unit without a domain enters no mean: its residual is its outcome.
+    domain_means = np.where(np.isnan(means[codes]), x, means[codes])
+    # In a domain, λẑ may be mostly noise. Its share of the variance of z is limited to that over all units.
     proxy_squares = np.bincount(codes, (proxy_deviations @ lam) ** 2)
     outcome_squares = np.bincount(codes, outcome_deviations**2)
     share = float(lam @ cross_products) / max(float(outcome_squares.sum()), 1e-300)
     factor = np.sqrt(np.minimum(share * outcome_squares / np.maximum(proxy_squares, 1e-300), 1.0))
-    lam_of_slices = np.zeros((len(levels), len(sample.proxy_info)))
-    lam_of_slices[:, columns] = factor[:, None] * lam
-    by_level = {str(name): tuple(row) for name, row in zip(levels, lam_of_slices.tolist(), strict=True)}
-    residuals = z - factor[codes] * ((x - slice_means) @ lam)
+    lam_of_domains = np.zeros((len(levels), len(sample.proxy_info)))
+    lam_of_domains[:, columns] = factor[:, None] * lam
+    by_level = {str(name): tuple(row) for name, row in zip(levels, lam_of_domains.tolist(), strict=True)}
+    residuals = z - factor[codes] * ((x - domain_means) @ lam)
     return residuals, df / (df - len(columns)), by_level
 
 

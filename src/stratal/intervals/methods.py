@@ -507,7 +507,7 @@ class Method:
     counts_trials : bool
         Whether it takes labels for trials of 0 and 1, so that a graded outcome needs more.
     widened : bool
-        Whether clusters of unequal size widen it; the others are the textbook's.
+        Whether it is widened for clusters of unequal size. The other methods are as in textbooks.
     """
 
     ends: Callable[[MeanInterval, float, str], Ends]

@@ -314,17 +314,18 @@ def mean_skewness(
     """Return the skewness γ (…,) of a stratified mean; strata of fewer than three labels add none.
 
     Σ a_h^{3/2} k_h n_h^{−1/2} / (Σ a_h s_h²)^{3/2}, with a_h = W_h² (1 − f_h)/n_h and the unbiased third
-    cumulants k_h: for one stratum of a large population it is the outcome's skewness over √n. It is taken as
-    it is: drawn to 0 by what normal labels would show by chance, five strata of 30 labels in all cover .74 of
-    lognormal outcomes (σ = 2) instead of .80, for 7% less width where the outcome is normal.
+    cumulants k_h: for one stratum of a large population it is the outcome's skewness over √n. It is not
+    shrunk towards 0 by the skewness that normal labels show by chance: with this shrinkage, intervals from
+    five strata with 30 labels in total covered .74 of lognormal outcomes (σ = 2) instead of .80, and were 7%
+    narrower for normal outcomes.
 
     Parameters
     ----------
     counts, factors : (…, H)
         n_h and a_h.
-    spreads : float (…, H)
+    variances : float (…, H)
         s_h²; NaN where there is none.
-    thirds : float (…, H)
+    third_moments : float (…, H)
         Σ (y − ȳ_h)³ over the stratum's labels.
     """
     n = np.maximum(counts, 3.0)

@@ -171,7 +171,7 @@ class Confusion:
                 value=value,
                 bounds=bounds,
                 inner=interval,
-                draws=clusters.unequal_draws,
+                draws=clusters.effective_count,
                 fraction=1.0 - clusters.undrawn_share,
             )
         if varies and variance > result.variance:

@@ -727,6 +727,7 @@ _PROPER_NAMES = {
     "korn-graubard": "Korn–Graubard",
     "hajek": "Hájek",
     "wilson": "Wilson",
+    "blaker": "Blaker",
 }
 
 
