@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
-from stratal.labels.label_files import TOOLS, find_tool, read_answers, read_tool_answers, write_tasks
+from stratal.labels.label_files import (
+    TOOLS,
+    find_tool,
+    read_answers,
+    read_tool_answers,
+    tool_name_for,
+    write_tasks,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +51,30 @@ def test_an_unknown_tool_is_refused():
 def test_nothing_is_overwritten_and_nothing_half_written(tasks, asked, tmp_path, name):
     pytest.importorskip("openpyxl")
     tool = TOOLS[name]
-    path = tmp_path / {"excel": "a.xlsx", "csv": "a.csv", "jsonl": "a.jsonl", "prodigy": "a.jsonl"}.get(
-        name, "a"
-    )
+    suffix = tool.suffixes[0] if tool.suffixes else ""
+    path = tmp_path / f"a{suffix}"
     write_tasks(tool, tasks, asked, path)
 
     with pytest.raises(InputError, match="already exists"):
         write_tasks(tool, tasks, asked, path)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks_path", "answers_path"),
+    [
+        ("potato", "out", "out/annotation_output"),
+        ("argilla", "out", "records.json"),
+        ("csv", "a.csv", "a.csv"),
+    ],
+)
+def test_the_path_of_the_answers(name, tasks_path, answers_path):
+    assert TOOLS[name].answers_path(Path(tasks_path)) == str(Path(answers_path))
+
+
+@pytest.mark.parametrize(("suffix", "name"), [(".jsonl", "jsonl"), (".XLSX", "excel"), (".html", None)])
+def test_the_tool_of_a_suffix_is_a_table(suffix, name):
+    assert tool_name_for(Path(f"items{suffix}")) == name
 
 
 def test_a_name_of_another_kind_is_refused(tasks, asked, tmp_path):
