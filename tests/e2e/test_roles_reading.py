@@ -144,7 +144,7 @@ def test_majority_of_three_with_a_mapping(judged, follow, run_command, tmp_path)
 
     assert done.status == 0, done.message
     assert re.search(r"labels: good \d+ → 1, poor \d+ → 0", done.stdout)
-    assert "with the majority of several answers" in done.stdout
+    assert "the majority of several answers is used" in done.stdout
     assert "Krippendorff's alpha (nominal) 1.000" in done.stdout
 
 
