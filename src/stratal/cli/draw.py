@@ -204,6 +204,7 @@ def draw(requested: DrawOptions) -> Result:
     choices = requested.workbook_choices(sample)
     written = write_labelling_folder(sample, requested.folder, text, choices)
     described = _described_round(sample, written)
+    described |= _described_clusters(sample, requested.budget)
     half_width = requested.half_width
     if half_width is not None:
         described |= {"half_width": half_width, "needed": None if needed is None else needed.to_dict()}
@@ -255,6 +256,17 @@ def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
         "label_hint": sample.question.label_hint(_drawn_classes(sample)),
         **({} if outcome.label_format is None else {"label_format": outcome.label_format}),
     }
+
+
+def _described_clusters(sample: Sample, budget: int | None) -> JsonDict:
+    """Return how many clusters were drawn, and the budget, which whole clusters may exceed."""
+    from stratal.designs import ClusterSample
+
+    design = sample.design
+    if not isinstance(design, ClusterSample):
+        return {}
+    clusters = len(set(sample.groups[design.cluster].tolist()))
+    return {"clusters": clusters} | ({} if budget is None else {"budget": budget})
 
 
 def _drawn_classes(sample: Sample) -> list[str]:

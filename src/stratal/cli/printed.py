@@ -100,6 +100,7 @@ class Estimated(Label, kw_only=True):
     interval_method: str | None
     n: int
     labels: Whole = UNSET
+    clusters: Whole = UNSET
     population_size: int
     target: str
     design: str
@@ -227,6 +228,8 @@ class DrawnSample(Struct, kw_only=True):
     population_size: Whole = UNSET
     round: Whole = UNSET
     design: Text = UNSET
+    clusters: Whole = UNSET
+    budget: Whole = UNSET
     columns_to_fill: list[str] | UnsetType = UNSET
     label_hint: Text = UNSET
     label_format: Text = UNSET

@@ -249,6 +249,14 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return self.nonresponse.labelled
 
     @property
+    def clusters(self) -> int | None:
+        """Number of clusters with labels; None if units were drawn one by one."""
+        groups = self.evidence.weighting.groups
+        if groups is None:
+            return None
+        return len(np.unique(groups))
+
+    @property
     def outcomes(self) -> FloatArray | None:
         """The outcome of each labelled unit (n,); None if the estimate is not a mean of outcomes."""
         if self.evidence.linearised:
@@ -341,6 +349,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 **described_interval,
                 "n": self.n,
                 **({} if self.labels == self.n else {"labels": self.labels}),
+                **({} if self.clusters is None else {"clusters": self.clusters}),
                 "population_size": self.population_size,
                 "target": self.target,
                 "design": self.design,

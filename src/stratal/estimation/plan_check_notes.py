@@ -23,8 +23,9 @@ from stratal.errors import InputError
 from stratal.estimation.stratum_table import StratumRow
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import ConfidenceInterval, unseen_share
+from stratal.intervals.methods import find_interval
 from stratal.population.summary import StratumSummary
-from stratal.report.notes import Note
+from stratal.report.notes import UNLIKE_CLUSTERS, Note
 from stratal.strata import Strata
 from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance
 
@@ -143,6 +144,7 @@ class NoteInputs(Record):
             "empty-strata": empty_strata_notes(estimate.strata),
             "tails": of_tails,
             "cluster-sizes": size_notes(evidence),
+            UNLIKE_CLUSTERS: unlike_cluster_notes(evidence),
         }
         return tuple(Note(code, text) for code, texts in coded.items() for text in texts)
 
@@ -232,6 +234,32 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     if has_unknown_sizes:
         consequences.append("covers less often than stated if the population has far larger clusters")
     return (f"the outcome varies with the size of its cluster: the interval {', and '.join(consequences)}",)
+
+
+# Level of the intervals that are compared.
+_COMPARED_LEVEL = 0.95
+
+# The default interval of many clusters is a little wider than Student's, which needs no note.
+_MIN_WIDENING = 1.1
+
+
+def unlike_cluster_notes(evidence: Evidence) -> tuple[str, ...]:
+    """Return a note if the default interval is wider because other clusters may be unlike the drawn ones."""
+    if evidence.weighting.groups is None or evidence.bounds is None or evidence.linearised:
+        return ()
+    # Student's t has the degrees of freedom of the clusters, and takes the other clusters to be like these.
+    if evidence.census or not evidence.varies or evidence.weighting.draws < 2:
+        return ()
+    default, student = (
+        np.ptp(find_interval(evidence, method).ends(_COMPARED_LEVEL, "two-sided")) for method in ("auto", "t")
+    )
+    two_errors = 4.0 * np.sqrt(evidence.variance)
+    if not default > _MIN_WIDENING * max(student, two_errors):
+        return ()
+    return (
+        "the interval 'auto' allows for clusters unlike all that were drawn, and is therefore wider than ± 2 "
+        "standard errors; 'survey' does not allow for them",
+    )
 
 
 def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:

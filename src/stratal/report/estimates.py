@@ -12,6 +12,7 @@ from stratal.report.notes import (
     JUDGE_SHARES,
     RANDOM_ROWS,
     UNLABELLED,
+    UNLIKE_CLUSTERS,
     Note,
     unlabelled_text,
     without_code,
@@ -81,9 +82,19 @@ def _labels_text(estimate: JsonMapping) -> str:
         noun = "label"
     else:
         noun = "labels"
+    text = f"{labelled:,} {noun}"
     if estimate["n"] < labelled:
-        return f"{estimate['n']:,} of {labelled:,} {noun}"
-    return f"{labelled:,} {noun}"
+        text = f"{estimate['n']:,} of {text}"
+    return f"{text}{clusters_text(estimate)}"
+
+
+def clusters_text(counts: JsonMapping) -> str:
+    """Return in how many clusters labels or drawn units are; "" if units were drawn one by one."""
+    clusters = counts.get("clusters")
+    if clusters is None:
+        return ""
+    noun = "cluster" if clusters == 1 else "clusters"
+    return f" in {clusters:,} {noun}"
 
 
 def _equivalent_labels(estimate: JsonMapping) -> list[str]:
@@ -356,6 +367,9 @@ def _notes_of_answer(result: JsonMapping) -> list[str]:
     """Return the notes, without those that the sentences of an answer contain."""
     warned = result.get("warnings", ())
     notes = [note for note in result.get("notes", ()) if note not in warned]
+    # The note is on the default interval.
+    if not str(result.get("interval_method")).startswith("clopper-pearson"):
+        notes = without_code(notes, UNLIKE_CLUSTERS)
     if "roles" not in result:
         return notes
     return [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]

@@ -29,6 +29,9 @@ RANDOM_ROWS = "rows-at-random"
 # Code of the note that a column's numbers are written with a decimal comma or a percent sign.
 NUMBERS_AS_TEXT = "numbers-as-text"
 
+# Code of the note that the default interval allows for clusters unlike those that were drawn.
+UNLIKE_CLUSTERS = "unlike-clusters"
+
 # Code of the note on drawn units without a label, which a page may replace by a sentence.
 UNLABELLED = "units-without-label"
 

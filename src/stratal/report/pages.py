@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.estimates import unscored_lines, value_with_interval, verdict_lines
+from stratal.report.estimates import clusters_text, unscored_lines, value_with_interval, verdict_lines
 from stratal.report.text import (
     POINTS,
     Page,
@@ -85,7 +85,7 @@ def draw_page(
     draw : dict
         `n`, `population_size`, `design`, `seed`, `round`, `new`, `columns_to_fill`, and the paths `sample`
         and `to_label`. Optional: `pilot`, the reason for the size of a pilot, `previous`, how labels of
-        earlier waves are used, and `label_format` for labels that are sets.
+        earlier waves are used, `label_format` for labels that are sets, and `clusters` with the `budget`.
     strata : sequence of (name, units, drawn units)
     has_columns : bool
         Whether the labelling table has columns in addition to ids.
@@ -114,12 +114,17 @@ def draw_page(
         suffix = "" if content else ", such as the text"
         notes.append(f"Annotators will see only the ids; --show {columns} adds columns{suffix}.")
     notes += [draw[name] for name in ("pilot", "previous") if name in draw]
-    return Page(lines=[f"{_draw_text(draw)}{new_units}."], tables=tables, notes=notes)
+    lines = [f"{_draw_text(draw)}{new_units}."]
+    budget = draw.get("budget")
+    if "clusters" in draw and budget is not None and draw["n"] > budget:
+        excess = draw["n"] - budget
+        lines.append(f"Clusters are drawn as a whole: {excess:,} more than the budget of {budget:,}.")
+    return Page(lines=lines, tables=tables, notes=notes)
 
 
-def _draw_text(draw: Mapping[str, object]) -> str:
+def _draw_text(draw: JsonMapping) -> str:
     """Return the sentence on a draw without its final full stop."""
-    units = f"Drew {draw['n']:,} of {draw['population_size']:,} units"
+    units = f"Drew {draw['n']:,} of {draw['population_size']:,} units{clusters_text(draw)}"
     return f"{units} ({draw['design']}, seed {draw['seed']})"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -213,3 +214,53 @@ def test_a_draw_states_what_a_label_means(demo, tmp_path, options, hint):
     shown = run(*words, *options, "--output", tmp_path / "a")
 
     assert f"(fill in the column `label`: {hint})" in shown
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Return a file of 300 records in 60 clusters of 3 to 7, and the label of each, half of them 1."""
+    rng = np.random.default_rng(5)
+    file = tmp_path_factory.mktemp("clusters") / "records.csv"
+    cluster = np.repeat([f"c{k:02d}" for k in range(60)], np.tile([3, 4, 5, 6, 7], 12))
+    file.write_text("id,cluster\n" + "".join(f"r{k},{name}\n" for k, name in enumerate(cluster.tolist())))
+    return file, {f"r{k}": int(label) for k, label in enumerate(rng.random(300) < 0.5)}
+
+
+def test_a_draw_of_clusters_states_their_number_and_how_far_it_exceeds_the_budget(records, tmp_path):
+    file, labels = records
+    words = ("draw", file, "--budget", 33, "--design", "clusters", "--cluster", "cluster")
+    exceeded = set()
+    for seed in range(6):
+        text = run(*words, "--seed", seed, "--output", tmp_path / f"text{seed}")
+        found = json.loads(run(*words, "--seed", seed, "--output", tmp_path / f"json{seed}", "--json"))
+        assert (found["clusters"], found["budget"]) == (6, 33)
+        assert f"Drew {found['n']} of 300 units in 6 clusters (clusters, seed {seed})." in text
+        excess = found["n"] - 33
+        sentence = f"Clusters are drawn as a whole: {excess} more than the budget of 33."
+        assert (sentence in text) == ("more than the budget" in text) == (excess > 0)
+        exceeded.add(excess > 0)
+    assert exceeded == {True, False}
+
+    sample = stratal.Sample.read(tmp_path / "json0" / "sample.parquet")
+    filled = tmp_path / "filled.csv"
+    filled.write_text("id,label\n" + "".join(f"{unit},{labels[unit]}\n" for unit in sample.ids.tolist()))
+    estimate = ("estimate", tmp_path / "json0", filled)
+    found = json.loads(run(*estimate, "--json"))
+    assert (found["n"], found["clusters"]) == (sample.size, 6)
+    assert f"{sample.size} labels in 6 clusters" in run(*estimate).splitlines()[0]
+
+
+def test_units_that_were_drawn_one_by_one_are_in_no_clusters(records, tmp_path):
+    file, _ = records
+    words = (
+        "draw",
+        file,
+        "--budget",
+        33,
+        "--design",
+        "simple-random",
+        "--output",
+        tmp_path / "out",
+        "--json",
+    )
+    assert not {"clusters", "budget"} & set(json.loads(run(*words)))

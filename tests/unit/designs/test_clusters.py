@@ -9,6 +9,7 @@ import stratal
 from stratal.designs.clusters import bell_mccaffrey
 from stratal.designs.sample import Design
 from stratal.errors import BudgetError, InputError
+from stratal.report.notes import UNLIKE_CLUSTERS, has_code
 
 
 def population(clusters=30, seed=0):
@@ -148,3 +149,36 @@ def test_a_sample_without_squared_sizes_is_read():
     assert before.evidence.large_cluster_correction == (0.0, 1.0, 1.0)
     low, high = before.confidence_interval().low, before.confidence_interval().high
     assert now.confidence_interval().low <= low < high <= now.confidence_interval().high
+
+
+def of_few_clusters(labels_of):
+    """Return the estimate from 7 of 250 clusters of 20 units, with the labels (n,) of a function."""
+    cluster = np.repeat([f"c{k:03d}" for k in range(250)], 20)
+    units = stratal.Population.from_arrays(groups={"cluster": cluster})
+    sample = stratal.designs.ClusterSample(cluster="cluster", n_clusters=7).draw(units, seed=1)
+    return stratal.estimate(sample, labels_of(np.random.default_rng(2), sample.groups["cluster"]))
+
+
+def test_a_note_says_that_the_interval_allows_for_clusters_unlike_those_that_were_drawn():
+    estimate = of_few_clusters(lambda rng, cluster: (rng.random(len(cluster)) < 0.5).astype(float))
+
+    assert estimate.clusters == 7
+    assert has_code(estimate.notes, UNLIKE_CLUSTERS)
+    low, high = estimate.confidence_interval()
+    assert high - low > 1.5 * 4 * estimate.standard_error
+    by_survey = estimate.confidence_interval(method="survey")
+    assert by_survey.high - by_survey.low < 1.3 * 4 * estimate.standard_error
+    # The note is about the default interval, and an answer with another one does not have it.
+    stated = {method: " ".join(estimate.summary(0.95, method).notes) for method in ("auto", "survey")}
+    assert ["unlike all that were drawn" in text for text in stated.values()] == [True, False]
+
+
+def test_no_such_note_where_clusters_differ_as_much_as_units_do_or_units_were_drawn():
+    of_whole_clusters = of_few_clusters(lambda _, cluster: np.unique(cluster, return_inverse=True)[1] % 2.0)
+    units = stratal.Population.from_arrays(ids=range(5000))
+    sample = stratal.designs.SimpleRandom(budget=140).draw(units, seed=1)
+    of_units = stratal.estimate(sample, [1.0, 0.0] * 70)
+
+    assert of_units.clusters is None
+    for estimate in (of_whole_clusters, of_units):
+        assert not has_code(estimate.notes, UNLIKE_CLUSTERS)
