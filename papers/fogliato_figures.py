@@ -83,7 +83,10 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
             panels[name] |= {f"{arm} {source}": found} if found else {}
     ranges = {f"{arm} {source}": ends for (arm, source), ends in COLUMNS.items()} if number == "2" else {}
     path = _draw_violins(panels, ranges, page.directory / f"figure_{number}.png")
-    words = "Red dashes: as good as HT under SRS. Each point is one set, with one Monte Carlo standard error."
+    words = (
+        "Red dashes: as good as HT under SRS. Each point is one data set; its error bar is one Monte Carlo "
+        "standard error."
+    )
     if ranges:
         words += " Brackets: smallest and largest of the 34 printed rows."
     page.add_figure(f"Figure {number}: {title}", path, words)
@@ -194,7 +197,7 @@ def figure_7(page: Page, shifted: dict[str, Measured]) -> None:
         columns=2,
         words="Strata and S_h are from f calibrated in distribution. Digits, for several models: unchanged, "
         "noisy, shifted by one pixel, at half brightness, blurred, or with the top cut off. Photographs: "
-        "bands of the halves on which a forest was trained, and of the other halves. The Monte Carlo "
-        "standard error of a ratio is about 2% of the ratio. Domains in which the two allocations differ "
-        "strongly have a name in the figure.",
+        "bands of two kinds, from the halves on which a forest was trained and from the other halves. The "
+        "Monte Carlo standard error of a ratio is about 2% of the ratio. Domains in which the two "
+        "allocations differ strongly have a name in the figure.",
     )

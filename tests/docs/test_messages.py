@@ -64,7 +64,7 @@ INTERNAL = {
     "a unit occurs twice",
     "its inclusion probabilities are not those of its design",
     "known must have one entry per stratum",
-    "unknown request of the page",
+    "unknown request from the page",
     "the request is not JSON",
     "'before' must be a line of the journal",
     "…: item …: …",

@@ -56,7 +56,7 @@ def _refuse_many_columns(file: Path) -> None:
         return
     if columns > _MAX_COLUMNS:
         action = "Name the columns yourself: stratal plan FILE --id COL --proxy COL --budget N."
-        problem = f"{file}: has too many columns to describe"
+        problem = f"{file} has too many columns to describe"
         allowed = f"up to {_MAX_COLUMNS:,}"
         raise InputError(problem, given=f"{columns:,}", allowed=allowed, action=action)
 
@@ -330,7 +330,7 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
     ]
     if name is None:
         if home.is_dir() or len(others) < 2:
-            rename = "rename the column that contains the answers, or name it: estimate … --value COL."
+            rename = "rename the column that contains the answers, or specify it: estimate … --value COL."
             return [*lines, f"No column is called 'label': {rename}"]
         next_command += ["--compare", ",".join(others)]
     elif not filled:

@@ -65,8 +65,8 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     output: Annotated[
         Path,
         Option(
-            "Directory to write to; it must be empty or must not exist yet. For NAME.xlsx, a workbook to "
-            "label is written to the directory NAME instead of to_label.csv."
+            "Directory to write to; it must be empty or must not exist yet. For NAME.xlsx, the directory "
+            "NAME gets a workbook to label in place of to_label.csv."
         ),
     ]
     choices: Annotated[Text, Option(needs=(TO_WORKBOOK,))] = None

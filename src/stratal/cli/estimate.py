@@ -325,9 +325,10 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
 def estimate(requested: EstimateCommand) -> Result:
     """Estimate how good the model is, with an interval.
 
-    In a table with labels in some rows, the columns of the labels, the model's answers, a judge or a score
-    are recognised and printed; options name other columns. --chosen states how the labelled rows were chosen.
-    Labels of a sample are joined by id; units without a label are handled within their strata.
+    If a table has labels in some rows, the command recognises the columns with the labels, the model's
+    answers, and a judge's verdicts or scores, and prints which columns it uses; options name other columns.
+    --chosen states how the labelled rows were chosen. Labels of a sample are joined by id; units without a
+    label are handled within their strata.
 
     With --require, the exit status is 0 if the whole interval satisfies the requirement (PASS), 4 if no part
     of it does (FAIL), and 5 if the labels do not decide (UNDECIDED).

@@ -38,8 +38,8 @@ def mcp(requested: ServerOptions) -> None:
     """Serve the commands as tools for an agent (MCP).
 
     A client of the Model Context Protocol starts this command and communicates with it over standard input
-    and output. The tools are doctor, plan, draw, estimate and report. Files are read and written in the
-    current directory of the server. Requires `pip install 'stratal[mcp]'`.
+    and output. The tools are doctor, plan, draw, estimate and report. Files are read from and written to
+    the server's current directory. Requires `pip install 'stratal[mcp]'`.
     """
     with optional_import("mcp", extra="mcp"):
         import anyio

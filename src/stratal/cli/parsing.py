@@ -152,7 +152,7 @@ def text_of(path: Path, max_length: int = 2**20) -> str:
             text = file.read(max_length + 1)
     except (OSError, UnicodeDecodeError) as error:
         action = "Give the path of a text file in UTF-8."
-        raise InputError(f"{path}: cannot be read ({error})", action=action) from None
+        raise InputError(f"{path} cannot be read ({error})", action=action) from None
     if len(text) > max_length:
-        raise InputError(f"{path}: is too large", allowed=f"up to {max_length:,} characters")
+        raise InputError(f"{path} is too large", allowed=f"up to {max_length:,} characters")
     return text

@@ -124,7 +124,7 @@ class PlanFile(
         changed = differing(population.proxy_names, planned, current)
         if changed or planned.size != current.size:
             raise InputError(
-                f"{self.options.file}: has changed since {path} was written"
+                f"{self.options.file} has changed since {path} was written"
                 + (f":{changed}" if changed else ""),
                 given=f"{current.size:,} units",
                 allowed=f"{planned.size:,} units, as they were",

@@ -48,8 +48,8 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     labels : paths
         Labels of all earlier rounds, for --extend; may be repeated.
     value : str, default label, or one column for each model
-        Column of the label, for --extend. Instead of labels, the file may have columns with the models' names
-        that contain 1 (right) or 0 (wrong).
+        Column of the label, for --extend. Instead of labels, the file may have one column per model,
+        named after the model, with 1 (right) or 0 (wrong).
     positive : LABEL
         Class of the metric; without it, the average over classes.
     map : LABEL=NUMBER,…

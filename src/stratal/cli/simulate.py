@@ -229,4 +229,4 @@ def check_places(requested: SimulateOptions) -> None:
     if figures is not None:
         existing = next(place for place in (figures, *figures.parents) if place.exists())
         if not existing.is_dir():
-            raise InputError(f"{existing}: is not a directory", action="Choose another --figures.")
+            raise InputError(f"{existing} is not a directory", action="Choose another --figures.")

@@ -22,7 +22,7 @@ RULES = (
     "Never average the labels of a sample that `draw` wrote: its rows have different weights. Use "
     "`estimate`.",
     "Never treat the proxy (a judge, a score, a confidence) as truth. It reduces the number of labels, but "
-    "only labels are evidence. Do not fill in labels yourself: ask the user who will.",
+    "only labels are evidence. Do not fill in labels yourself: ask the user who will provide them.",
     "Report the interval with the value. UNDECIDED is a result: report how many more labels would decide.",
     "Keep sample.parquet: the estimate needs it. Do not change ids, or the order of rows if ids are row "
     "numbers.",
@@ -103,7 +103,7 @@ class SkillOptions(Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     output : PATH
-        Directory to write to, such as a directory named stratal among the skills of an agent.
+        Directory to write to, such as a directory named stratal in an agent's skills directory.
     """
 
     output: Path = Path("stratal")
@@ -120,9 +120,9 @@ def skill(requested: SkillOptions) -> Result:
     try:
         if path.exists() and not path.read_text(encoding="utf-8").startswith(_FRONT_MATTER):
             action = "Choose another --output."
-            raise InputError(f"{path}: was not written by stratal, so it is kept", action=action)
+            raise InputError(f"{path} was not written by stratal, so it is kept", action=action)
         requested.output.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be written ({error})", action="Choose another --output.") from None
+        raise InputError(f"{path} cannot be written ({error})", action="Choose another --output.") from None
     return Result({"skill": str(path)}, f"Skill: {path}")

@@ -143,7 +143,7 @@ def new(requested: NewOptions) -> Result:
     for folder in (requested.file, requested.output):
         if (folder / DATABASE).is_file():
             action = f"Continue the study: stratal study label {quote(str(folder))}."
-            raise InputError(f"{folder}: is already a study", action=action)
+            raise InputError(f"{folder} is already a study", action=action)
     empty_folder(requested.output)
     kinds = selected_fields(requested, *ANSWER_KINDS)
     rubric = "" if requested.rubric is None else text_of(requested.rubric)
@@ -199,7 +199,7 @@ def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDr
     if _draws(structs.asdict(requested)):
         if (requested.file / SAMPLE_NAME).is_file():
             action = "Leave out --budget and --half-width."
-            raise InputError(f"{requested.file}: is already a sample", action=action)
+            raise InputError(f"{requested.file} is already a sample", action=action)
         sample, _ = requested.sample(pilot=requested.half_width is not None)
         return replace(sample, question=requested.declared(sample.question)), requested
     require_present(requested.file)

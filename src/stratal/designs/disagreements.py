@@ -1,4 +1,4 @@
-"""Units on which models that may be the best disagree, drawn in rounds until the best model is known.
+"""Units on which the candidates for the best model disagree, drawn in rounds until the best model is known.
 
 A unit with the permanent random number u is drawn when its exposure reaches −log(1 − u), an exponential
 waiting time; its exposure grows in proportion to its size x of the round. The next unit is then i with
@@ -248,7 +248,7 @@ class Disagreements(Design):
     """
 
     kind = "disagreements"
-    words = ("units on which models that may be the best disagree", "ohlsson")
+    words = ("units on which the candidates for the best model disagree", "ohlsson")
     assumption = "Only differences between the models are estimated."
     answers: tuple[str, ...]
     units: tuple[int, ...]

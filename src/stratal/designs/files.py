@@ -57,7 +57,7 @@ def replacing(path: Path) -> Iterator[Path]:
             raise
         # The system names no file where a write fails, such as on a full disk.
         action = "Free some space, or choose another folder."
-        raise InputError(f"{path}: cannot be written ({error.strerror})", action=action) from None
+        raise InputError(f"{path} cannot be written ({error.strerror})", action=action) from None
     finally:
         if release is not None:
             release()

@@ -59,17 +59,17 @@ def empty_folder(folder: Path) -> None:
         is_filled = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be read ({error.strerror})", action="Choose another directory."
+            f"{folder} cannot be read ({error.strerror})", action="Choose another directory."
         ) from None
     if is_file:
-        raise InputError(f"{folder}: is not a directory", allowed="a new or an empty directory")
+        raise InputError(f"{folder} is not a directory", allowed="a new or an empty directory")
     if is_filled:
         raise _not_empty(folder)
 
 
 def _not_empty(folder: Path) -> InputError:
     return InputError(
-        f"{folder}: is not empty",
+        f"{folder} is not empty",
         allowed="a new or an empty directory",
         action="Choose another directory; labels already there are not overwritten.",
     )

@@ -418,9 +418,9 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
             "proxy) and draw again, or draw without strata (--stratify none)."
         )
     return (
-        f"the outcome falls as {planned.name!r} rises (slope {slope:.2g}). Check that this is not the "
-        "score of the opposite outcome (then use one minus the score), of a class (then predicts= "
-        f"(--predicts {quote(planned.name)}=class:CLASS)) or of other units"
+        f"the outcome falls as {planned.name!r} rises (slope {slope:.2g}). Check what the "
+        "score is for. If it is for the opposite outcome, use one minus the score. If it is for a class, use "
+        f"predicts= (--predicts {quote(planned.name)}=class:CLASS). It may also belong to other units"
     )
 
 

@@ -54,7 +54,7 @@ def require_present(path: Path) -> None:
         existing_file(path)  # its error names the files that are there
     elif not path.exists():
         allowed = "the folder that `stratal study new` created, or the file that `stratal draw` wrote"
-        raise InputError(f"{path}: is neither a study nor a sample", allowed=allowed)
+        raise InputError(f"{path} is neither a study nor a sample", allowed=allowed)
 
 
 def form_of(source: Any, labels: Any = None) -> SourceForm:
@@ -180,7 +180,7 @@ def _refuse_labels_of_sample(path: Path) -> None:
     rows = SmallTable.of(path, str(path))
     if sample in folders_with_ids(rows.distinct_texts(MAX_ROWS_PER_ITEM), (path.parent,)):
         raise InputError(
-            f"{path}: contains labels of the drawn sample {sample}, whose design the estimate requires",
+            f"{path} contains labels of the drawn sample {sample}, whose design the estimate requires",
             action=f"Give the sample first: stratal estimate {sample} {path}. If the rows were chosen in "
             "another way, state how: chosen= (--chosen).",
         )
@@ -191,7 +191,7 @@ def _only_log(folder: Path) -> Path:
     logs = find_logs(folder)
     if len(logs) != 1:
         raise InputError(
-            f"{folder}: contains {len(logs):,} logs",
+            f"{folder} contains {len(logs):,} logs",
             given=", ".join(str(path.relative_to(folder)) for path in list(logs)[:6]),
             action=f"Give the log of one model, or one log for each model. Forms: {SOURCE_FORMS}.",
         )

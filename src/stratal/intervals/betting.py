@@ -407,7 +407,7 @@ class DifferenceInterval(Interval):
     undrawn_total: float
     pairs: int
 
-    method = "betting, at every look and for all pairs together"
+    method = "betting, valid at every look and for all pairs simultaneously"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""

@@ -271,7 +271,7 @@ class MeanInterval(Interval):
             lowest, highest = self.bounds
         if np.any(np.isnan(low) | np.isnan(high)):
             problem = "these labels do not determine the width of this interval"
-            raise InputError(problem, action="Label more units, or leave the method to 'auto'.")
+            raise InputError(problem, action="Label more units, or set the method to 'auto'.")
         if self.bounds is not None and not self.evidence.linearised:
             least, most = self.evidence.possible_range()
             low = np.maximum(low, lowest + (highest - lowest) * least)

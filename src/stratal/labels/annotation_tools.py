@@ -249,7 +249,7 @@ class Tool:
         """
         export_format = self.format_of(document)
         if export_format is None:
-            raise LabelError(f"{source}: is not an export of {self.title}", action="Export it again.")
+            raise LabelError(f"{source} is not an export of {self.title}", action="Export it again.")
         if isinstance(document, list):
             records = document
         else:
@@ -369,7 +369,7 @@ def require_text(record: Mapping[str, object], name: str, place: str) -> str:
             "Import into the tool the file that `stratal study export` wrote, so that the tool exports the "
             "ids."
         )
-        raise LabelError(f"{place}: has no {name!r}", given=keys, action=action)
+        raise LabelError(f"{place} has no {name!r}", given=keys, action=action)
     return display_text(record[name])
 
 
@@ -468,7 +468,7 @@ def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolA
     }
     if entry.get(ITEM_ID) in (None, "") and (id_name == "id" or entry.get(id_name) in (None, "")):
         raise LabelError(
-            f"{place}: has no {ITEM_ID!r}, and its 'id' identifies the task, not the item",
+            f"{place} has no {ITEM_ID!r}, and its 'id' identifies the task, not the item",
             given=", ".join(list(entry)[:8]),
             action="Export JSON, which keeps the ids of the items in each task's data; or name their column: "
             "id_name= (--id COLUMN).",

@@ -207,7 +207,7 @@ def _ids_of_rows(
             given=f"{len(table)} rows",
             allowed=str(len(sample_ids)),
         )
-    note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
+    note = f"{table.label}: there are no ids; the rows are taken in the order of the sample"
     return tuple(map(id_text, sample_ids)), (*table.notes, note)
 
 
@@ -435,7 +435,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], question: ToolQuestion, path:
             advice = tool.write(tasks, question, partial)
             shutil.move(partial, path)
     except OSError as error:
-        problem = f"{path}: cannot be written ({error.strerror or error})"
+        problem = f"{path} cannot be written ({error.strerror or error})"
         raise InputError(problem, action="Choose another folder.") from None
     return advice.replace(str(partial), str(path))
 
@@ -474,14 +474,14 @@ def _refuse_other_tool(path: Path, tool: Tool, answers: ToolAnswers | None) -> N
     hint = ""
     if answers is not None:
         hint = f"; it looks like {TOOLS[answers.tool].title}"
-    raise LabelError(f"{path}: is not an export of {tool.title}{hint}", action="Leave out --from.")
+    raise LabelError(f"{path} is not an export of {tool.title}{hint}", action="Leave out --from.")
 
 
 def require_answers(answers: ToolAnswers, source: str) -> None:
     """Refuse a file without an answer."""
     if not answers.answers:
         action = "Check that the answers were saved, and that this is the file the annotator sent back."
-        raise LabelError(f"{source}: contains no answers", action=action)
+        raise LabelError(f"{source} contains no answers", action=action)
 
 
 def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:

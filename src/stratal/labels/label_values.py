@@ -172,9 +172,10 @@ class LabelMapping:
         unused = [str(label) for label in mapping or () if comparison_key(label) not in keys.values()]
         notes: tuple[str, ...] = ()
         if unused:
+            contained = "this value" if len(unused) == 1 else "these values"
             notes = (
                 f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, although the "
-                f"mapping contains this value",
+                f"mapping contains {contained}",
             )
         if positive is not None:
             return cls._of_positive(texts, class_text(positive), meanings, notes)
@@ -555,8 +556,8 @@ def _unused_positive_note(positive: str, classes: list[str]) -> str:
         raise LabelError(
             f"no label is {positive!r}",
             given=label_list,
-            action="Name the label that counts as 1 as it is written in the file; 0 and 1, yes and no, "
-            "pass and fail need no name.",
+            action="Give the label that counts as 1, exactly as it is written in the file; 0 and 1, yes and "
+            "no, and pass and fail need not be named.",
         )
     return f"no label is {positive!r}, so all count as 0; the labels are {label_list}"
 

@@ -428,7 +428,7 @@ class Labels(Record):
                 f"{self.place(row)}: the label of id {self.ids[row]!r} is not a set of tags, although "
                 f"other labels are",
                 given=repr(answered_cells[invalid_position]),
-                allowed='a list such as ["a", "b"], [] for no tags, an empty cell where there is no label',
+                allowed='a list such as ["a", "b"], [] for no tags, or an empty cell if there is no label',
                 action="Correct it or, if it is not an answer, use "
                 + format_mapping({str(answered_cells[invalid_position]): None})
                 + ".",

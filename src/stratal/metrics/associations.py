@@ -196,7 +196,7 @@ def association(
     with np.errstate(divide="ignore", invalid="ignore"):
         value, influence = statistic(x, y, weights)
     if not (np.isfinite(value) and np.all(np.isfinite(influence))):
-        reason = "scores or labels do not differ"
+        reason = "all scores or all labels are equal"
         return undefined_estimate(weighting, n, bounds, reason, target=target)
     value = min(max(value, -1.0), 1.0)
     result = of_variable(value, influence / weighting.total, weighting, target)

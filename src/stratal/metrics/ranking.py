@@ -290,7 +290,7 @@ def scores_of_class(
     if not role.declared:
         example = naming.format(of_class=positive, column=name)
         action += (
-            f" If {name!r} is nevertheless such a score: {example}, or "
+            f" If {name!r} is nevertheless such a score, declare it: {example}, or "
             f"predicts= (--predicts {name}=class:{positive})."
         )
     raise InputError(

@@ -131,8 +131,9 @@ class PreviousWaves:
         info = population.proxy_info(proxy)
         if info.bounds is None or not info.scaled:
             raise InputError(
-                f"earlier waves require a proxy with the bounds of the outcome, unlike '{info.name}'",
-                action="State them: bounds=(lowest, highest) (--bounds LOW,HIGH).",
+                f"earlier waves require a proxy on the outcome's scale with known bounds; '{info.name}' is "
+                "not one",
+                action="State the bounds: bounds=(lowest, highest) (--bounds LOW,HIGH).",
             )
         pairs = [_sample_and_labels(wave) for wave in waves]
         samples = [sample for sample, _ in pairs]
@@ -351,7 +352,7 @@ def _sample_and_labels(wave: Any) -> tuple[Sample, Any]:
     file = sample_file(Path(wave))
     table = find_table_to_label(file.parent)
     if file == Path(wave) or table is None:
-        raise InputError(f"{wave}: cannot be read as a wave", allowed=_FORMS)
+        raise InputError(f"{wave} cannot be read as a wave", allowed=_FORMS)
     sample = Sample.read(file)
     labels = read_labels(table, id_name=sample.question.id or "id", order=sample.ids.tolist())
     return sample, labels

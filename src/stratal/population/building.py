@@ -252,7 +252,7 @@ def _group_column(name: str, values: object) -> AnyArray:
     for position, entry in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
         is_nested = isinstance(entry, list | tuple | set | dict | np.ndarray | bytes)
         if is_nested or (isinstance(entry, str) and "\0" in entry):
-            allowed = "text without NUL, numbers or dates, one per unit"
+            allowed = "numbers, dates, or text without NUL characters; one per unit"
             raise InputError(problem, given=f"{entry!r} at position {position}", allowed=allowed)
     missing = np.flatnonzero(_missing(array, values))
     if len(missing):

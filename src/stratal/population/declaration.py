@@ -528,11 +528,13 @@ def _require(name: str, existing: list[str], label: str) -> str:
         action = _other_delimiter(existing)
         if name.startswith(PEER_AGREEMENT):
             action = (
-                "It is computed from other models' answers: name their columns, answers=…, --answers COL,…."
+                "It is computed from other models' answers: name their columns with answers=… "
+                "(--answers COL,…)."
             )
         if name == HISTORY:
             action = (
-                "It is computed from earlier models' results: name their file, history=…, --history FILE."
+                "It is computed from earlier models' results: name their file with history=… "
+                "(--history FILE)."
             )
         allowed = suggest_names(name, existing)
         raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)

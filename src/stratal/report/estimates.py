@@ -858,7 +858,7 @@ def _judge_sentence(judge: str, metrics: MetricRows) -> str:
         return f"{judge!r} and people: {', '.join(parts)}."
     agreement = _value_and_interval(metrics["agreement", None])
     kappa = _value_and_interval(metrics["kappa", None], share=False)
-    sentence = f"{judge!r} agrees with people on {agreement}, kappa {kappa}"
+    sentence = f"{judge!r} agrees with people on {agreement} of units, with a kappa of {kappa}"
     if ("no_verdict", None) in metrics:
         share = value_text(metrics["no_verdict", None]["estimate"], share=True)
         sentence += f"; the {share} of units without a verdict are excluded"

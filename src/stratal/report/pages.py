@@ -281,8 +281,8 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
         else:
             verdict = "can be guaranteed"
         return [
-            f"{require} {verdict} by {total:,} labels: this requires {cases:,} {what} without an error. "
-            f"According to the score, about {needed:,} random labels contain this number."
+            f"{require} {verdict} with {total:,} labels: this requires {cases:,} {what} without an error. "
+            f"According to the score, about {needed:,} random labels are needed to find that many."
         ]
     if rounds["largest_items"] is None:
         return []

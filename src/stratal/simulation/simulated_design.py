@@ -106,7 +106,7 @@ class SimulatedDesign:
         # A variance needs two labels.
         if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
             raise InputError(
-                "the pilot must have two labels per stratum", given=self.pilot, allowed="2 or more"
+                "the pilot must have at least two labels per stratum", given=self.pilot, allowed="2 or more"
             )
         if self.step is not None and self.step < 1:
             raise InputError("step must be positive", given=self.step, allowed="1 or more")

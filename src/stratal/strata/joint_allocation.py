@@ -511,7 +511,11 @@ def allocate_several(
     )
     called = tuple(names or (f"estimand {j}" for j in range(count)))
     if len(called) != count or len(set(called)) < count:
-        raise InputError("names must be one for each estimand", given=", ".join(called), allowed=f"{count}")
+        raise InputError(
+            "names must contain a different name for each estimand",
+            given=", ".join(called),
+            allowed=f"{count}",
+        )
     if money is None:
         solution = _fewest(demands, called, target_errors)
     else:

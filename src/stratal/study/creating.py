@@ -257,7 +257,7 @@ def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
     names = read_names(folder)
     lacking = [code for code in people if code not in names]
     if lacking:
-        problem = f"{folder / NAMES}: the name of {lacking[0]!r} is missing, or the file itself"
+        problem = f"{folder / NAMES}: the file is missing, or does not contain the name of {lacking[0]!r}"
         action = "Restore the file from a backup (stratal study backup) first."
         raise StudyError(problem, kind="damaged", action=action)
     return {code: names[code] for code in people}

@@ -120,7 +120,7 @@ def require_key(
     if vouched is not None:
         codes = {name: code for code, name in creating.read_names(folder).items()}
         if creating.require_person(connection, codes.get(vouched, vouched)) != file.annotator:
-            problem = f"{source}: is marked as saved by the page of another annotator"
+            problem = f"{source} is marked as saved by the page of another annotator"
             raise LabelError(problem, given=repr(file.annotator)[:100], allowed=repr(vouched))
         return
     secret = connection.setting(PAGE_FILE_SECRET)
@@ -129,7 +129,7 @@ def require_key(
     else:
         expected = page_key(secret, file.study, file.annotator)
     if expected is None or not hmac.compare_digest(file.key.encode("utf-8", "replace"), expected.encode()):
-        problem = f"{source}: contains no proof that the page of {file.annotator!r} saved it"
+        problem = f"{source} contains no proof that the page of {file.annotator!r} saved it"
         action = f"If you are sure that it did: --annotator {shlex.quote(file.annotator)}."
         allowed = "a file with the key of a page that was exported from this study"
         raise LabelError(problem, allowed=allowed, action=action)
@@ -492,7 +492,7 @@ def import_actions(
         file = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
     except (msgspec.DecodeError, RecursionError) as error:
         action = "Use the file as it was saved by the labelling page of this version."
-        problem = f"{source}: is not a labels file from the labelling page ({error})"
+        problem = f"{source} is not a labels file from the labelling page ({error})"
         raise LabelError(problem, action=action) from None
     study = str(connection.setting("id"))
     if file.study != study:

@@ -146,10 +146,10 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
             yield error.what
             return
         if not path.is_file():
-            yield f"{path}: is missing"
+            yield f"{path} is missing"
             return
         if digest_of(path) != row["digest"]:
-            yield f"{path}: was changed after round {row['number']} was drawn"
+            yield f"{path} was changed after round {row['number']} was drawn"
             return
     if path == folder:
         return

@@ -317,7 +317,7 @@ def version(connection: Connection, place: Path | str = "the study") -> int:
         stated_version = f"version {number}"
         action = "Run: pip install --upgrade stratal"
         raise StudyError(
-            f"{place}: was written by a newer version of stratal",
+            f"{place} was written by a newer version of stratal",
             kind="damaged",
             given=stated_version,
             action=action,

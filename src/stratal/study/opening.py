@@ -185,7 +185,7 @@ def open_study(
     place = Path(folder)
     if not (place / DATABASE).is_file():
         action = "Give the folder that `stratal study new` created."
-        raise StudyError(f"{place}: is not a study", kind="missing", action=action)
+        raise StudyError(f"{place} is not a study", kind="missing", action=action)
     # Writing to a link of a received study could change any file.
     for name in (*_WRITTEN_FILES, *(f"{DATABASE}{ending}" for ending in ("-wal", "-shm", "-journal"))):
         refuse_leaving_link(place, place / name)

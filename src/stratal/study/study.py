@@ -190,7 +190,7 @@ class Study:
             row = connection.one("SELECT number, file, digest FROM round ORDER BY number DESC LIMIT 1")
         path = creating.round_file(self.folder, row["number"], row["file"])
         if not path.is_file() or digest_of(path) != row["digest"]:
-            problem = f"{path}: is missing, or was changed after it was drawn"
+            problem = f"{path} is missing, or was changed after it was drawn"
             raise StudyError(problem, kind="damaged", action="Restore a backup (stratal study backup).")
         return Sample.read(path)
 

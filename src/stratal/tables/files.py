@@ -79,7 +79,7 @@ def existing_file(path: Path) -> Path:
     utf8_path(path)
     if path.is_dir():
         action = "A directory of Parquet parts with predictions is read with directory=True."
-        raise InputError(f"{path}: is a directory", allowed="a file", action=action)
+        raise InputError(f"{path} is a directory", allowed="a file", action=action)
     if not path.exists():
         similar_names = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
         if similar_names:
@@ -321,7 +321,7 @@ def json_document(
                 values = values + sum(map(part.count, ",[{"))
                 if characters > max_characters or values > MAX_JSON_VALUES:
                     raise InputError(
-                        f"{path}: is too large {purpose}",
+                        f"{path} is too large {purpose}",
                         allowed=f"up to {max_characters // 2**20:,} MiB of text "
                         f"and {MAX_JSON_VALUES:,} values",
                         action="Write one object per line and name the file .jsonl, or keep only the columns "
@@ -333,7 +333,7 @@ def json_document(
         raise
     except (ValueError, RecursionError) as error:
         raise InputError(
-            f"{path}: is not JSON",
+            f"{path} is not JSON",
             given=str(error),
             allowed="an array of objects",
             action="If it has one object per line, rename it to .jsonl.",
@@ -353,7 +353,7 @@ def json_array(document: Any, path: Path) -> list[JsonDict]:
         arrays = [entry for entry in document.values() if _is_object_list(entry)]
         document = arrays[0] if len(arrays) == 1 else document
     if not _is_object_list(document):
-        raise InputError(f"{path}: is not an array of JSON objects", allowed='[{"id": …}, …]')
+        raise InputError(f"{path} is not an array of JSON objects", allowed='[{"id": …}, …]')
     return list(document)
 
 
@@ -450,7 +450,7 @@ def too_large_error(
 ) -> InputError:
     """Return the error for a table of labels that is too large."""
     return InputError(
-        f"{path}: is too large for a table of labels",
+        f"{path} is too large for a table of labels",
         allowed=f"up to {max_rows:,} rows and {max_characters // 2**20:,} MiB of text",
         action="Keep only the labelled units and the columns that are needed.",
     )

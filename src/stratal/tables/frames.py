@@ -128,7 +128,7 @@ def _arrow_reader(table: object) -> Foreign:
         raise InputError(
             f"{TABLE_LABEL} cannot be read through the Arrow interface",
             given=str(error),
-            action="Convert it first, such as by .to_pandas(), or write it to a Parquet file.",
+            action="Convert it first, for example with .to_pandas(), or write it to a Parquet file.",
         ) from error
 
 

@@ -56,7 +56,7 @@ class ListRule:
         """
         match = re.fullmatch(r"(rows|mean)|(precision|hit)@([1-9]\d*)", text.strip())
         if match is None:
-            raise InputError("unknown use of lists: lists= (--lists)", given=repr(text), allowed=LIST_RULES)
+            raise InputError("unknown value of lists= (--lists)", given=repr(text), allowed=LIST_RULES)
         if match[1]:
             return cls(kind=match[1])
         return cls(kind=match[2], depth=int(match[3]))

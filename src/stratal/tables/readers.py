@@ -558,7 +558,7 @@ def _readable_workbook(path: Path) -> Iterator[None]:
         *(zlib.error, zipfile.BadZipFile, InvalidFileException),
     ) as error:
         raise InputError(
-            f"{path}: is not a readable workbook",
+            f"{path} is not a readable workbook",
             given=str(error)[:200] or type(error).__name__,
             allowed="an .xlsx file that was saved by a spreadsheet program",
             action="Open it in a spreadsheet and save it again.",
@@ -625,7 +625,7 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
             pages = [(page, *_read_sheet(page, file)) for page in book.worksheets]
         sheets = [sheet for sheet in pages if sheet[1]]
         if not sheets:
-            raise InputError(f"{file}: is empty", allowed="a header and one row per unit")
+            raise InputError(f"{file} is empty", allowed="a header and one row per unit")
         titles = ", ".join(repr(page.title) for page, *_ in sheets)
         matching_sheets = [sheet for sheet in sheets if len(sheets) == 1 or fits(sheet[1])]
         if len(matching_sheets) != 1:
@@ -897,7 +897,7 @@ def remote_filesystem(address: str) -> Iterator[Any]:
         else:
             reason = type(error).__name__
         raise InputError(
-            f"{address}: cannot be fetched",
+            f"{address} cannot be fetched",
             given=reason,
             action="Check the address and your credentials, or download it first.",
         ) from error

@@ -270,7 +270,7 @@ def _read_file(path: Path, required_columns: Sequence[str]) -> SmallTable:
     except files.READ_ERRORS as error:
         raise unreadable_file_error(path, error) from None
     if not len(small_table):
-        raise InputError(f"{path}: contains no row", allowed="a header and one row per unit")
+        raise InputError(f"{path} contains no row", allowed="a header and one row per unit")
     return small_table
 
 

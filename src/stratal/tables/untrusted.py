@@ -71,7 +71,7 @@ def refuse_leaving_link(folder: Path, path: Path) -> None:
         leaves = True
     if leaves:
         action = "Replace the link with the file itself, if you trust it."
-        raise InputError(f"{path}: is a link that points outside the folder {folder}", action=action)
+        raise InputError(f"{path} is a link that points outside the folder {folder}", action=action)
 
 
 def refuse_leaving_links(folder: Path, subfolder: Path) -> None:

@@ -480,7 +480,7 @@ def test_a_study_that_does_not_exist_is_one_clear_error(words, tmp_path, monkeyp
     done = run_command(*words)
 
     assert done.status != 0
-    assert done.message.startswith("nowhere: is n")
+    assert done.message.startswith("nowhere is n")
     assert "the folder that `stratal study new` created" in done.message
     assert not any(tmp_path.iterdir())
 

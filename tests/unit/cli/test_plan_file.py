@@ -117,7 +117,7 @@ def test_a_file_that_has_changed_since_the_plan_is_refused_by_name(truth, change
     write("p.csv", rows[0], change(rows[1:]))
     error = str(invoke("draw plan.json --output audit").exception)
 
-    assert "p.csv: has changed since plan.json was written" in error
+    assert "p.csv has changed since plan.json was written" in error
     assert message in error
     assert not Path("audit").exists()
 

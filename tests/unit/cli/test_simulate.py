@@ -102,7 +102,7 @@ def test_places_that_are_taken_are_refused(pilot, tmp_path):
         command(data, *USUAL, "--output", data)
     with pytest.raises(InputError, match="is a directory"):
         command(data, *USUAL, "--resume", tmp_path)
-    with pytest.raises(InputError, match=r"pilot\.csv: is not a directory"):
+    with pytest.raises(InputError, match=r"pilot\.csv is not a directory"):
         command(data, *USUAL, "--figures", pilot / "figures")
     assert data.read_bytes() == before
 

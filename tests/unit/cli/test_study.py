@@ -268,7 +268,7 @@ def test_team(audit, tmp_path):
             "too few annotators for 2 labels per item",
         ),
         (["--choices", "a,b", "--overlap", "2"], "share of the items"),
-        (["--choices", "a,b", "--rubric", "nowhere.md"], "nowhere.md: cannot be read"),
+        (["--choices", "a,b", "--rubric", "nowhere.md"], "nowhere.md cannot be read"),
         (["--choices", "a,b", "--until", "-1"], "half_width"),
         (["--choices", "a,b", "--overlap", "many"], "--overlap takes a share"),
     ],

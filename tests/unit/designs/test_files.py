@@ -62,7 +62,7 @@ def test_where_there_are_no_locks_files_are_written_without(tmp_path, monkeypatc
 
 def test_a_write_that_fails_names_the_file(tmp_path):
     """On a full disk the message was without a path."""
-    wanted = r"note\.txt: cannot be written \(No space left"
+    wanted = r"note\.txt cannot be written \(No space left"
     with pytest.raises(InputError, match=wanted), replacing(tmp_path / "note.txt"):
         raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -102,9 +102,9 @@ def test_the_sentence_names_what_the_judge_finds_and_what_it_calls_so_wrongly():
         *(row("rogan_gladen", of, value) for of, value in (("fail", 0.25), ("pass", 0.75))),
     ]
     assert judge_sentences(rows) == [
-        "'v' agrees with people on 86.0% (81.0% to 91.0%), kappa 0.62 (0.57 to 0.67); it catches 71.0% "
-        "(66.0% to 76.0%) of the 'fail' (sensitivity), with false alarms on 9.0% (4.0% to 14.0%) of "
-        "the 'pass' (1 − specificity)."
+        "'v' agrees with people on 86.0% (81.0% to 91.0%) of units, with a kappa of 0.62 (0.57 to 0.67); it "
+        "catches 71.0% (66.0% to 76.0%) of the 'fail' (sensitivity), with false alarms on 9.0% (4.0% to "
+        "14.0%) of the 'pass' (1 − specificity)."
     ]
     assert "20.0% (15.0% to 25.0%) by the labels. 'v' alone gives 30.0%" in judge_notes(rows)[0]
     assert judge_notes(rows[:2]) == []

@@ -103,7 +103,7 @@ def test_rates_of_a_class_say_how_many_random_labels_they_take(rare, require, ca
     assert plan.rounds.cases_needed == cases
     assert plan.rounds.labels_needed == pytest.approx(labels, rel=0.1)
     assert f"{plan.rounds.labels_needed:,} random labels" in str(plan)
-    assert "cannot be guaranteed by 200 labels" in str(plan)
+    assert "cannot be guaranteed with 200 labels" in str(plan)
 
 
 def test_too_few_labels_say_how_many_accept_half_of_the_largest_set(units):

@@ -51,12 +51,12 @@ def test_the_power_asked_for_is_had():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({}, "give either a standard error or a difference"),
-        ({"standard_error": 0.1, "difference": 0.1}, "give either a standard error or a difference"),
+        ({}, "either a standard error or a difference"),
+        ({"standard_error": 0.1, "difference": 0.1}, "either a standard error or a difference"),
         ({"standard_error": -0.1}, "must be a positive number"),
         ({"standard_error": 0.1, "variance": 0.0}, "variance must be a positive number"),
-        ({"standard_error": 0.1, "correlation": 1.0}, "give either a standard error or a difference"),
-        ({"difference": 0.1, "power": 1.0}, "give either a standard error or a difference"),
+        ({"standard_error": 0.1, "correlation": 1.0}, "either a standard error or a difference"),
+        ({"difference": 0.1, "power": 1.0}, "either a standard error or a difference"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(change, message):

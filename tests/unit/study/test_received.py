@@ -162,7 +162,7 @@ def test_an_export_that_fails_keeps_no_items_and_leaves_no_file(study, tmp_path,
     free = study.progress("bob").total
     with monkeypatch.context() as patched:
         patched.setattr("pathlib.Path.write_bytes", full)
-        with pytest.raises(InputError, match=r"ann\.html: cannot be written"):
+        with pytest.raises(InputError, match=r"ann\.html cannot be written"):
             write_page(study, tmp_path / "ann.html", "ann")
     assert os.listdir(tmp_path) == [study.folder.name]
     assert len(answer_all(study, "bob")) >= 40

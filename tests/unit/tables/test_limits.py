@@ -73,9 +73,9 @@ def test_a_json_document_of_units_is_bounded(tmp_path, monkeypatch):
     assert Population.read(path, proxy="proxy").size == 1
 
     path.write_bytes(gzip.compress(b'[{"id": "a", "proxy": 0.5}%s]' % (b', {"a": [[]]}' * 3)))
-    with pytest.raises(InputError, match=r"units.json.gz: is too large .*10 values.*name the file .jsonl"):
+    with pytest.raises(InputError, match=r"units.json.gz is too large .*10 values.*name the file .jsonl"):
         Population.read(path, proxy="proxy")
-    with pytest.raises(InputError, match=r"units.json.gz: is too large .*up to 0 MiB"):
+    with pytest.raises(InputError, match=r"units.json.gz is too large .*up to 0 MiB"):
         files.json_document(path, max_characters=20)
 
 

@@ -85,7 +85,7 @@ def test_nothing_is_fetched_unless_asked(address):
 
 @pytest.mark.parametrize("name", ["none.parquet", "none.csv"])
 def test_what_is_not_there_is_one_sentence(web, name):
-    with pytest.raises(InputError, match=rf"{name}: cannot be fetched"):
+    with pytest.raises(InputError, match=rf"{name} cannot be fetched"):
         Population.read(f"{web}/{name}", proxy="proxy", remote=True)
 
 

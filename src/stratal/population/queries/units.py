@@ -409,7 +409,8 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
     if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         if not source.ordered:
             raise InputError(
-                f"{source.label}: rows on a connection have no order, so they cannot be numbered",
+                f"{source.label}: rows read through a database connection have no order, so they "
+                "cannot be numbered",
                 action="Name a column of unique ids: id=….",
             )
         # The number of each row, stored once.

@@ -93,7 +93,7 @@ def annotate(
         if opened.sample().ids.tolist() != sample.ids.tolist():
             opened.close()
             action = "Give another folder (study=…), or the study itself: annotate('STUDY')."
-            raise InputError(f"{folder}: contains the study of another sample", action=action)
+            raise InputError(f"{folder} contains the study of another sample", action=action)
     if annotator not in opened.people:
         annotator = opened.add_annotator(annotator)
     display = content.display_of(opened, content.embedded(opened))
@@ -124,7 +124,7 @@ def answer(study: Study, annotator: str, display: Display, message: object) -> J
     kind = str(requested.get("what"))
     try:
         if kind not in HANDLERS:
-            raise InputError("unknown request of the page", given=repr(kind[:60]))
+            raise InputError("unknown request from the page", given=repr(kind[:60]))
         reply: dict[str, Any] = {"answer": HANDLERS[kind](study, annotator, display, requested.get("body"))}
     except StratalError as error:
         reply = {"error": {"kind": content.error_kind(error), "message": str(error)}}
@@ -220,7 +220,7 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
         if pages:  # the file was written, and its items could not be kept
             path.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            problem = f"{path}: cannot be written ({error.strerror or error})"
+            problem = f"{path} cannot be written ({error.strerror or error})"
             raise InputError(
                 problem, action="Give the name of a new file in a folder that you can write to."
             ) from None

@@ -33,7 +33,7 @@ def read_deepeval(document: JsonMapping, source: str) -> Log:
     conversations = run.get("conversationalTestCases")
     if bool(cases) == bool(conversations):
         raise InputError(
-            f"{source}: contains {'test cases and conversations' if cases else 'no test case'}",
+            f"{source} contains {'test cases and conversations' if cases else 'no test case'}",
             allowed="test cases, or conversations",
             action="Run them separately." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
         )

@@ -46,7 +46,7 @@ def read_evaluate(document: Mapping[str, object], source: str) -> Log:
     score_names = {name for name, value in numbers.items() if value and set(value) != {None}}
     if not score_names:
         raise InputError(
-            f"{source}: contains no score per unit, only scores for all units together",
+            f"{source} contains no score per unit, only scores for all units together",
             allowed="lists with an entry per prediction",
             action="Save the value of the metric for each prediction: evaluate.save(path, exact_match=[…]).",
         )
@@ -79,7 +79,7 @@ def read_saved_dataset(folder: Path) -> Foreign | None:
     if (folder / "dataset_dict.json").is_file():
         splits = sorted(path.name for path in folder.iterdir() if (path / DATASET_STATE).is_file())
         raise InputError(
-            f"{folder}: contains several splits",
+            f"{folder} contains several splits",
             given=", ".join(splits),
             action=f"Give one of the splits: {folder / splits[0]}." if splits else None,
         )
@@ -97,5 +97,5 @@ def read_saved_dataset(folder: Path) -> Foreign | None:
         return pa.concat_tables(tables)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise InputError(
-            f"{folder}: is not a complete data set", given=str(error)[:200], action="Save it again."
+            f"{folder} is not a complete data set", given=str(error)[:200], action="Save it again."
         ) from None

@@ -85,7 +85,7 @@ def read_inspect(document: JsonMapping, source: str) -> Log:
         )
     if not samples:
         raise InputError(
-            f"{source}: contains no samples",
+            f"{source} contains no samples",
             action="Run the evaluation with its samples logged (log_samples).",
         )
     rows = _with_grades(read_rows(INSPECT, samples, f"{source}, sample", _inspect_row))

@@ -319,10 +319,10 @@ def translate_tool_errors(source: str, tool: str) -> Iterator[None]:
         raise
     except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
         if isinstance(error, KeyError):
-            problem = f"{source}: has no {error}"
+            problem = f"{source} has no {error}"
             given_text = None
         else:
-            problem = f"{source}: does not have the format that {tool} writes"
+            problem = f"{source} does not have the format that {tool} writes"
             given_text = f"{type(error).__name__}: {error}"[:200]
         raise InputError(
             problem, given=given_text, action=f"Use the file exactly as {tool} wrote it."

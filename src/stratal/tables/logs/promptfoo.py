@@ -32,7 +32,7 @@ def read_promptfoo(document: JsonMapping, source: str) -> Log:
     """Return the log of an output file of promptfoo."""
     results = document["results"].get("results")
     if not results:
-        raise InputError(f"{source}: contains no results", action="Run `promptfoo eval --output out.json`.")
+        raise InputError(f"{source} contains no results", action="Run `promptfoo eval --output out.json`.")
     if any("testIdx" not in result or "promptIdx" not in result for result in results):
         results = _number_results(results)
     test_ids = {result["testIdx"]: _test_id(result["vars"]) for result in results}

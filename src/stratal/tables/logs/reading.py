@@ -115,7 +115,7 @@ def read_log_document(document: Cell, source: str) -> Log | None:
         return read_log_lines(records, source)
     if isinstance(document, Mapping) and {"results", "configs", "versions"} <= set(document):
         raise InputError(
-            f"{source}: contains only results for all documents together",
+            f"{source} contains only results for all documents together",
             allowed=f"samples_….jsonl of {LM_EVAL}",
             action="Run it with --log_samples; the samples are then written next to this file.",
         )

@@ -87,8 +87,8 @@ def test_damaged_files_end_in_one_error(state, changed, refusal, how, said):
 def test_a_damaged_file_of_a_folder_is_named(tmp_path):
     (tmp_path / "ann").mkdir()
     (tmp_path / "ann" / "user_state.json").write_text("{")
-    with pytest.raises(InputError, match=r"ann/user_state.json: is not JSON"):
+    with pytest.raises(InputError, match=r"ann/user_state.json is not JSON"):
         read_answers(tmp_path)
     (tmp_path / "ann" / "user_state.json").write_text("{}")
-    with pytest.raises(LabelError, match=r"ann/user_state.json: is not an export of Potato"):
+    with pytest.raises(LabelError, match=r"ann/user_state.json is not an export of Potato"):
         read_answers(tmp_path)

@@ -64,5 +64,5 @@ def test_a_damaged_data_set_is_refused_by_name(tools, tmp_path, damage):
     shutil.copytree(tools / "datasets-5.2.0" / "test", tmp_path / "saved")
     damage(tmp_path / "saved")
 
-    with pytest.raises(InputError, match="saved: is not a complete data set"):
+    with pytest.raises(InputError, match="saved is not a complete data set"):
         Population.read(tmp_path / "saved", proxy="score")
