@@ -172,7 +172,9 @@ class LabelMapping:
         unused = [str(label) for label in mapping or () if comparison_key(label) not in keys.values()]
         notes: tuple[str, ...] = ()
         if unused:
-            contained = "this value" if len(unused) == 1 else "these values"
+            contained = "this value"
+            if len(unused) > 1:
+                contained = "these values"
             notes = (
                 f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, although the "
                 f"mapping contains {contained}",
