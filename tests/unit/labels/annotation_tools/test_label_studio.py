@@ -96,7 +96,7 @@ def test_annotators_are_called_by_their_mail(export, changed, tmp_path):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d[1]["data"].pop("item_id"), "task 2: has no 'item_id'"),
+        (lambda d: d[1]["data"].pop("item_id"), "task 2 has no 'item_id'"),
         (lambda d: d[0]["annotations"][0]["result"].clear(), "task 1: an annotation needs one answer"),
         (
             lambda d: d[0]["annotations"][0]["result"][0]["value"].update(choices=["Pass", "Fail"]),
@@ -104,17 +104,17 @@ def test_annotators_are_called_by_their_mail(export, changed, tmp_path):
         ),
         (
             lambda d: d[2].update(annotations="none"),
-            "task 3: does not have the format that Label Studio writes",
+            "task 3 does not have the format that Label Studio writes",
         ),
         (
             lambda d: d[2]["annotations"].append(7),
-            "task 3: does not have the format that Label Studio writes",
+            "task 3 does not have the format that Label Studio writes",
         ),
         (
             lambda d: d[2]["annotations"][0].update(result=[7]),
-            "task 3: does not have the format that Label Studio writes",
+            "task 3 does not have the format that Label Studio writes",
         ),
-        (lambda d: d.append("x"), "task 6: does not have the format that Label Studio writes"),
+        (lambda d: d.append("x"), "task 6 does not have the format that Label Studio writes"),
         (lambda d: [task["annotations"].clear() for task in d], "contains no answers"),
     ],
 )
@@ -125,10 +125,10 @@ def test_damaged_files_end_in_one_error(export, changed, refusal, how, said):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d[1].pop("item_id"), "entry 2: has no 'item_id'"),
+        (lambda d: d[1].pop("item_id"), "entry 2 has no 'item_id'"),
         (lambda d: d[0].update(verdict=["Pass", "Fail"]), "entry 1: an annotation needs one answer"),
         (lambda d: d[0].pop("verdict"), "entry 1: an annotation needs one answer"),
-        (lambda d: d.append(None), "entry 7: does not have the format that Label Studio writes"),
+        (lambda d: d.append(None), "entry 7 does not have the format that Label Studio writes"),
         (lambda d: d.append({**d[0], "verdict": "Fail"}), "item '007' has two answers by '1'"),
     ],
 )

@@ -116,7 +116,7 @@ def test_json_min_has_lost_an_id_of_the_data(read, name):
     csv = "\n".join([",".join(entry), ",".join(map(str, entry.values()))])
 
     with pytest.raises(
-        LabelError, match=r"1: has no 'item_id', and its 'id' identifies the task, not the item"
+        LabelError, match=r"1 has no 'item_id', and its 'id' identifies the task, not the item"
     ):
         read([entry] if name == "min.json" else csv, name)
 

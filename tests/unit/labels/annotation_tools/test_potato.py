@@ -61,7 +61,7 @@ def test_free_words_are_a_text(tasks, tmp_path, state, given):
         (lambda d: d.update(user_id=""), "has no 'user_id'"),
         (
             lambda d: d.update(instance_id_to_label_to_value=[]),
-            "annotator 1: does not have the format that Potato writes",
+            "annotator 1 does not have the format that Potato writes",
         ),
         (
             lambda d: d["instance_id_to_label_to_value"].update({"007": [["Pass"]]}),

@@ -51,8 +51,8 @@ def test_the_turns_of_a_conversation_are_one_cluster(tools, changed):
     ("how", "said"),
     [
         (lambda d: d["testCases"].clear(), "contains no test case"),
-        (lambda d: d["testCases"][1].pop("input"), "test case 2: has no 'input'"),
-        (lambda d: d["testCases"][1]["metricsData"][0].pop("name"), "test case 2: has no 'metric'"),
+        (lambda d: d["testCases"][1].pop("input"), "test case 2 has no 'input'"),
+        (lambda d: d["testCases"][1]["metricsData"][0].pop("name"), "test case 2 has no 'metric'"),
         (lambda d: d.update(testCases={"a": 1}), "does not have the format that DeepEval writes"),
         (
             lambda d: d["conversationalTestCases"].append({"turns": [], "metricsData": []}),

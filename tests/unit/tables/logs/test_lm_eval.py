@@ -86,7 +86,7 @@ def test_its_scores_are_labels_of_the_units_that_were_drawn(tools):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda lines: lines[1].pop("filtered_resps"), "line 2: has no 'filtered_resps'"),
+        (lambda lines: lines[1].pop("filtered_resps"), "line 2 has no 'filtered_resps'"),
         (lambda lines: [line.update(metrics=[]) for line in lines], "no unit has a score"),
         (
             lambda lines: lines[2].update(metrics=[{}]),

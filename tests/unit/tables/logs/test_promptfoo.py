@@ -81,7 +81,7 @@ def test_two_prompts_of_one_provider_are_told_apart(found, changed):
     [
         (lambda d: d["results"].pop("results"), "contains no results"),
         (lambda d: d["results"]["results"].clear(), "contains no results"),
-        (lambda d: d["results"]["results"][2].pop("score"), "result 3: has no 'score'"),
+        (lambda d: d["results"]["results"][2].pop("score"), "result 3 has no 'score'"),
         (
             lambda d: d["results"]["results"][0].update(vars="x"),
             "does not have the format that promptfoo writes",

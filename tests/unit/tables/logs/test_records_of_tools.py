@@ -92,7 +92,7 @@ def test_an_array_of_samples_is_a_log_and_a_table_with_labels_is_none(tmp_path):
 
 
 def test_a_record_of_another_form_names_its_number():
-    with pytest.raises(InputError, match=r"items.jsonl, item 2: has no 'output'"):
+    with pytest.raises(InputError, match=r"items.jsonl, item 2 has no 'output'"):
         read_openai_items([item(1), item(2, sample={"input": []})], "items.jsonl")
 
 
