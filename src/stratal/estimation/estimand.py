@@ -327,6 +327,10 @@ class Estimand(Described, noun="estimand", registry={}):
     def refuse_a_misread_proxy(self, population: Population) -> None:
         """Raise an `InputError` if a proxy is clearly not the probability that an answer is right."""
 
+    def misread_score_notes(self, population: Population) -> tuple[str, ...]:
+        """Return a warning if a score is clearly not the probability that the estimand takes it as."""
+        return ()
+
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the columns of labels that it requires as a mapping; none if it requires one column."""
         return ()

@@ -42,9 +42,10 @@ from stratal.strata.strata import of_sizes
 # right answers of one class while its other answers are right twice as often.
 MIN_SHARE_RIGHT = 0.25
 
-# Share of the class among other answers above which a score is probably not its probability: the score would
-# say that the model is wrong on most of them.
+# Share of the class among other answers, absolute and relative to that among the answers of the class, above
+# which a score is probably not its probability: by this score, the model would be wrong on most of them.
 MAX_SHARE_OF_CLASS = 0.5
+MAX_RELATIVE_SHARE_OF_CLASS = 0.8
 
 # Maximum number of answers by which the population is divided.
 _MAX_CELLS = 12
@@ -664,10 +665,9 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         )
 
     def refuse_a_misread_proxy(self, population: Population) -> None:
-        """Raise an `InputError` if a score is clearly not the probability that it is used as.
+        """Raise an `InputError` if a proxy is clearly not the probability that the answer is right.
 
-        That is the probability of the class with `probability`, else that of a right answer. An explicit
-        `right`, or a declared meaning of the proxy, is accepted. The error shows how to state the other.
+        This applies to metrics with neither `probability` nor `right`. The error shows how to state it.
 
         Examples
         --------
@@ -680,58 +680,79 @@ class ClassMetric(Classification, listed="positive", shown="match"):
 then 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the \
 probability of 'yes', write f1:yes,probability=score (for the other class, use 1 - score). If it is \
 nevertheless that of a right answer, write f1:yes,right=score.
-        >>> confident = Population.from_arrays(
-        ...     proxy={"score": [0.9, 0.9, 0.8]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
-        >>> F1("yes", probability="score").refuse_a_misread_proxy(confident)
-        Traceback (most recent call last):
-        stratal.errors.InputError: 'f1:yes,probability=score' takes 'score' as the probability of 'yes', but \
-then 85.0% of the 2 other answers would be 'yes'. If it is the probability that the answer is right, write \
-f1:yes.
         """
         self.refuse_unknown_class(population)
-        if not population.proxies or self.right is not None:
+        if not population.proxies or self.probability is not None or self.right is not None:
             return
+        proxy = population.proxy_info().name
+        if proxy in population.predicts:
+            return
+        means = self._mean_scores(population, proxy)
+        if means is not None:
+            self._refuse_probability_of_class(population, proxy, *means)
+
+    def misread_score_notes(self, population: Population) -> tuple[str, ...]:
+        """Return a warning if `probability` is clearly not the probability of the class.
+
+        Examples
+        --------
+        >>> population = Population.from_arrays(
+        ...     proxy={"score": [0.9, 0.9, 0.8]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
+        >>> (note,) = F1("yes", probability="score").misread_score_notes(population)
+        >>> "but then 85.0% of the 2 other answers would be 'yes'" in note
+        True
+        """
+        score = self.probability
+        if score is None or score not in population.proxy_names:
+            return ()
+        means = self._mean_scores(population, score)
+        if means is None:
+            return ()
+        count, in_class, elsewhere = means
+        if elsewhere <= max(MAX_SHARE_OF_CLASS, MAX_RELATIVE_SHARE_OF_CLASS * in_class):
+            return ()
+        n_others = population.size - count
+        text = (
+            f"{self.text!r} takes {score!r} as the probability of {self.positive!r}, but then "
+            f"{elsewhere:.1%} of the {n_others:,} other answers would be {self.positive!r}, and the forecast "
+            "is wrong. If it is the probability that the answer is right, write "
+            f"{replace(self, probability=None).text}."
+        )
+        return (text,)
+
+    def _mean_scores(self, population: Population, score: str) -> tuple[int, float, float] | None:
+        """Return the number of answers of the class, and the mean score over these and over the others.
+
+        None without both kinds of answers, and for a score that is not a probability.
+        """
         answers = self.predicted or population.roles.answer
         if answers in population.group_names and sets_by_text(population, str(answers)):
-            return  # the probability of a whole set does not determine that of one of its tags
-        proxy = population.proxy_info()
-        if self.probability is not None:
-            if self.probability not in population.proxy_names:
-                return
-            proxy = population.proxy_info(self.probability)
-        elif proxy.name in population.predicts:
-            return
-        if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
-            return
+            return None  # the probability of a whole set does not determine that of one of its tags
+        info = population.proxy_info(score)
+        if answers not in population.group_names or not info.scaled or info.bounds != (0.0, 1.0):
+            return None
         is_answered = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
-        score = NumberColumn(name=proxy.name)
-        expressions = [is_answered, is_answered * score, score]
-        share, mean_score_in_class, mean_score = averages(population, expressions).tolist()
+        column = NumberColumn(name=score)
+        share, mean_in_class, mean = averages(
+            population, [is_answered, is_answered * column, column]
+        ).tolist()
         if not 0.0 < share < 1.0:
-            return
-        in_class = mean_score_in_class / share
-        elsewhere = (mean_score - mean_score_in_class) / (1.0 - share)
+            return None
         count = round(share * population.size)
-        if self.probability is None:
-            self._refuse_probability_of_class(population, proxy.name, count, (in_class, elsewhere))
-        elif elsewhere > MAX_SHARE_OF_CLASS:
-            as_right_probability = replace(self, probability=None).text
-            n_others = population.size - count
-            raise InputError(
-                f"{self.text!r} takes {proxy.name!r} as the probability of {self.positive!r}, but then "
-                f"{elsewhere:.1%} of the {n_others:,} other answers would be {self.positive!r}",
-                action=f"If it is the probability that the answer is right, write {as_right_probability}.",
-            )
+        return count, mean_in_class / share, (mean - mean_in_class) / (1.0 - share)
 
     def _refuse_probability_of_class(
-        self, population: Population, proxy: str, count: int, means: tuple[float, float]
+        self,
+        population: Population,
+        proxy: str,
+        count: int,
+        share_right_in_class: float,
+        share_right_elsewhere: float,
     ) -> None:
         """Raise an `InputError` if a proxy is not the probability of a right answer, but that of a class.
 
-        `count` units have the class as their answer; `means` are those of the proxy over them and over the
-        others.
+        The two shares are the means of the proxy over `count` answers of the class and over the others.
         """
-        share_right_in_class, share_right_elsewhere = means
         answers = str(self.predicted or population.roles.answer)
         # With two classes, the score may also be the probability of the other class.
         is_of_other_class = (

@@ -283,6 +283,7 @@ class Planner:
             notes=(
                 *self.population.notes,
                 *score_notes,
+                *(note for part in self.parts for note in part.misread_score_notes(self.population)),
                 *remarks,
                 *reasons,
                 *strata.notes,

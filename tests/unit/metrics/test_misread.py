@@ -33,15 +33,26 @@ def test_the_probability_of_a_rare_class_is_refused_with_what_to_write(scores):
     assert meant.recommended.expected_standard_error > 0.01
 
 
-def test_the_probability_of_a_right_answer_is_refused_as_that_of_a_class(scores):
+def test_a_plan_warns_if_the_probability_of_a_class_is_that_of_a_right_answer(scores):
     """Such a plan promised an interval of 1.2 points, and its samples were worse than random ones."""
     answer = np.where(scores > 0.5, "match", "other")
     population = _pool(np.maximum(scores, 1.0 - scores), answer)
+    warning = "of the 3,398 other answers would be 'match', and the forecast is wrong"
 
-    with pytest.raises(InputError, match="of the 3,398 other answers would be 'match'") as raised:
-        stratal.plan(population, 200, estimand="recall:match,probability=score")
-    assert "write recall:match." in str(raised.value)
-    stratal.plan(population, 200, estimand="recall:match")
+    misread = stratal.plan(population, 200, estimand="recall:match,probability=score")
+    meant = stratal.plan(population, 200, estimand="recall:match")
+
+    assert any(warning in note and "write recall:match." in note for note in misread.notes)
+    assert not any("forecast is wrong" in note for note in meant.notes)
+    assert warning in str(misread)
+
+
+def test_a_high_threshold_leaves_high_probabilities_to_other_answers():
+    scores = np.random.default_rng(1).beta(3.0, 2.0, 4000)
+    population = _pool(scores, np.where(scores > 0.85, "match", "other"))
+
+    assert np.mean(scores[scores <= 0.85]) > 0.5
+    assert F1("match", probability="score").misread_score_notes(population) == ()
 
 
 def test_a_plan_states_that_its_estimand_takes_a_score_as_the_probability_of_a_class(scores):
