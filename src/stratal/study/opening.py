@@ -180,7 +180,7 @@ def open_study(
     --------
     >>> open_study("nowhere")
     Traceback (most recent call last):
-    stratal.study.database.StudyError: nowhere: is not a study...
+    stratal.study.database.StudyError: nowhere is not a study...
     """
     place = Path(folder)
     if not (place / DATABASE).is_file():

@@ -205,4 +205,4 @@ def test_what_cannot_be_meant_is_refused(waves):
     other = stratal.Population.from_arrays(proxy={"other": [0.1, 0.9] * 100})
     assert "was drawn without the proxy 'other'" in message(InputError, waves, population=other)
     ordered = stratal.Population.from_arrays(proxy={"score": [1.0, 9.0] * 100}, scaled=False)
-    assert "the bounds of the outcome" in message(InputError, waves, population=ordered)
+    assert "bounds=(lowest, highest)" in message(InputError, waves, population=ordered)
