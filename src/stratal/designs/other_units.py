@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
 from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, MissingColumnError
-from stratal.labels.labels import normalize_id
+from stratal.labels.spreadsheet_ids import normalize_id
 from stratal.population.declaration import ROW
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Everything, Rule

@@ -23,7 +23,7 @@ from stratal.estimation.resolve import (
 )
 from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
-from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.question.question import SUPERPOPULATION
 
 

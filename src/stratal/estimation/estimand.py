@@ -22,7 +22,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.evidence import OutcomeKind, require_target
-from stratal.labels.labels import join_labels
+from stratal.labels.joined_labels import join_labels
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.protocols import Keywords

@@ -18,8 +18,8 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.annotators import COMBINATIONS
+from stratal.labels.joined_labels import JoinedLabels, as_labels, join_labels
 from stratal.labels.label_values import class_text, refuse_incomparable_classes
-from stratal.labels.labels import JoinedLabels, as_labels, join_labels
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
 from stratal.question.scores import Predictions, Score, declared_scores

@@ -25,8 +25,9 @@ from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
 from stratal.evaluation.requested_tables import compute_tables
 from stratal.labels.annotators import measure_agreement
+from stratal.labels.joined_labels import join_labels, labels_with_sample_ids
 from stratal.labels.label_files import read_labels
-from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
+from stratal.labels.labels import Labels
 from stratal.planning import next_round
 from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population

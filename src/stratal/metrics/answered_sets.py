@@ -11,7 +11,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.resolve import class_column, none_labelled, split_answers
 from stratal.estimation.respondents import Respondents
-from stratal.labels.labels import join_labels
+from stratal.labels.joined_labels import join_labels
 from stratal.metrics.tag_counts import TagCounts
 from stratal.question.tags import is_set, tags_of
 

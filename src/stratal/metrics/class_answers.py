@@ -21,8 +21,8 @@ from stratal.estimation.resolve import (
 )
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval_types import BinomialInterval
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.labels.label_values import class_text
-from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.metrics.class_functions import is_f_measure
 from stratal.metrics.class_shares import possible_answers
 from stratal.metrics.confusion import Confusion

@@ -36,7 +36,7 @@ from stratal.intervals.interval_types import (
     nothing_varies,
 )
 from stratal.intervals.proportion import student_quantile
-from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import DEFAULT_SHARE_RIGHT
 from stratal.population.expressions import Agree, Cells, Expression, NumberColumn, Share
 from stratal.population.influence import Influence, averages

@@ -14,9 +14,9 @@ from stratal.designs.labelling_files import token_columns
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.resolve import class_column, group_column, number_column
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.labels.label_files import DIFFERS_FROM, FIRST_LABEL_PREFIX
 from stratal.labels.label_values import class_text
-from stratal.labels.labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import labels_as_verdicts, no_verdicts
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line

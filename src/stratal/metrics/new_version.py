@@ -19,8 +19,9 @@ from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import RIGHT_OPTIONS, EstimandLike, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.resolve import class_column, compared_column, outcomes, with_group
+from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_values import class_text
-from stratal.labels.labels import Labels, join_labels
+from stratal.labels.labels import Labels
 from stratal.metrics.comparison import compare
 from stratal.protocols import JsonDict, Keywords, WithItems
 from stratal.randomness import id_texts

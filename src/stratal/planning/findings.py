@@ -27,8 +27,9 @@ from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
+from stratal.labels.joined_labels import join_labels, labels_with_sample_ids
 from stratal.labels.label_values import class_text
-from stratal.labels.labels import Labels, join_labels, labels_with_sample_ids
+from stratal.labels.labels import Labels
 from stratal.planning.rounds import more_labels
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.document import WRITERS, answer_lines, describe_method, report_html

@@ -24,7 +24,7 @@ from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.intervals.proportion import student_quantile
-from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.planning.interim_widths import ExpectedMeanWidths
 from stratal.planning.joint_plan import influence_deviations
 from stratal.planning.next_allocation import next_allocation

@@ -16,8 +16,8 @@ from stratal.errors import InputError, StratalWarning
 from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.resolve import class_column
+from stratal.labels.joined_labels import JoinedLabels
 from stratal.labels.label_values import LabelMapping
-from stratal.labels.labels import JoinedLabels
 from stratal.planning.next_allocation import design_with_counts
 
 

@@ -32,7 +32,7 @@ from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.means import AnticipatedMoments
 from stratal.estimation.resolve import named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside, unstated_target
-from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.population.expressions import (
     Cells,
     Constant,

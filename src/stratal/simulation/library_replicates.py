@@ -16,7 +16,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import Estimand, Several
-from stratal.labels.labels import JoinedLabels, join_labels
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.planning.entry_points import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.protocols import Keywords

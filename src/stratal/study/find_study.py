@@ -9,7 +9,7 @@ from pathlib import Path
 from stratal.designs.labelling_files import SAMPLE_NAME
 from stratal.designs.sample import Sample
 from stratal.errors import StratalError
-from stratal.labels.labels import restore_spreadsheet_ids
+from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
 from stratal.randomness import id_texts
 from stratal.study.database import DATABASE
 

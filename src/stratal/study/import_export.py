@@ -27,8 +27,8 @@ import msgspec
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.labels.annotation_tools import Task, ToolAnswer, ToolAnswers, ToolQuestion
 from stratal.labels.label_values import format_mapping
-from stratal.labels.labels import restore_spreadsheet_ids
 from stratal.labels.missing_codes import refuse_missing_code
+from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
 from stratal.protocols import JsonDict
 from stratal.study import creating
 from stratal.study.database import Connection

@@ -20,7 +20,8 @@ from stratal.errors import InputError, MissingExtraError, StratalError, StratalW
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.requirement import Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
-from stratal.labels.labels import Labels, join_labels
+from stratal.labels.joined_labels import join_labels
+from stratal.labels.labels import Labels
 from stratal.protocols import JsonDict, Keywords
 from stratal.report.verdicts import UNDECIDED
 from stratal.study import items

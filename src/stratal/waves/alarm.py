@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimation.requirement import Requirement
-from stratal.labels.labels import join_labels
+from stratal.labels.joined_labels import join_labels
 from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
 from stratal.report.text import json_dict

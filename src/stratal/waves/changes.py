@@ -13,7 +13,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import SumInterval
 from stratal.intervals.methods import find_interval
-from stratal.labels.labels import join_labels
+from stratal.labels.joined_labels import join_labels
 from stratal.metrics.comparison import ModelOutcomes
 from stratal.randomness import id_texts
 from stratal.waves.wave import RowKey, Wave

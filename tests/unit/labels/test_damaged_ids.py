@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import LabelError
-from stratal.labels.labels import restore_spreadsheet_ids
+from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
 
 
 @pytest.mark.parametrize(

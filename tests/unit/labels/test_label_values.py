@@ -11,8 +11,9 @@ import pytest
 import stratal
 from stratal.cli import parsing
 from stratal.errors import LabelError
+from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_values import label_value_notes
-from stratal.labels.labels import Labels, join_labels
+from stratal.labels.labels import Labels
 from stratal.question.vocabulary import VOCABULARIES, count_words
 
 

@@ -10,9 +10,10 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.entry_points import estimate
+from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_files import read_labels
 from stratal.labels.label_values import LabelMapping
-from stratal.labels.labels import Labels, join_labels
+from stratal.labels.labels import Labels
 
 
 @pytest.fixture

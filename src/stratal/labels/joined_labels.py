@@ -1,0 +1,511 @@
+"""The join of labels to a sample by unit id, and the interpretation of their values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike, fspath
+from statistics import multimode
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from stratal.arrays import (
+    AnyArray,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Record,
+    refuse_extremes,
+    same_value,
+    without_mask,
+)
+from stratal.errors import LabelError
+from stratal.labels.label_values import (
+    DECIMAL_COMMA,
+    LabelMapping,
+    LabelValue,
+    are_numeric_labels,
+    class_text,
+    count_values,
+    format_mapping,
+    label_value_notes,
+    refuse_no_answer_words,
+)
+from stratal.labels.labels import SAMPLE_TOKEN, Labels, UnitRows, undeclared_counts
+from stratal.labels.missing_codes import refuse_missing_code
+from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
+from stratal.protocols import WithColumns, WithIndex
+from stratal.question.tags import SEPARATORS, is_set, read_set
+from stratal.question.vocabulary import MAPPING_HELP, is_known_word
+from stratal.randomness import id_text, id_texts
+from stratal.tables.small_table import is_missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class JoinedLabels(Record):
+    """The answers of a sample's units, in the order of the units, with the mapping of their values.
+
+    Parameters
+    ----------
+    unit : int (r,)
+        The drawn unit of each answer.
+    answers : (r,)
+        Numbers, or texts that `label_mapping` and the vocabularies interpret.
+    label_mapping : LabelMapping
+    labelled : bool (n,)
+        Which drawn units have an answer.
+    ids : (n,)
+        Ids of the drawn units, for error messages.
+    unanswered : mapping of str to int
+        Number of occurrences of each text that counts as no answer.
+    notes : tuple of str
+        Notes about reading and joining the labels.
+    source : str
+        Source of the labels, for error messages.
+    codes_checked : bool
+        As in `Labels`.
+    cache : dict
+        Values that several estimands of one call share; empty between calls.
+    """
+
+    unit: IntArray
+    answers: AnyArray
+    label_mapping: LabelMapping
+    labelled: BoolArray
+    ids: AnyArray
+    unanswered: Mapping[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    source: str = field(default="labels", compare=False)
+    codes_checked: bool = field(default=False, compare=False)
+    cache: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    def without_missing_codes(
+        self,
+        column: str,
+        bounds: tuple[float, float] | None = None,
+        classes: Collection[str] | None = None,
+    ) -> JoinedLabels:
+        """Return the labels, refusing usual codes of missing labels; see `Labels.without_missing_codes`.
+
+        `classes` are those of a model that labels are compared with: a code among them is a class.
+        """
+        if not self.codes_checked:
+            counts = undeclared_counts(self.answers, self.label_mapping)
+            refuse_missing_code(counts, self.source, column, bounds=bounds, classes=classes)
+        return replace(self, codes_checked=True)
+
+    def numbers(self, source: str = "labels") -> FloatArray:
+        """Return the number that each answer (r,) counts as; an error names `source` and the unit.
+
+        Raises
+        ------
+        LabelError
+            For an answer that stands for no finite number.
+        """
+        numbers = self.answers
+        if numbers.dtype == object:
+            number_of = self.label_mapping.numbers(dict.fromkeys(numbers.tolist()))
+            no_number_texts = [text for text, number in number_of.items() if number != number]
+            refuse_no_answer_words(no_number_texts, source, list(number_of))
+            numbers = np.array([number_of[text] for text in numbers.tolist()], dtype=np.float64)
+        if not np.all(np.isfinite(numbers)):
+            raise self._no_number(np.asarray(numbers), source)
+        refuse_extremes(source, numbers)
+        return np.asarray(numbers)
+
+    def _no_number(self, numbers: FloatArray, source: str) -> LabelError:
+        """Return the error about the first answer (r,) that is not a number; unknown words come first."""
+        texts = list(map(str, self.answers.tolist()))
+        invalid_rows = np.flatnonzero(~np.isfinite(numbers)).tolist()
+        unknown_word_rows = [row for row in invalid_rows if not is_known_word(texts[row])]
+        # If all words are known, a few ratings on another scale prevent their interpretation as numbers.
+        outside_rows = np.flatnonzero((numbers < 0) | (numbers > 1)).tolist()
+        has_stray_numbers = not unknown_word_rows and 0 < len(outside_rows) < len(invalid_rows)
+        if has_stray_numbers:
+            reported_rows = outside_rows
+            problem = f"appears among words such as {texts[invalid_rows[0]]!r}"
+        else:
+            reported_rows = unknown_word_rows or invalid_rows
+            problem = "is not a finite number or a known word"
+        first_text = texts[reported_rows[0]]
+        action = (
+            f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted=. The "
+            "sample or the file of labels must have it."
+        )
+        if has_stray_numbers:
+            action = f"Correct it or, if it is not an answer, use {format_mapping({first_text: None})}."
+        elif DECIMAL_COMMA.fullmatch(first_text):
+            action = (
+                "Use a decimal point; decimal commas are also read if the columns are separated by "
+                "semicolons."
+            )
+        count_text = ""
+        if len(reported_rows) > 1:
+            count_text = f" ({len(reported_rows)} such labels)"
+        unit_id = id_text(self.ids.tolist()[self.unit[reported_rows[0]]])
+        return LabelError(
+            f"{source}: label {first_text!r} of id {unit_id!r} {problem}{count_text}",
+            allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
+            action=action,
+        )
+
+    def classes(self, answers: Collection[str] | None = None) -> AnyArray:
+        """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
+        class_of = self.distinct_classes(answers)
+        return np.array([class_of[value] for value in self.answers.tolist()], dtype=object)
+
+    @property
+    def distinct_texts(self) -> list[str]:
+        """The distinct answers as text, mapped to a class where the user declared one."""
+        texts = map(class_text, dict.fromkeys(self.answers.tolist()))
+        return [str(self.label_mapping.meanings.get(text, text)) for text in texts]
+
+    def distinct_classes(self, answers: Collection[str] | None = None) -> dict[Any, str]:
+        """Return the class of each distinct answer, in the order in which they were given."""
+        texts = {value: class_text(value) for value in dict.fromkeys(self.answers.tolist())}
+        answer_set = None if answers is None else set(answers)
+        class_of = self.label_mapping.classes(dict.fromkeys(texts.values()), answer_set)
+        return {value: class_of[text] for value, text in texts.items()}
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Bounds of the numbers, if words count as numbers or the mapping implies bounds."""
+        if self.label_mapping.bounds is not None or self.answers.dtype != object:
+            return self.label_mapping.bounds
+        if self.label_mapping.has_words(dict.fromkeys(self.answers.tolist())):
+            return (0.0, 1.0)
+        return None
+
+    def by_unit(self, numbers: FloatArray) -> FloatArray:
+        """Return the mean of each labelled unit's numbers (m,) from those of the answers (r,)."""
+        sums = np.bincount(self.unit, numbers)
+        counts = np.bincount(self.unit)
+        return np.asarray(sums[counts > 0] / counts[counts > 0])
+
+    def majority(self, answers: AnyArray) -> AnyArray:
+        """Return the most frequent answer of each drawn unit (n,), None without answers and for ties."""
+        majority_answers = np.full(len(self.labelled), None, dtype=object)
+        starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
+        if len(starts) == len(answers):  # one answer of each unit
+            majority_answers[self.unit] = answers.tolist()
+            return majority_answers
+        for unit, unit_answers in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
+            modes = multimode(unit_answers.tolist())
+            if len(modes) == 1:
+                majority_answers[unit] = modes[0]
+        return majority_answers
+
+    def table(
+        self, answers: Collection[str] | None = None, *, classes: bool = False, column: str = ""
+    ) -> tuple[LabelValue, ...]:
+        """Return what each distinct value of a column counts as: a number, or one of `classes`."""
+        rows = self.label_mapping.table(
+            {**count_values(self.answers), **self.unanswered}, answers, classes=classes
+        )
+        if column:
+            return tuple(replace(row, column=column) for row in rows)
+        return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelInterpretation:
+    """The interpretation of the labels of an estimate: the columns and the meaning of their values.
+
+    Parameters
+    ----------
+    columns : mapping of str to JoinedLabels
+        Labels by the name of their column; the name is empty if there is only one.
+    answers : collection of str, optional
+        Answers of the model, if labels are compared with them.
+    classes : bool
+        Whether labels are classes.
+    is_right : bool
+        Whether a label 1 means that the answer is right, as a proxy was declared to predict.
+    """
+
+    columns: Mapping[str, JoinedLabels]
+    answers: Collection[str] | None = None
+    classes: bool = False
+    is_right: bool = False
+
+    @cached_property
+    def table(self) -> tuple[LabelValue, ...]:
+        """The number for each distinct value."""
+        rows = [
+            column_labels.table(self.answers, classes=self.classes, column=name)
+            for name, column_labels in self.columns.items()
+        ]
+        return tuple(row for column_rows in rows for row in column_rows)
+
+
+def interpretation_notes(
+    interpretation: LabelInterpretation | None, remarks: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the notes about the interpretation of labels, then other remarks, without duplicates."""
+    if interpretation is None:
+        return tuple(remarks)
+    notes = [note for column_labels in interpretation.columns.values() for note in column_labels.notes]
+    return tuple(dict.fromkeys([*notes, *label_value_notes(interpretation.table), *remarks]))
+
+
+def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of labels") -> Labels:
+    """Convert labels of any accepted type to `Labels`.
+
+    Parameters
+    ----------
+    labels : Labels, mapping of id to value, pandas-like Series indexed by id, or array (n,)
+        An array is in the order of `sample.ids`. NaN and None mean that there is no label.
+    sample : Sample
+
+    Raises
+    ------
+    LabelError
+        If an array has not one entry per drawn unit.
+    """
+    if isinstance(labels, Labels):
+        return labels
+    if isinstance(labels, Mapping):
+        return Labels(ids=tuple(labels), values=tuple(labels.values()))
+    if isinstance(labels, WithColumns):
+        allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
+        action = "Give dict(zip(frame['id'], frame['label']))."
+        raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
+    if is_indexed(labels):
+        return Labels(ids=tuple(labels.index), values=tuple(labels.to_numpy().tolist()))
+    if isinstance(labels, str | PathLike):
+        path = repr(fspath(labels))
+        raise LabelError(
+            "labels cannot be a path", given=path, action=f"Read them: stratal.read_labels({path})."
+        )
+    shape = array_shape(labels)
+    if shape != (sample.size,):
+        problem = f"{array_name} must have one entry per drawn unit, in the order of sample.ids"
+        action = "Give a mapping of id to label instead."
+        if len(shape) > 1:
+            action = (
+                "Give one column of it: labels[:, 0]; for columns of several models, use stratal.compare."
+            )
+        raise LabelError(problem, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
+    return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
+
+
+def is_indexed(labels: object) -> TypeGuard[WithIndex]:
+    """Return whether labels have an index, as a Series; the `index` of a list is a method."""
+    return isinstance(labels, WithIndex) and not callable(labels.index)
+
+
+def array_shape(values: Any) -> tuple[int, ...]:
+    """Return the shape of an array; a list whose rows have different lengths has the shape (n, -1)."""
+    try:
+        return np.shape(values)
+    except ValueError:
+        return (len(values), -1)
+
+
+def labels_with_sample_ids(
+    sample: UnitRows,
+    labels: object,
+    array_name: str = "an array of labels",
+    sample_ids: KeysView[str] | None = None,
+) -> Labels:
+    """Convert labels to `Labels`, and restore ids that a spreadsheet changed.
+
+    `sample_ids` are the ids of the sample as texts, in its order, if they are available.
+    """
+    unit_labels = as_labels(labels, sample, array_name)
+    outcome = sample.question.outcome
+    if unit_labels.positive is None and unit_labels.mapping is None:
+        unit_labels = replace(unit_labels, positive=outcome.positive, mapping=outcome.mapping)
+    if sample_ids is None:
+        sample_ids = dict.fromkeys(id_texts(sample.ids)).keys()
+    if _are_in_order(unit_labels, sample_ids) or sample_ids >= set(unit_labels.ids):
+        return unit_labels
+    ids, notes = restore_spreadsheet_ids(unit_labels.ids, unit_labels.annotators, sample_ids)
+    if notes:
+        return replace(unit_labels, ids=ids, notes=(*unit_labels.notes, *notes))
+    return unit_labels
+
+
+def _are_in_order(labels: Labels, sample_ids: KeysView[str]) -> bool:
+    """Return whether there is one label for each drawn unit, in the order of the sample, as in most files."""
+    return labels.annotators is None and labels.ids == tuple(sample_ids)
+
+
+def join_labels(
+    sample: UnitRows, labels: object, array_name: str = "an array of labels", *, answers: bool = True
+) -> JoinedLabels:
+    """Join labels to a sample by id, and interpret them: each raw value is a value, a class or no answer.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `as_labels`
+        Labels that are joined already are returned unchanged.
+    array_name : str
+        Name of an array in error messages.
+    answers : bool
+        Whether these are labels or answers, which may be sets of tags.
+
+    Raises
+    ------
+    LabelError
+        For ids that are not in the sample, and for two answers of one unit by the same annotator.
+    """
+    if isinstance(labels, JoinedLabels):
+        return labels
+    if (
+        type(labels) is np.ndarray  # and not a masked array
+        and labels.dtype.kind in "biuf"
+        and labels.shape == (sample.size,)
+    ):
+        return _join_answers(sample, np.arange(sample.size), labels.astype(np.float64), LabelMapping())
+    if isinstance(labels, Labels):
+        refuse_other_rows(sample, labels)
+    position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
+    unit_labels = labels_with_sample_ids(sample, labels, array_name, position.keys())
+    if _are_in_order(unit_labels, position.keys()):
+        units = np.arange(sample.size)
+    else:
+        units = _matched_units(sample, unit_labels, position)
+    _refuse_changed_columns(sample, unit_labels, units)
+    values, declared = unit_labels.interpreted()
+    if answers and sample.question.outcome.holds_sets and sample.question.compares is not False:
+        values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
+    elif unit_labels.sets is not None:
+        unit_labels.refuse_sets()
+    joined = _join_answers(sample, units, values, declared, notes=unit_labels.notes)
+    return replace(joined, source=unit_labels.source, codes_checked=unit_labels.codes_checked)
+
+
+def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str, int]) -> IntArray:
+    """Return the drawn unit of each label (m,); unknown ids and a second label of a unit are refused."""
+    unknown_rows = [row for row, text in enumerate(unit_labels.ids) if text not in position]
+    if unknown_rows:
+        if len(unknown_rows) > 1:
+            count = f"{len(unknown_rows)} ids are"
+        else:
+            count = "1 id is"
+        first_row = unknown_rows[0]
+        raise LabelError(
+            f"{unit_labels.place(first_row)}: {count} not in this sample "
+            f"(first: {unit_labels.ids[first_row]!r})",
+            allowed=f"the {sample.size} drawn ids",
+            action=f"Labels can only be joined to drawn units; check that they belong to this sample "
+            f"(seed {sample.seed}). If a spreadsheet changed the ids, format their column as text.",
+        )
+    # An annotator answers a unit once, but several annotators may answer it.
+    answer_keys: Sequence[Any] = unit_labels.ids
+    if unit_labels.annotators is not None:
+        answer_keys = list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
+    if len(set(answer_keys)) < len(answer_keys):
+        row = next(row for row, entry in enumerate(answer_keys) if entry in answer_keys[:row])
+        by = ""
+        if unit_labels.annotators and unit_labels.annotators[row]:
+            by = f" by annotator {unit_labels.annotators[row]!r}"
+        raise LabelError(
+            f"{unit_labels.place(row)}: id {unit_labels.ids[row]!r} has two labels{by}",
+            allowed="one label per unit and annotator",
+            action="Keep one of them, or name the annotators in a column `annotator`; for labels of "
+            "several models, name the column of the models: --model COL.",
+        )
+    return np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
+
+
+def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
+    """Refuse labels from a file that may number other rows than the sample's ids."""
+    token = sample.question.sample_token
+    if token is None or labels.tokens is None:
+        return
+    same_rows_hint = "If they belong to the same rows: same_rows=True (--same-rows)."
+    other_row = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
+    if other_row is not None:
+        raise LabelError(
+            f"{labels.place(other_row)}: the label was given to a row of another sample",
+            given=f"{SAMPLE_TOKEN} {labels.tokens[other_row]!r}",
+            allowed=f"{token!r}, that of this sample (seed {sample.seed})",
+            action=f"Give the labels of this sample. {same_rows_hint}",
+        )
+    missing_row = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
+    if missing_row is not None:
+        raise LabelError(
+            f"{labels.place(missing_row)}: ids are row numbers, but it is not stated which sample's rows "
+            f"they number",
+            given=f"no {SAMPLE_TOKEN}",
+            allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as in to_label.csv",
+            action="Fill in the file that was handed out, or draw with a column of ids (id=). "
+            f"{same_rows_hint}",
+        )
+
+
+def _refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
+    """Refuse labels whose file and sample have different values in a common column.
+
+    `units` (m,) are the drawn units of the labels. Blank entries are not compared, nor the columns that
+    annotators saw, which a spreadsheet may reformat, nor columns of verdicts on a model's answers.
+    """
+    tag_format = sample.question.outcome.tag_format
+    separator = tag_format if tag_format in SEPARATORS else None
+    for name, entries in labels.columns.items():
+        if name not in sample.groups:
+            continue
+        stored = sample.groups[name].tolist()
+        if _are_verdicts(entries, stored):
+            continue
+        for row, (unit, entry) in enumerate(zip(units.tolist(), entries, strict=True)):
+            if is_missing(entry) or same_value(entry, stored[unit]):
+                continue
+            if is_set(stored[unit]) and read_set(entry, separator) == stored[unit]:
+                continue
+            raise LabelError(
+                f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the sample's",
+                given=repr(entry),
+                allowed=f"{stored[unit]!r}, as when the sample was drawn",
+                action=f"If {name!r} contains answers of another model or version, give it another name; "
+                "otherwise leave the column out.",
+            )
+
+
+def _are_verdicts(entries: Iterable[object], stored: Iterable[object]) -> bool:
+    """Return whether entries count as 0 and 1, and stored values are not numbers."""
+    texts = {class_text(entry) for entry in entries if not is_missing(entry)}
+    stored_texts = {class_text(entry) for entry in stored if not is_missing(entry)}
+    if not texts or not are_numeric_labels(texts) or are_numeric_labels(stored_texts):
+        return False
+    return {*LabelMapping().numbers(texts).values()} <= {0.0, 1.0}
+
+
+def _join_answers(
+    sample: UnitRows,
+    units: IntArray,
+    values: AnyArray,
+    declared: LabelMapping,
+    notes: tuple[str, ...] = (),
+) -> JoinedLabels:
+    """Return the answers (m,) of units (m,) in the order of the units, without missing answers."""
+    unanswered: dict[str, int] = {}
+    if values.dtype == object:
+        no_answer_texts = {text for text, meaning in declared.meanings.items() if meaning is None}
+        is_answered = np.array(
+            [text is not None and text not in no_answer_texts for text in values.tolist()], dtype=bool
+        )
+        no_answers = [text for text in values.tolist() if text in no_answer_texts]
+        unanswered = count_values(np.array(no_answers, dtype=object))
+    else:
+        is_answered = ~np.isnan(values)
+    rows = np.flatnonzero(is_answered)
+    # `np.argsort` is skipped for the usual file, whose rows are in the order of the sample.
+    if (units[1:] <= units[:-1]).any():
+        rows = rows[np.argsort(units[rows], kind="stable")]
+    labelled = np.zeros(sample.size, dtype=bool)
+    labelled[units[rows]] = True
+    return JoinedLabels(
+        unit=units[rows],
+        answers=values[rows],
+        label_mapping=declared,
+        labelled=labelled,
+        ids=sample.ids,
+        unanswered=unanswered,
+        notes=(*notes, *declared.notes),
+    )
