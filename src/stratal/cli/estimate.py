@@ -120,7 +120,8 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Number of this interim analysis, starting at 1, if several were planned (--looks): the intervals of
         all looks hold simultaneously.
     interval : str
-        Interval method, also of groups: auto, or a name from the table in the documentation.
+        Interval method, also for groups, metrics and comparisons of models: auto, or a name from the table in
+        the documentation. Comparisons of judges keep their own.
     metric : NAME,…
         Metrics: accuracy,precision,recall,f1,fpr,fnr,confusion; brier for a probability.
     class_ : NAME,…

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Self, TypeVar, overload
@@ -71,6 +71,21 @@ class ComputedRows(Sequence[Estimate], ABC):
             # Sums in another order may differ in the last digit, which decides the order of equal estimates.
             rows.append(row | {"estimate": json_value(value)})
         return rows
+
+
+# Kinds of tables that compare judges with people. They may be shown although nobody requested them.
+_JUDGE_KINDS = ("judge", "judge_groups")
+
+
+def with_intervals(tables: Iterable[Estimates], method: str) -> list[Estimates]:
+    """Return tables with intervals by this method, except comparisons of judges, which keep their own.
+
+    Raises
+    ------
+    InputError
+        If it is not a method of the estimates of a table.
+    """
+    return [table if table.kind in _JUDGE_KINDS else table.with_interval(method) for table in tables]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

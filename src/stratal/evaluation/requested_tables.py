@@ -9,7 +9,7 @@ from stratal.designs.sample import Sample, with_declared_scores
 from stratal.errors import InputError, check_choice, suggest_names
 from stratal.estimation.entry_points import at_look, estimate
 from stratal.estimation.estimand import Estimand
-from stratal.estimation.estimates import Estimates
+from stratal.estimation.estimates import Estimates, with_intervals
 from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample
 from stratal.evaluation.request import BRIER, CONFUSION
@@ -41,8 +41,8 @@ def compute_tables(evidence: LabelledSample) -> list[Estimates]:
         tables.append(_question_table(evidence))
     if request.by is not None:
         options = request.estimand_options | request.estimator_options | {"bounds": evidence.bounds}
-        groups: Estimates = estimate(sample, evidence.labels, by=request.by, **options)
-        tables.append(groups.with_interval(request.interval))
+        tables.append(estimate(sample, evidence.labels, by=request.by, **options))
+    tables = with_intervals(tables, request.interval)
     if request.look is None:
         return tables
     return [at_look(table, sample, request.look) for table in tables]

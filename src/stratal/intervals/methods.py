@@ -117,7 +117,8 @@ def refuse_unfit_method(evidence: IntervalEvidence, method: str) -> None:
             "only the mean of all units has this kind of interval",
             given=f"{method!r}, for a group or another estimand",
             allowed=", ".join(map(repr, LINEARISED_METHODS)),
-            action="Choose one of these: interval= (--interval). Or leave out by= (--by), or the estimand.",
+            action="Choose one of these: interval= (--interval). Or leave out by= (--by), metric= (--metric) "
+            "and estimand= (--estimand).",
         )
     if evidence.bounds is not None and TABLE[method].reads_skewness:
         action = "Leave the method to 'auto', whose interval stays inside the bounds."

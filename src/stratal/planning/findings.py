@@ -22,7 +22,7 @@ from stratal.errors import InputError, MissingExtraError, listing
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Nonresponse
-from stratal.estimation.estimates import Estimates, with_tables
+from stratal.estimation.estimates import Estimates, with_intervals, with_tables
 from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
@@ -190,7 +190,7 @@ def findings(
         estimates = estimate(sample, labels, **options)
     if isinstance(estimates, Estimates):
         estimates = estimates.with_interval(interval)
-    tables = [table.with_interval(interval) if table.kind == "domains" else table for table in tables]
+    tables = with_intervals(tables, interval)
     is_table = isinstance(estimates, Estimates)
     first: Estimate = estimates[0] if isinstance(estimates, Estimates) else estimates
     described = _described_estimate(sample, estimates, request.labelled, confidence_level, interval)

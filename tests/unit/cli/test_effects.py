@@ -210,6 +210,38 @@ def test_groups_have_the_interval_that_is_asked_for_or_refuse_it(place, groups):
         assert "--by" in str(refused.exception.action)
 
 
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [({"metric": ["recall", "f1"]}, "metrics"), ({"compare": ["model", "other"]}, "comparisons")],
+)
+def test_metrics_and_comparisons_have_the_interval_that_is_asked_for(options, rows):
+    random = np.random.default_rng(5)
+    truth = random.integers(0, 2, 120)
+    wrong = {name: random.random(120) < share for name, share in (("model", 0.1), ("other", 0.3))}
+    names = np.array(["ham", "spam"])
+    table = {"id": np.arange(120).astype(str), "label": names[truth]}
+    table |= {name: names[np.where(is_wrong, 1 - truth, truth)] for name, is_wrong in wrong.items()}
+    table = pd.DataFrame(table)
+
+    def evaluated(interval):
+        predicted = "model" if "metric" in options else None
+        return stratal.evaluate(
+            table, value="label", predicted=predicted, judge="none", interval=interval, **options
+        )
+
+    result = evaluated("t")
+    (rows_of_table,) = [part for part in result.tables if part.kind == rows] or [result.estimate]
+    assert [row["confidence_interval"] for row in result.to_dict()[rows]] == [
+        pytest.approx([*row.confidence_interval(0.95, "t")]) for row in rows_of_table
+    ]
+    assert [row["confidence_interval"] for row in evaluated("auto").to_dict()[rows]] != [
+        row["confidence_interval"] for row in result.to_dict()[rows]
+    ]
+    if rows == "metrics":  # a comparison is one of means of all units
+        with pytest.raises(StratalError, match="only the mean of all units"):
+            evaluated("korn-graubard")
+
+
 @pytest.fixture(scope="module")
 def plain(place):
     return {base: answered(place, words) for base, words in BASES.items()}
