@@ -26,7 +26,7 @@ from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.protocols import JsonDict, Keywords
 from stratal.report.estimates import answer_page, details_page
 from stratal.report.figures import Intervals, PlotDisplay
-from stratal.report.notes import Note, as_notes, warnings_among
+from stratal.report.notes import UNLIKE_CLUSTERS, Note, as_notes, warnings_among, without_code
 from stratal.report.text import Page, PageDisplay, json_dict, json_value
 from stratal.whole_numbers import rounded_up
 
@@ -306,7 +306,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
         """Return a JSON-ready dict of plain values; numbers that are not finite are None."""
-        return self._described(self.confidence_interval(confidence_level, method))
+        described = self._described(self.confidence_interval(confidence_level, method))
+        if method != "auto":  # the note explains the width of the default interval
+            described["notes"] = without_code(described["notes"], UNLIKE_CLUSTERS)
+        return described
 
     def effective_sample_size_interval(self, confidence_level: float = 0.95) -> tuple[float, float] | None:
         """Return a confidence interval of the effective sample size, which is uncertain with few labels.

@@ -312,9 +312,10 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return covariance
 
     def confidence_interval(
-        self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
+        self, confidence_level: float = 0.95, method: str | None = None, alternative: str = "two-sided"
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper limits, (m,) each."""
+        """Return the lower and the upper limits, (m,) each; by default with the method of `with_interval`."""
+        method = method or self.interval
         ends = [row.confidence_interval(confidence_level, method, alternative) for row in self]
         return np.array([end.low for end in ends]), np.array([end.high for end in ends])
 

@@ -41,7 +41,7 @@ _MAX_LABEL = 100.0
 # Largest number of different ratings: 0 to 10.
 _MAX_RATINGS = 11
 
-# How many times the largest other label a positive code is at least: beside ratings, and beside measurements.
+# How many times the largest other label a positive code exceeds: with ratings, and with measurements.
 _MIN_RATIO = 4.0
 _MIN_MEASUREMENT_RATIO = 8.0
 

@@ -228,8 +228,9 @@ _LARGEST_SQUARED_ERROR = 4.0
 def _agreement_at_equal_means(value: float, x: FloatArray, y: FloatArray, weighting: Weighting) -> float:
     """Return Lin's concordance without the part of (x̄ − ȳ)² that may be sampling error.
 
-    McGraw and Wong (1996) subtract the expected part, Var(x̄ − ȳ). For a judge that reverses the scale the
-    linearised variance is near 0, because the square has its minimum there: intervals covered .04.
+    McGraw and Wong (1996) subtract the expected part, Var(x̄ − ȳ); this is the largest plausible part. For a
+    judge that reverses the scale, the linearised variance is near 0, because the square has its minimum
+    there: intervals covered .04.
     """
     weights = weighting.weights / weighting.total
     means = np.array([weights @ x, weights @ y])
@@ -256,14 +257,16 @@ def _smoothed(
     share_where_labels_agree = max(largest_label_share(weighting), share)
     pseudo_shares = np.where(_all_labels_agree(fit, residuals), share_where_labels_agree, share)
     pseudo_labels = _pseudo_labels(y)
-    if len(pseudo_labels) == 1:
-        pseudo_shares = np.maximum(pseudo_shares, adaptive_label_share(y == y.max(), weighting)) / 2.0
+    if len(np.unique(y)) == 2:
+        pseudo_shares = np.maximum(pseudo_shares, adaptive_label_share(y == y.max(), weighting))
+        # A pseudo-label is half of either value, and one half of it agrees with the label.
+        pseudo_shares = pseudo_shares / 2.0
     n_pseudo = len(pseudo_labels)
     shares = np.concatenate([1.0 - pseudo_shares] + [pseudo_shares / n_pseudo] * n_pseudo)
     weights = shares * np.tile(weighting.weights, 1 + n_pseudo)
     labels = np.concatenate([y, *pseudo_labels])
     value, influence = statistic(np.tile(x, 1 + n_pseudo), labels, weights / weights.sum())
-    if not np.isfinite(value) or (weighting.census and target == "population"):
+    if weighting.census and target == "population":
         return FisherInterval(
             value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
         )

@@ -16,6 +16,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import named_groups
 from stratal.labels.label_values import class_text
 from stratal.metrics.class_answers import AnsweredClasses, answered_classes
+from stratal.metrics.class_functions import linear_forms
 from stratal.metrics.class_shares import possible_in
 from stratal.metrics.classification import F1, ClassMetric, Precision, Recall, Specificity
 from stratal.metrics.ranking import score_of_class, scores_of_class
@@ -47,9 +48,6 @@ class _AtThreshold(Estimand):
     of_classes = True
     compared = False
     metric: ClassVar[type[ClassMetric]]
-    # Coefficients of (hits, answers, units of the class, all units) in the numerator and the denominator.
-    numerator: ClassVar[tuple[int, int, int, int]]
-    denominator: ClassVar[tuple[int, int, int, int]]
     threshold: float
     positive: str | None = None
     score: str | None = None
@@ -180,15 +178,16 @@ class _AtThreshold(Estimand):
         inside = 1.0 - Below(name=info.name, limit=self.threshold)
         hits, answers, truths = averages(population, [probability * inside, inside, probability]).tolist()
         shares = np.array([hits, answers, truths, 1.0])
-        total = float(np.dot(self.denominator, shares))
+        numerator, denominator = map(np.array, linear_forms(self.metric.kind))
+        total = float(denominator @ shares)
         if total <= 0:
             raise InputError(
                 f"no forecast is possible for {self.text!r}",
                 given=f"{answers:.2%} of the units reach the threshold",
                 action="Name a threshold that some units reach.",
             )
-        value = float(np.dot(self.numerator, shares)) / total
-        slopes = (np.array(self.numerator) - value * np.array(self.denominator)) / total
+        value = float(numerator @ shares) / total
+        slopes = (numerator - value * denominator) / total
         return _influence(value, slopes, probability, Below(name=info.name, limit=self.threshold))
 
 
@@ -210,9 +209,7 @@ def _influence(value: float, slopes: FloatArray, probability: Expression, outsid
     )
 
 
-class PrecisionAt(
-    _AtThreshold, kind="precision@", metric=Precision, numerator=(1, 0, 0, 0), denominator=(0, 1, 0, 0)
-):
+class PrecisionAt(_AtThreshold, kind="precision@", metric=Precision):
     """The share of the units with a score of at least `threshold` that are of the class.
 
     Examples
@@ -224,7 +221,7 @@ class PrecisionAt(
     __slots__ = ()
 
 
-class RecallAt(_AtThreshold, kind="recall@", metric=Recall, numerator=(1, 0, 0, 0), denominator=(0, 0, 1, 0)):
+class RecallAt(_AtThreshold, kind="recall@", metric=Recall):
     """The share of the units of the class whose score is at least `threshold`.
 
     Examples
@@ -236,7 +233,7 @@ class RecallAt(_AtThreshold, kind="recall@", metric=Recall, numerator=(1, 0, 0, 
     __slots__ = ()
 
 
-class F1At(_AtThreshold, kind="f1@", metric=F1, numerator=(2, 0, 0, 0), denominator=(0, 1, 1, 0)):
+class F1At(_AtThreshold, kind="f1@", metric=F1):
     """The harmonic mean of precision and recall at a threshold.
 
     Examples
@@ -248,9 +245,7 @@ class F1At(_AtThreshold, kind="f1@", metric=F1, numerator=(2, 0, 0, 0), denomina
     __slots__ = ()
 
 
-class SpecificityAt(
-    _AtThreshold, kind="specificity@", metric=Specificity, numerator=(1, -1, -1, 1), denominator=(0, 0, -1, 1)
-):
+class SpecificityAt(_AtThreshold, kind="specificity@", metric=Specificity):
     """The share of the other units whose score is below `threshold`: 1 minus the false positive rate.
 
     Examples

@@ -45,12 +45,12 @@ OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
 
 
 # Metrics of a class whose denominator excludes the hits.
-_OF_OTHER_CLASSES = ("specificity", "negative_predictive_value", "false_positive_rate")
+OF_OTHER_CLASSES = ("specificity", "negative_predictive_value", "false_positive_rate")
 
 
 # Each of these metrics is another metric of the other of two classes. Their averages over both classes are
 # the same number, with the interval of the second, whose pseudo-labels are of its class.
-_OF_OTHER_OF_TWO = {
+OF_OTHER_OF_TWO = {
     "specificity": "recall",
     "negative_predictive_value": "precision",
     "false_positive_rate": "false_negative_rate",

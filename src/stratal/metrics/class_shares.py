@@ -37,7 +37,7 @@ def hits_and_misses(
     Parameters
     ----------
     metric : TwoShareFunction
-        See `confusion.of_two_shares`.
+        See `class_functions.of_two_shares`.
     is_class : (n,)
         Whether the labelled units are of the class.
     answered : bool (H,)

@@ -36,9 +36,9 @@ from stratal.intervals.interval_types import (
 )
 from stratal.intervals.unseen_units import max_unseen_units
 from stratal.metrics.class_functions import (
-    _OF_OTHER_CLASSES,
-    _OF_OTHER_OF_TWO,
     MIN_SHARE,
+    OF_OTHER_CLASSES,
+    OF_OTHER_OF_TWO,
     RATES,
     SIGNED,
     Metric,
@@ -113,8 +113,8 @@ class Confusion:
         InputError
             For an unknown metric or average.
         """
-        if which in ("macro", "micro") and name in _OF_OTHER_OF_TWO and self._are_two_classes:
-            return self.metric(_OF_OTHER_OF_TWO[name], which, target)
+        if which in ("macro", "micro") and name in OF_OTHER_OF_TWO and self._are_two_classes:
+            return self.metric(OF_OTHER_OF_TWO[name], which, target)
         function = metric_function(name, which, self.n_classes)
         counted = np.ones(len(self.true))
         if isinstance(which, int):
@@ -576,7 +576,7 @@ class Confusion:
         lowest = -1.0 if name in SIGNED else 0.0
         true, predicted, shares = self._pseudo(
             [which] if isinstance(which, int) else range(self.n_classes),
-            negative=is_single_class and name in _OF_OTHER_CLASSES,
+            negative=is_single_class and name in OF_OTHER_CLASSES,
         )
         possible = self._possible(which, true, predicted)
         smoothing = smoothed(self.weighting, shares, counted if is_single_class else None, possible)

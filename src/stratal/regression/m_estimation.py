@@ -522,9 +522,10 @@ class Coefficients(Estimates):
         return tuple(str(row.label["coefficient"]) for row in self)
 
     def confidence_interval(
-        self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
+        self, confidence_level: float = 0.95, method: str | None = None, alternative: str = "two-sided"
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper limits, (m,) each."""
+        """Return the lower and the upper limits, (m,) each; by default with the method of `with_interval`."""
+        method = method or self.interval
         if isinstance(self.estimates, FittedRows):
             interval = self.estimates.limits.by(method)
         else:

@@ -12,7 +12,6 @@ from stratal.report.notes import (
     JUDGE_SHARES,
     RANDOM_ROWS,
     UNLABELLED,
-    UNLIKE_CLUSTERS,
     Note,
     unlabelled_text,
     without_code,
@@ -367,9 +366,6 @@ def _notes_of_answer(result: JsonMapping) -> list[str]:
     """Return the notes, without those that the sentences of an answer contain."""
     warned = result.get("warnings", ())
     notes = [note for note in result.get("notes", ()) if note not in warned]
-    # The note is on the default interval.
-    if not str(result.get("interval_method")).startswith("clopper-pearson"):
-        notes = without_code(notes, UNLIKE_CLUSTERS)
     if "roles" not in result:
         return notes
     return [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]
