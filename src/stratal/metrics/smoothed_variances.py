@@ -1,4 +1,4 @@
-"""Variances of labels that are mixed with other classes, so that labels that agree have a variance."""
+"""Variances of labels that are mixed with pseudo-labels, so that labels that agree have a variance."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from stratal.estimation.linearised import Linearised
 
 
 def smoothed_variance(
-    hidden: float,
+    design_variance: float,
     variable: FloatArray,
     weights: FloatArray,
     result: Linearised,
     weighting: Weighting,
     target: str,
-    larger: float = 1.0,
+    factor: float = 1.0,
 ) -> tuple[float, float]:
     """Return the larger of a smoothed variance and the labels' own, and the smoothed standard error.
 
-    `hidden` is what the design adds to a smoothed variable (n + J,); both parts count `larger` times.
+    `design_variance` is that of the smoothed variable (n + J,). Both parts of the variance are multiplied by
+    `factor`.
     """
-    drawn = 0.0
+    population_variance = 0.0
     if target == "superpopulation":
-        # Labels that agree, be they of all units, leave open what other units would have been.
-        drawn = float(weights @ variable**2 / weights.sum()) / weighting.population_size
-    hidden = hidden * larger
-    drawn = drawn * larger
+        # Even if all units are labelled, labels that agree do not show that new units would agree, too.
+        population_variance = float(weights @ variable**2 / weights.sum()) / weighting.population_size
+    design_variance = design_variance * factor
+    population_variance = population_variance * factor
+    observed_variance = 0.0
     if np.isfinite(result.design_variance):
-        shown = result.design_variance
-    else:
-        shown = 0.0
-    return max(hidden, shown) + max(drawn, result.population_variance), float(np.sqrt(hidden + drawn))
+        observed_variance = result.design_variance
+    largest_design = max(design_variance, observed_variance)
+    largest_population = max(population_variance, result.population_variance)
+    return largest_design + largest_population, float(np.sqrt(design_variance + population_variance))
 
 
 def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArray) -> float:
