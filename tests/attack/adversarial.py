@@ -99,7 +99,7 @@ def functions() -> dict[str, Callable[[str], object]]:
     """Return what prints, rewrites or reads text of users, by name."""
     from stratal.cli.output import in_options, visible
     from stratal.errors import InputError, suggest_names, without_options
-    from stratal.labels import label_values, labels
+    from stratal.labels import label_values, spreadsheet_ids
     from stratal.report import document
     from stratal.report.text import ReportTable, table_text
     from stratal.study.web import content
@@ -123,7 +123,7 @@ def functions() -> dict[str, Callable[[str], object]]:
         "text_of_cell": unquote_cell,
         "is_picture_link": content.is_picture_link,
         "markdown of a report": lambda text: document._MARKDOWN.sub(r"\\\1", text),
-        "matched ids": lambda text: labels.restore_spreadsheet_ids([text], None, {"u1", "u2"}),
+        "matched ids": lambda text: spreadsheet_ids.restore_spreadsheet_ids([text], None, {"u1", "u2"}),
         "meaning of an answer": lambda text: label_values.are_numeric_labels([text]),
     }
 
