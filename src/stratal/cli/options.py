@@ -13,7 +13,6 @@ from stratal.cli.command import Option, argument, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.output import show_progress
 from stratal.cli.parsing import join_names, mapping, meanings, pair, place, split_names, widths
-from stratal.errors import InputError
 from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
@@ -200,12 +199,6 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     def population(self) -> Population:
         """Read the file."""
-        leading = [
-            name for name in split_names(self.show) if name in (*split_names(self.proxy), *self.role_columns)
-        ]
-        if leading:
-            problem = f"--show: '{leading[0]}' would influence the annotators"
-            raise InputError(problem, action=self._remedy_of_shown(leading[0]))
         texts = selected_fields(self, "proxy", "features", "show", "softmax", "answers")
         lists: Keywords = {name: split_names(text) for name, text in texts.items() if text}
         return stratal.Population.read(
@@ -218,19 +211,6 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             **self.role_keywords,
             **selected_fields(self, "id", "missing", "label", "history", "tags"),
             **self.of_file,
-        )
-
-    def _remedy_of_shown(self, name: str) -> str:
-        """Return what to do about a shown column that would influence the annotators."""
-        if name not in split_names(self.predicted):
-            return (
-                "Show only what a person needs to judge the unit: no proxy, and no verdict or answer of the "
-                "model."
-            )
-        declaration = "with --predicts right instead of" if self.proxy else "without"
-        return (
-            f"If people name the class, leave {name!r} out of --show: they must not see the answer. If they "
-            f"judge whether the answer is right, plan {declaration} --predicted {name}: then they see it."
         )
 
     @property

@@ -117,6 +117,9 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
         return reading_again.with_columns_of(earlier.question.estimand).population()
     except InputError as error:
         action = "Give the unchanged file from which it was drawn."
+        added = [name for name in split_names(reading.show) if name not in earlier.shown]
+        if added:
+            action += f" If the file is unchanged, leave {added[0]!r} out of --show."
         raise InputError(
             f"the sample's file cannot be read as it was when the sample was drawn: {error}", action=action
         ) from error

@@ -32,6 +32,7 @@ from stratal.planning import next_round
 from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
 from stratal.protocols import JsonDict
+from stratal.question.roles import ColumnRoles, refuse_revealing_columns
 from stratal.question.selection import UNKNOWN
 from stratal.randomness import id_texts
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
@@ -296,17 +297,13 @@ class Evaluation:
                 action="Extend the sample: stratal.next_round(sample, labels, additional=…).",
             )
         request = self.request
-        leading = {
-            *request.judge,
-            request.answer_column,
-            request.label_column,
-            *self.table.recognition.scores,
-        }
-        leading |= {self.table.recognition.proxy, *request.proxy}
-        for name in show:
-            if name in leading:
-                action = "Show only what a person needs to judge the unit."
-                raise InputError(f"show= (--show): {name!r} would influence the annotators", action=action)
+        rows = self.table.rows
+        recognition = self.table.recognition
+        leading = [request.label_column, recognition.proxy, *recognition.scores, *request.proxy]
+        leading_columns = [rows.find(name) for name in (*leading, *request.judge) if name is not None]
+        shown = [rows.find(name) or name for name in show]
+        roles = ColumnRoles(answer=request.answer_column and rows.find(request.answer_column))
+        refuse_revealing_columns(shown, [name for name in leading_columns if name is not None], roles)
         if self.table.selection.kind != UNKNOWN and _is_unrepresentative(self.estimate):
             raise InputError(
                 "the labelled rows are not a random sample of the table, so they cannot be a first round",
@@ -316,10 +313,9 @@ class Evaluation:
         level = request.confidence_level
         options: JsonDict = {"additional": additional, "half_width": half_width, "confidence_level": level}
         larger = next_round(self.sample, self.labels, **options)
-        rows = self.table.rows
         position = {text: row for row, text in enumerate(id_texts(ids_of(rows, request.id)))}
         drawn = [position[text] for text in id_texts(larger.ids)]
-        columns = {name: np.array([rows.values(name)[row] for row in drawn], dtype=object) for name in show}
+        columns = {name: np.array([rows.values(name)[row] for row in drawn], dtype=object) for name in shown}
         return replace(larger, shown=columns)
 
     def write_disagreements(self, path: str | Path) -> int:

@@ -20,7 +20,7 @@ from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.protocols import Keywords, WithColumns, WithDimensions, WithItems, WithName, values_of
 from stratal.proxy.history import HISTORY, History
 from stratal.proxy.proxy import Proxy, accuracy, margin
-from stratal.question.roles import ColumnRoles, declared_columns
+from stratal.question.roles import ColumnRoles, declared_columns, refuse_revealing_columns
 from stratal.question.tags import checked_format, read_set
 from stratal.randomness import id_array
 from stratal.tables.frames import frame_table
@@ -62,6 +62,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
     if ids is not None:
         ids = _checked_ids(ids)
     roles = _roles_of_arrays(keywords, groups, proxies)
+    refuse_revealing_columns(shown, proxies, roles)
     threads = keywords.get("threads")
     population = ArrayPopulation(
         values=proxy_columns,

@@ -15,7 +15,7 @@ from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.question.column_words import ID_NAMES
 from stratal.question.question import Outcome
-from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns
+from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns, refuse_revealing_columns
 from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format
 from stratal.tables.logs.log import Log
@@ -256,7 +256,11 @@ def declaration_of(
             given=f"softmax= and {proxies[0]!r}",
             action="Give one of them.",
         )
+    softmax = tuple(_require(name, existing, label) for name in softmax)
+    second_moments = _second_moment_columns(keywords.get("second_moment"), proxies, existing, label)
     roles = replace(ColumnRoles.of(declared_columns(keywords, columns_of_role)), other_answers=answers)
+    shown = tuple(columns_of_role("show", keywords.get("show")))
+    refuse_revealing_columns(shown, {*proxies, *softmax, *second_moments.values(), *computed}, roles)
     # The answer of a softmax is computed with its confidence, and is then the answer without a declaration.
     if roles.answer in computed:
         roles = replace(roles, answer=None)
@@ -268,7 +272,6 @@ def declaration_of(
     if answers and roles.answer is not None:
         agreements = {PEER_AGREEMENT: roles.answer, **agreements}
     _check_agreements(agreements, answers, existing, label)
-    second_moments = _second_moment_columns(keywords.get("second_moment"), proxies, existing, label)
     features = columns_fitting("features", keywords.get("features"), existing, label, (*proxies, id_name))
     return Declaration(
         id=id_name,
@@ -276,11 +279,11 @@ def declaration_of(
         second_moments=second_moments,
         groups=groups,
         features=read_columns("features", features),
-        shown=read_columns("show", keywords.get("show")),
+        shown=tuple(dict.fromkeys(shown)),
         roles=roles,
         bounds=keywords.get("bounds"),
         scaled=keywords.get("scaled"),
-        softmax=tuple(_require(name, existing, label) for name in softmax),
+        softmax=softmax,
         missing=missing,
         label=keywords.get("label"),
         predicts=keywords.get("predicts"),

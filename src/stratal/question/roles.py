@@ -8,7 +8,7 @@ plans and studies store all roles, and the commands pass all of them on, without
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias, TypedDict
 
@@ -152,6 +152,31 @@ def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) ->
             given=f"scores {', '.join(scores)}; verdicts {', '.join(verdicts)}",
             action="Declare judges of one kind only: judge= (--judge).",
         )
+
+
+def refuse_revealing_columns(shown: Iterable[str], proxies: Collection[str], roles: ColumnRoles) -> None:
+    """Refuse shown columns that would influence the annotators: proxies, answers of models and verdicts.
+
+    All names must be those of the table: typed names may differ from them in case.
+    """
+    refused = {*proxies, *roles.stored_columns, *roles.other_answers}
+    revealing = [name for name in shown if name in refused]
+    if not revealing:
+        return
+    name = revealing[0]
+    action = (
+        "Show only what a person needs to judge the unit: no proxy, no verdict, and no answer of a model."
+    )
+    if name == roles.answer:
+        declaration = "leave out predicted= (--predicted)"
+        # A meaning can be stated only of a proxy.
+        if proxies:
+            declaration += " and state predicts='right' (--predicts right)"
+        action = (
+            f"If people name the class, leave {name!r} out of show= (--show): they must not see the answer. "
+            f"If they judge whether the answer is right, {declaration}: then they see it."
+        )
+    raise InputError(f"show= (--show): {name!r} would influence the annotators", action=action)
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:

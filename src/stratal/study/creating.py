@@ -14,6 +14,7 @@ from stratal.designs.files import replacing
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, suggest_names
 from stratal.question.decoding import refuse_ambiguous_choices
+from stratal.question.roles import refuse_revealing_columns
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report.text import json_value
 from stratal.study.database import PRIVATE_FILE, Connection, StudyError
@@ -133,10 +134,7 @@ def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
 
 def payloads(sample: Sample, form: Form) -> list[str]:
     """Return the columns that annotators see of each unit, as JSON; refuse columns that would bias them."""
-    biasing = set(sample.shown) & {*sample.proxy_names, *sample.question.stored_columns}
-    if biasing:
-        allowed = "shown columns that are neither a proxy nor the model's answer"
-        raise InputError(f"column '{min(biasing)}' would influence the annotators", allowed=allowed)
+    refuse_revealing_columns(sample.shown, sample.proxy_names, sample.question)
     missing = [name for name in form.pair or () if name not in sample.shown]
     if missing:
         raise InputError(

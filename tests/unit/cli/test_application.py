@@ -134,7 +134,7 @@ def test_the_answer_is_shown_only_if_people_judge_whether_it_is_right(demo, tmp_
     message = str(refused.exception)
     assert "'predicted' would influence the annotators" in message
     assert "leave 'predicted' out of --show" in message
-    assert "plan with --predicts right instead of --predicted predicted" in message
+    assert "leave out --predicted and state --predicts right: then they see it" in message
     assert not (tmp_path / "out").exists()
     assert "Drew 20" in run(*words, "--predicts", "right")
     assert (tmp_path / "out" / "to_label.csv").read_text().startswith("id,image,predicted,label\n")
@@ -145,7 +145,7 @@ def test_without_a_proxy_the_remedy_has_no_option_that_needs_one(demo, tmp_path)
     words = ("draw", demo / "predictions.parquet", *options, "--output", tmp_path / "out")
     refused = CliRunner().invoke(app, [str(word) for word in words])
 
-    assert "plan without --predicted predicted: then they see it" in str(refused.exception)
+    assert "leave out --predicted: then they see it" in str(refused.exception)
 
 
 def test_a_plan_to_judge_answers_states_what_the_labels_do_not_allow(demo):

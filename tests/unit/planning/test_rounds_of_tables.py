@@ -142,6 +142,7 @@ def test_the_command_writes_the_labels_of_the_first_round(run_command, tmp_path,
         ([], "needs the number of rows to add"),
         (["--additional", "5", "--labels", "table.csv"], "a table contains its own"),
         (["--additional", "5", "--show", "confidence"], "would influence the annotators"),
+        (["--additional", "5", "--show", "CONFIDENCE"], "would influence the annotators"),
         (["--additional", "5000"], "this number of units cannot be added"),
     ],
 )

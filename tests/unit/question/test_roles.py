@@ -155,6 +155,64 @@ def test_a_verdict_is_not_shown(files, run_command):
     assert "would influence the annotators" in refused.message
 
 
+@pytest.mark.parametrize("shown", ["SCORE", "Answer", "Verdict", "score"])
+def test_columns_that_lead_annotators_are_found_without_regard_to_case(files, run_command, shown):
+    columns = {"proxy": "score", "predicted": "ANSWER", "judge": "verdict"}
+    with pytest.raises(InputError, match="would influence the annotators"):
+        stratal.Population.read("file.csv", **columns, show=["second", shown])
+
+    options = ["--proxy", "score", "--predicted", "ANSWER", "--judge", "verdict", "--budget", "9"]
+    of_file = run_command("draw", "file.csv", *options, "--show", shown, "--output", "shown")
+    of_plan = run_command("draw", "plan.json", "--show", shown, "--output", "shown")
+
+    for result in (of_file, of_plan):
+        assert result.status != 0
+        assert "would influence the annotators" in result.message
+    assert not (files / "shown").exists()
+
+
+def test_arrays_that_lead_annotators_are_not_shown(data):
+    for name in ("score", "answer", "verdict"):
+        with pytest.raises(InputError, match=f"'{name}' would influence the annotators"):
+            stratal.Population.from_arrays(
+                ids=data["id"],
+                proxy={"score": data["score"]},
+                groups={"answer": data["answer"], "verdict": data["verdict"]},
+                predicted="answer",
+                judge="verdict",
+                show={name: data[name]},
+            )
+
+
+def test_probabilities_and_what_is_computed_of_them_are_not_shown(files):
+    rows = [f"u{number},{number / 300},{1 - number / 300}" for number in range(300)]
+    (files / "softmax.csv").write_text("\n".join(["id,p_cat,p_dog", *rows]) + "\n")
+    for name in ("P_CAT", "confidence", "predicted_class"):
+        for softmax in ("p_*", ["P_Cat", "P_Dog"]):
+            with pytest.raises(InputError, match="would influence the annotators"):
+                stratal.Population.read("softmax.csv", softmax=softmax, show=name)
+
+
+def test_answers_of_other_models_and_second_moments_are_not_shown(files):
+    peers = {"predicted": "answer", "answers": ["second"], "show": "SECOND"}
+    moments = {"proxy": "score", "second_moment": "squared", "show": "Squared"}
+    rows = [f"u{number},{number / 300},{number / 300}" for number in range(300)]
+    (files / "moments.csv").write_text("\n".join(["id,score,squared", *rows]) + "\n")
+
+    for path, keywords in (("file.csv", peers), ("moments.csv", moments)):
+        with pytest.raises(InputError, match="would influence the annotators"):
+            stratal.Population.read(path, **keywords)
+
+
+def test_an_extension_names_the_column_that_it_must_not_show(files, run_command):
+    evidence = ["--extend", "drawn/sample.parquet", "--labels", "labels.csv", "--additional", "5"]
+    refused = run_command("draw", *evidence, "--show", "SCORE", "--output", "larger")
+
+    assert "'score' would influence the annotators" in refused.message
+    assert "leave 'SCORE' out of --show" in refused.message
+    assert not (files / "larger").exists()
+
+
 def test_compared_models_are_declared_before_labelling(sample):
     outcomes = {unit: float(number % 2) for number, unit in enumerate(sample.ids.tolist())}
     reverse = {unit: 1 - value for unit, value in outcomes.items()}
