@@ -233,9 +233,10 @@ def test_the_lines_of_the_readme_for_a_file_run_as_pasted(tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text().split("## Use your own file")[1].split("##")[0]
     lines = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^stratal .*$", text, re.MULTILINE)]
-    columns = "id,text,prediction,confidence\n"
+    names = re.search(r"For a file with the columns\s+(.*?) \(", text)[1]
+    columns = ",".join(re.findall("`(.*?)`", names)) + "\n"
     answers = ["spam" if n % 5 == 0 else "ham" for n in range(1000)]
-    rows = [f"m{n},text {n},{answers[n]},{0.5 + n % 97 / 200}\n" for n in range(1000)]
+    rows = [f"text {n},{answers[n]},{0.5 + n % 97 / 200}\n" for n in range(1000)]
     Path("messages.csv").write_text(columns + "".join(rows))
     outputs = {}
     for words in lines:
@@ -244,12 +245,13 @@ def test_the_lines_of_the_readme_for_a_file_run_as_pasted(tmp_path, monkeypatch)
         outputs[words[0]] = done.output
         if words[0] == "draw":
             header, *units = Path("messages/to_label.csv").read_text().splitlines()
-            labels = [f"{unit}{answers[int(unit.split(',')[0][1:])]}" for unit in units]
+            labels = [f"{unit}{answers[int(unit.split(',')[0])]}" for unit in units]
             Path("messages/to_label.csv").write_text("\n".join([header, *labels]))
 
     assert list(outputs) == ["doctor", "plan", "draw", "estimate"]
-    assert "--proxy confidence --predicted prediction" in outputs["doctor"]
-    assert header == "id,text,label"
+    assert columns == "text,prediction,confidence\n"
+    assert "--id row --proxy confidence --predicted prediction" in outputs["doctor"]
+    assert header == "row,text,sample_token,label"
     assert re.search(r"recall +spam +100\.0%", outputs["estimate"])
 
 

@@ -16,6 +16,15 @@ _CONTENT_NAMES = frozenset(
 )
 
 
+# Content by which an item is identified, such as the path of a picture.
+_IDENTIFYING_NAMES = frozenset(("image", "image_url", "url", "document", "code"))
+
+
+def is_content_text(name: str) -> bool:
+    """Return whether a column is named like the text of an item: it may differ in each row, and is no id."""
+    return name.strip().casefold() in _CONTENT_NAMES - _IDENTIFYING_NAMES
+
+
 # Names of a model's answer, which annotators see if they judge whether it is right.
 _ANSWER_NAMES = frozenset(("answer", "prediction", "predicted", "model_answer", "model_output"))
 

@@ -32,6 +32,7 @@ from stratal.question.column_words import (
     PROXY_WORDS,
     WEAK_LABEL_WORDS,
 )
+from stratal.question.content import is_content_text
 from stratal.question.facts import MAX_CLASS_LENGTH, ColumnFacts
 
 # Whole numbers with more distinct values are not ratings.
@@ -338,7 +339,9 @@ def _may_be_id(column: ColumnFacts) -> bool:
         return True
     if column.is_number:
         return column.is_position and not column.words & (PROXY_WORDS | HUMAN_WORDS)
-    return column.mean_length <= MAX_CLASS_LENGTH and not column.words & (MEASUREMENT_WORDS - {"code", "no"})
+    if is_content_text(column.name) or column.words & (MEASUREMENT_WORDS - {"code", "no"}):
+        return False
+    return column.mean_length <= MAX_CLASS_LENGTH
 
 
 def _with_id(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:

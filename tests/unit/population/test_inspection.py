@@ -103,6 +103,8 @@ def test_proxies_and_groups():
         ("n,score\n11,0.25\n12,\n", ["--id", "n", "--proxy", "score", "--missing", "own-stratum"]),
         ("key,length,judge\na,17,87\nb,90,3\n", ["--id", "key", "--proxy", "judge"]),
         ("key,length\na,17\nb,90\n", ["--id", "key"]),
+        ("text,score\ngood,0.25\nbad,0.5\n", ["--id", "row", "--proxy", "score"]),
+        ("image,score\na.png,0.25\nb.png,0.5\n", ["--id", "image", "--proxy", "score"]),
         ("question_id,p_no,p_yes\na,0.2,0.8\nb,0.7,0.3\n", ["--id", "question_id", "--softmax", "p_*"]),
     ],
 )
