@@ -131,7 +131,10 @@ MAIN = {
     "cross_fitting": (Figure("efficiency"), Figure("coverage")),
     "effective_size": (Figure("range holds it"),),
     "metrics_coverage": (Figure("coverage"),),
-    "judge_coverage": (Figure("coverage"),),
+    "judge_coverage": (
+        Figure("coverage"),
+        Figure("coverage, Pearson", "power 1.5", "Pearson's correlation, 100 labels"),
+    ),
     "widths": (
         Figure("coverage", "simple random", "coverage, simple random"),
         Figure("coverage", "default plan", "default plan"),

@@ -1,6 +1,7 @@
 """How often the intervals of a judge's estimands hold the truth: kappa, agreement, correlations, calibration.
 
     python benchmarks/judge_coverage.py [--replicates R] [--only NAME,…] [--designs NAME,…] [--below C]
+    python benchmarks/judge_coverage.py --errors [--replicates R]
 
 Populations of 20,000 units. Verdicts: the share of failures is .02 to .5, the judge says what people say with
 probability .6 to .99 on either side, or says anything, so that kappa is near 0. Scores: normal pairs, five
@@ -8,19 +9,23 @@ levels, and a probability that lies. Samples are simple random, stratified by th
 each, and stratified by a score that knows nothing, with unequal shares; for kappa and Pearson's correlation
 also clusters of five similar units, and two rounds by the verdict, the second by Neyman's rule for what the
 first showed. Writes results/judge_coverage.md; with --only, --designs or --below (cells that covered less)
-other rows stay as they are.
+other rows stay as they are. The second table (alone with --errors) has correlations from 100 labels that are
+the score plus an error, normal or with heavy tails, for several counts of the pseudo-labels.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.clusters import ClusterWeighting
+from stratal.estimation import linearised
 from stratal.estimation.estimate import Estimate
 from stratal.metrics import associations
 from stratal.metrics.calibration_error import calibration_error
@@ -36,6 +41,24 @@ MORE_DESIGNS = ("clustered", "two rounds")
 """Of kappa and Pearson's correlation alone."""
 
 CLUSTER = 5
+
+DEGREES_OF_FREEDOM = {"t, 5 df": 5, "t, 3 df": 3}
+
+ERRORS = ("normal", *DEGREES_OF_FREEDOM)
+
+POPULATIONS = 10
+
+CORRELATIONS = (0.6, 0.96)
+
+LABELS_WITH_ERRORS = 100
+
+PSEUDO_LABELS = {
+    "full count": (np.inf, 1.0),
+    "power 1": (8.0, 1.0),
+    "power 1.5": (8.0, 1.5),
+    "power 2": (8.0, 2.0),
+}
+"""Degrees of freedom at which pseudo-labels count half, and the power by which they count less beyond."""
 
 
 def verdicts(rng: np.random.Generator) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
@@ -165,15 +188,115 @@ def cells() -> Iterator[tuple[str, str, Estimator, np.ndarray, np.ndarray]]:
         yield "calibration_error", name, error_of, truth, judge
 
 
+@dataclass(frozen=True)
+class Draw:
+    """Labels and scores of a sample, and its population for the true value."""
+
+    truth: np.ndarray
+    judge: np.ndarray
+    units: np.ndarray
+    weighting: Weighting
+
+
+def draws_with_errors(
+    errors: str, rho: float, design: str, replicates: int, rng: np.random.Generator
+) -> Iterator[Draw]:
+    """Yield samples of populations whose labels are a normal score plus an error.
+
+    There are several populations, because a few extreme labels determine the correlation of one.
+    """
+    noise = rng.random(SIZE)
+    for _ in range(POPULATIONS):
+        judge = rng.normal(size=SIZE)
+        error = rng.normal(size=SIZE)
+        if errors != "normal":
+            error = rng.standard_t(DEGREES_OF_FREEDOM[errors], SIZE)
+        truth = rho * judge + np.sqrt(1.0 - rho**2) * error / error.std()
+        for _ in range(replicates // POPULATIONS):
+            units, weighting = drawn(design, truth, judge, noise, LABELS_WITH_ERRORS, rng)
+            yield Draw(truth, judge, units, weighting)
+
+
+def rows_of_errors(replicates: int) -> Iterator[str]:
+    """Yield the rows of the table of normal and heavy-tailed errors; all settings have the same samples."""
+    rng = np.random.default_rng(20_261_129)
+    used = (linearised._WELL_KNOWN_DF, linearised._DF_POWER)
+    for errors, rho, design in product(ERRORS, CORRELATIONS, ("simple", "by judge", "two rounds")):
+        draws = list(draws_with_errors(errors, rho, design, replicates, rng))
+        for count, setting in PSEUDO_LABELS.items():
+            linearised._WELL_KNOWN_DF, linearised._DF_POWER = setting
+            cells = []
+            for statistic in (associations.pearson, associations.spearman):
+                coverage, width = coverage_and_width(statistic, draws)
+                cells += [f"{coverage:.3f}", f"{width:.2f}"]
+            yield f"| {errors} | {rho:g} | {design} | {count} | {' | '.join(cells)} | {len(draws)} |"
+    linearised._WELL_KNOWN_DF, linearised._DF_POWER = used
+
+
+def coverage_and_width(statistic: associations.Statistic, draws: list[Draw]) -> tuple[float, float]:
+    """Return the coverage, and the mean width over the width that the estimate's error needs."""
+    equal = np.full(SIZE, 1.0 / SIZE)
+    each = len(draws) // POPULATIONS
+    true = np.repeat([statistic(draw.judge, draw.truth, equal)[0] for draw in draws[::each]], each)
+    estimates = [
+        associations.association(statistic, draw.judge[draw.units], draw.truth[draw.units], draw.weighting)
+        for draw in draws
+    ]
+    limits = np.array([tuple(estimate.confidence_interval()) for estimate in estimates])
+    covered = (limits[:, 0] <= true) & (true <= limits[:, 1])
+    errors = np.array([estimate.value for estimate in estimates]) - true
+    needed = 2.0 * 1.96 * np.sqrt(np.mean(errors**2))
+    return float(np.mean(covered)), float(np.mean(limits[:, 1] - limits[:, 0]) / needed)
+
+
+def lines_of_errors(replicates: int) -> list[str]:
+    """Return the section on normal and heavy-tailed errors."""
+    lines = [
+        "",
+        HEADING_OF_ERRORS,
+        "",
+        f"Intervals from {LABELS_WITH_ERRORS} labels, by `python benchmarks/judge_coverage.py --errors`. A "
+        "label is the score plus an error; the samples are those of ten populations. Width is the mean width "
+        "over the width that normal errors as large as the estimate's need. Pseudo-labels count less, the "
+        "better the labels show the variance; the package uses the power 1.5.",
+        "",
+        "| errors | correlation | design | pseudo-labels | coverage, Pearson | width, Pearson "
+        "| coverage, Spearman | width, Spearman | samples |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows_of_errors(replicates):
+        print(row, flush=True)
+        lines.append(row)
+    return lines
+
+
+HEADING_OF_ERRORS = "## Close judges and errors with heavy tails"
+
+
+def stored_lines() -> tuple[list[str], list[str]]:
+    """Return the rows of the first table of the page, and the section on errors."""
+    if not OUT.exists():
+        return [], []
+    lines = OUT.read_text(encoding="utf-8").splitlines()
+    end = lines.index(HEADING_OF_ERRORS) - 1 if HEADING_OF_ERRORS in lines else len(lines)
+    return lines[6:end], lines[end:]
+
+
 def main() -> None:
-    """Write the table."""
+    """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replicates", type=int, default=1_000)
     parser.add_argument("--only", default="", help="of estimands whose name begins so")
     parser.add_argument("--designs", default="", help="of these designs")
     parser.add_argument("--below", type=float, default=2.0, help="cells that covered less than this")
+    parser.add_argument("--errors", action="store_true", help="the second table alone")
     asked = parser.parse_args()
     replicates = asked.replicates
+    rows, section = stored_lines()
+    if asked.errors:
+        head = OUT.read_text(encoding="utf-8").splitlines()[:6]
+        OUT.write_text("\n".join([*head, *rows, *lines_of_errors(replicates)]) + "\n", encoding="utf-8")
+        return
     lines = [
         "# Coverage of the intervals of a judge's estimands",
         "",
@@ -186,7 +309,7 @@ def main() -> None:
     rng = np.random.default_rng(7)
     noise = rng.random(SIZE)
     known = {}
-    for row in OUT.read_text(encoding="utf-8").splitlines()[6:] if OUT.exists() else []:
+    for row in rows:
         parts = [part.strip() for part in row.strip("|").split("|")]
         known[parts[0], parts[1], parts[3], parts[4]] = (float(parts[5]), row)
     for kind, name, estimator, truth, judge in cells():
@@ -214,8 +337,13 @@ def main() -> None:
                 known[key] = (held / replicates, row)
                 print(row, flush=True)
                 OUT.write_text(
-                    "\n".join([*lines, *(row for _, row in known.values())]) + "\n", encoding="utf-8"
+                    "\n".join([*lines, *(row for _, row in known.values()), *section]) + "\n",
+                    encoding="utf-8",
                 )
+    if not (asked.only or asked.designs):
+        text = OUT.read_text(encoding="utf-8").splitlines()
+        page = [*text[: len(text) - len(section)], *lines_of_errors(replicates)]
+        OUT.write_text("\n".join(page) + "\n", encoding="utf-8")
 
 
 def true_value(

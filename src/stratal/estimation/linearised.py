@@ -266,10 +266,11 @@ def _exceptions_df(exceptions: FloatArray, weights: FloatArray) -> float:
 
 
 # Degrees of freedom of a variance at which pseudo-labels count half, and the power by which they count less
-# beyond. At full count the interval of a correlation of .96 was 2.9 times as wide with 100 pairs as its error
-# needs, and that of an average precision of .996 1.9 times with 293 positives. Without them a correlation
-# covered .73 where 2 % of the labels are random. With the power 1 intervals are 10 % wider,
-# with as much coverage; with 2 those of heavy tails (t with 5 degrees of freedom) cover .93.
+# beyond. benchmarks/results/judge_coverage.md compares powers for 100 labels. At full count the interval of a
+# correlation of .96 is 2.8 to 3.0 times as wide as its error needs, with the power 1 1.5 to 1.6 times, and
+# with 1.5 1.3 to 1.4 times. With 2 it is 1.2 to 1.3 times, but covers .95 instead of .98 if errors have heavy
+# tails (t with 3 degrees of freedom) and the sample is stratified by the judge. Without pseudo-labels a
+# correlation covered .73 where 2 % of the labels are random.
 _WELL_KNOWN_DF = 8.0
 _DF_POWER = 1.5
 
