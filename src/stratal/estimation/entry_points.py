@@ -15,6 +15,7 @@ from stratal.estimation.estimand import Estimand, EstimandLike, Request, as_esti
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.resolve import (
+    check_label_codes,
     compared_column,
     joined_columns,
     refuse_unlabelled_class,
@@ -176,7 +177,7 @@ def estimate(
     answers = None
     if classes:
         answers = _answers(parts, sample, compared)
-    labels, columns = _without_missing_codes(labels, columns, sample, request, answers)
+    labels, columns = _with_checked_codes(labels, columns, sample, request, answers)
     if target is None and all("target" in part.takes and part.has_superpopulation for part in parts):
         joined = [column.labelled for column in columns.values() if isinstance(column, JoinedLabels)]
         if joined:
@@ -223,22 +224,18 @@ def _joined(requested: Estimand, sample: Sample, labels: object) -> tuple[Any, d
     return joined, {"": joined}
 
 
-def _without_missing_codes(
+def _with_checked_codes(
     labels: Any, columns: dict[str, Any], sample: Sample, request: Request, answers: set[str] | None
 ) -> tuple[Any, dict[str, Any]]:
     """Return labels and their columns as `_joined` returns them, refusing codes of missing labels.
 
     `answers` are the classes that labels are compared with.
     """
-    bounds = request.bounds or sample.question.outcome.bounds
-    checked = {}
+    options: Any = {"outcome": request.outcome, "bounds": request.bounds, "classes": answers}
+    checked = dict(columns)
     for name, column in columns.items():
-        if not isinstance(column, JoinedLabels):
-            checked[name] = column
-        elif request.outcome is not None:
-            checked[name] = replace(column, codes_checked=True)
-        else:
-            checked[name] = column.without_missing_codes(name or "label", bounds, answers)
+        if isinstance(column, JoinedLabels):
+            checked[name] = check_label_codes(sample, column, name or "label", **options)
     if "" not in checked:
         return checked, checked
     if isinstance(labels, Mapping):

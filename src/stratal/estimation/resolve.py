@@ -8,9 +8,9 @@ from __future__ import annotations
 import copy
 import reprlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.joined_labels import JoinedLabels, as_labels, join_labels
 from stratal.labels.label_values import class_text, refuse_incomparable_classes
+from stratal.labels.labels import Labels
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
 from stratal.question.scores import Predictions, Score, declared_scores
@@ -454,6 +455,38 @@ def joined_columns(sample: Sample, columns: Mapping[str, object]) -> dict[str, A
         else:
             joined[name] = join_labels(sample, read_from_table(column, sample), name)
     return joined
+
+
+AnyLabels = TypeVar("AnyLabels", Labels, JoinedLabels)
+
+
+def check_label_codes(
+    sample: Sample,
+    labels: AnyLabels,
+    column: str,
+    *,
+    outcome: str | None = None,
+    bounds: tuple[float, float] | None = None,
+    classes: Collection[str] | None = None,
+) -> AnyLabels:
+    """Return labels without codes of missing labels among them; the codes raise an error.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : Labels or JoinedLabels
+    column : str
+        Name of the column of labels, for the error message.
+    outcome : str, optional
+        The stated scale of the labels. It says what each number means, so that none of them is a code.
+    bounds : (float, float), optional
+        Stated bounds of the labels, by default those of the sample's question.
+    classes : collection of str, optional
+        The classes that labels are compared with.
+    """
+    if outcome is not None:
+        return replace(labels, codes_checked=True)
+    return labels.refuse_missing_codes(column, bounds or sample.question.outcome.bounds, classes)
 
 
 def none_labelled(what: str = "") -> LabelError:

@@ -17,7 +17,7 @@ from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, no_effect_error
 from stratal.estimation.entry_points import compared_answers
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.resolve import with_corrected_scores, with_group
+from stratal.estimation.resolve import check_label_codes, with_corrected_scores, with_group
 from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table, sample_of_table
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import LABEL, EvaluationRequest
@@ -325,7 +325,7 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
 
     @cache
     def read(name: str) -> Labels:
-        labels = _without_missing_codes(evidence, name, read_once(name))
+        labels = _with_checked_codes(evidence, name, read_once(name))
         return replace(labels, positive=request.positive, mapping=request.mapping)
 
     sample = evidence.sample
@@ -340,20 +340,20 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
     return replace(evidence, sample=sample, read=read)
 
 
-def _without_missing_codes(evidence: LabelledSample, name: str, labels: Labels) -> Labels:
+def _with_checked_codes(evidence: LabelledSample, name: str, labels: Labels) -> Labels:
     """Return a column of labels, refusing codes of missing labels unless something says what they mean.
 
     Of labels that are compared with classes, the estimator knows the classes, and refuses codes.
     """
     request = evidence.request
-    question = evidence.sample.question
-    if request.outcome is not None or evidence.questions:
+    sample = evidence.sample
+    if evidence.questions:
         return replace(labels, codes_checked=True)
-    if request.has_words_as_labels or labels.positive is not None or question.compares:
+    if request.has_words_as_labels or labels.positive is not None or sample.question.compares:
         return labels
     declared = replace(labels, mapping={**(labels.mapping or {}), **(request.mapping or {})})
-    bounds = evidence.bounds or question.outcome.bounds
-    return replace(labels, codes_checked=declared.without_missing_codes(name, bounds).codes_checked)
+    checked = check_label_codes(sample, declared, name, outcome=request.outcome, bounds=evidence.bounds)
+    return replace(labels, codes_checked=checked.codes_checked)
 
 
 def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:

@@ -81,16 +81,13 @@ class JoinedLabels(Record):
     codes_checked: bool = field(default=False, compare=False)
     cache: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
-    def without_missing_codes(
+    def refuse_missing_codes(
         self,
         column: str,
         bounds: tuple[float, float] | None = None,
         classes: Collection[str] | None = None,
     ) -> JoinedLabels:
-        """Return the labels, refusing usual codes of missing labels; see `Labels.without_missing_codes`.
-
-        `classes` are those of a model that labels are compared with: a code among them is a class.
-        """
+        """Return the labels, refusing usual codes of missing labels; see `Labels.refuse_missing_codes`."""
         if not self.codes_checked:
             counts = undeclared_counts(self.answers, self.label_mapping)
             refuse_missing_code(counts, self.source, column, bounds=bounds, classes=classes)

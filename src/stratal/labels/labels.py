@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -267,7 +267,12 @@ class Labels(Record):
         distinct.pop(None, None)
         return texts, LabelMapping.of(distinct, self.positive, self.mapping)
 
-    def without_missing_codes(self, column: str, bounds: tuple[float, float] | None = None) -> Labels:
+    def refuse_missing_codes(
+        self,
+        column: str,
+        bounds: tuple[float, float] | None = None,
+        classes: Collection[str] | None = None,
+    ) -> Labels:
         """Return the labels, refusing usual codes of missing labels among them.
 
         Parameters
@@ -276,13 +281,15 @@ class Labels(Record):
             Name of the column of labels, for the error message.
         bounds : (float, float), optional
             Of the labels: a code within them is a label.
+        classes : collection of str, optional
+            The classes that labels are compared with: a code among them is a class.
         """
         if not self.codes_checked:
             values, declared = self.interpreted()
             if values.dtype != object:
                 values = values[~np.isnan(values)]
             counts = undeclared_counts(values, declared)
-            refuse_missing_code(counts, self.source, column, bounds=bounds)
+            refuse_missing_code(counts, self.source, column, bounds=bounds, classes=classes)
         return replace(self, codes_checked=True)
 
     def only(self, rows: Sequence[int]) -> Labels:

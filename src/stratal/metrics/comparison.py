@@ -24,7 +24,7 @@ from stratal.estimation.estimate import Estimate, correlation_from, linearised_e
 from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_df
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
-from stratal.estimation.resolve import joined_columns, number_columns, shares_equal
+from stratal.estimation.resolve import check_label_codes, joined_columns, number_columns, shares_equal
 from stratal.estimation.respondents import Respondents, unstated_target
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import Interval
@@ -647,7 +647,7 @@ def compare(
     columns = joined_columns(sample, outcomes_by_model)
     for name, column in columns.items():
         if isinstance(column, JoinedLabels):
-            columns[name] = column.without_missing_codes(name, bounds or sample.question.outcome.bounds)
+            columns[name] = check_label_codes(sample, column, name, bounds=bounds)
     z, labelled = number_columns(sample, columns)
     model_proxies: Sequence[str | None] = ()
     if proxies:

@@ -13,7 +13,7 @@ from stratal.designs.files import replacing
 from stratal.designs.labelling_files import token_columns
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.resolve import class_column, group_column, number_column
+from stratal.estimation.resolve import check_label_codes, class_column, group_column, number_column
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.labels.label_files import DIFFERS_FROM, FIRST_LABEL_PREFIX
 from stratal.labels.label_values import class_text
@@ -64,7 +64,7 @@ def write_disagreements(
             allowed="a path that ends in .csv, at which there is no file",
             action="Choose another name.",
         )
-    joined = join_labels(sample, labels)
+    joined = _join_checked_labels(sample, labels, judges, value)
     review = _review(sample, joined, judges)
     differ = review.differ
     shown = review.shown
@@ -97,9 +97,18 @@ def write_disagreements(
 
 def count_disagreements(sample: Sample, labels: object, judges: Sequence[str]) -> dict[str, int]:
     """Return the numbers of `labelled` items, and of `items` on which a judge and people differ."""
-    review = _review(sample, join_labels(sample, labels), judges)
+    review = _review(sample, _join_checked_labels(sample, labels, judges, "label"), judges)
     labelled = np.array([answer is not None for answer in review.people], dtype=bool)
     return {"items": int(np.any(review.differ, axis=0).sum()), "labelled": int(labelled.sum())}
+
+
+def _join_checked_labels(sample: Sample, labels: object, judges: Sequence[str], column: str) -> JoinedLabels:
+    """Return labels joined to the sample; codes of missing labels are an error, unless they are verdicts."""
+    classes = {*sample.question.outcome.classes}
+    for name in (*judges, sample.question.answer or ""):
+        if name in sample.groups:
+            classes |= set(map(class_text, sample.groups[name].tolist()))
+    return check_label_codes(sample, join_labels(sample, labels), column, classes=classes or None)
 
 
 class _Review(NamedTuple):

@@ -18,7 +18,7 @@ from stratal.errors import InputError, LabelError
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import RIGHT_OPTIONS, EstimandLike, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.resolve import class_column, compared_column, outcomes, with_group
+from stratal.estimation.resolve import check_label_codes, class_column, compared_column, outcomes, with_group
 from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import Labels
@@ -140,8 +140,8 @@ def new_version(
         new_outcomes = np.where(is_same, old_outcomes, np.nan)
     if new_labels is not None:
         joined = join_labels(sample, new_labels)
-        if options.get("outcome") is None:
-            joined = joined.without_missing_codes("new_labels", old.bounds)
+        outcome = options.get("outcome")
+        joined = check_label_codes(sample, joined, "new_labels", outcome=outcome, bounds=old.bounds)
         labelled_outcomes, _ = _outcomes_of_drawn(sample, joined, False, combine)
         new_outcomes = np.where(np.isfinite(labelled_outcomes), labelled_outcomes, new_outcomes)
     # Old, new and difference are of the same units: those whose old answer has a label. The new outcome of a

@@ -256,7 +256,7 @@ class Selection(PageDisplay):
             allowed = names
         else:
             allowed = np.concatenate([*columns.values()])
-        joined = join_labels(self.sample, labels).without_missing_codes("label", classes=allowed.tolist())
+        joined = join_labels(self.sample, labels).refuse_missing_codes("label", classes=allowed.tolist())
         classes = class_column(self.sample, joined, "labels", allowed)
         for label in {*classes[classes != None].tolist()} - {*names} if preferred else ():  # noqa: E711
             raise InputError(
@@ -286,7 +286,7 @@ class Selection(PageDisplay):
                 f"verdicts on each model's answers do not define {design.criterion!r}", action=action
             )
         columns = {
-            name: join_labels(sample, labels[name], name).without_missing_codes(name)
+            name: join_labels(sample, labels[name], name).refuse_missing_codes(name)
             for name in design.answers
         }
         matrix = np.column_stack([number_column(sample, column, name) for name, column in columns.items()])

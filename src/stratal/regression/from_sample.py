@@ -30,7 +30,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Requ
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_label_values
 from stratal.estimation.means import AnticipatedMoments
-from stratal.estimation.resolve import named_groups, number_columns
+from stratal.estimation.resolve import check_label_codes, named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside, unstated_target
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.population.expressions import (
@@ -354,7 +354,7 @@ def labelled_units(
     from stratal.labels.label_files import read_from_table  # a plan needs no labels
 
     joined = join_labels(sample, read_from_table(labels, sample))
-    joined = joined.without_missing_codes("label", sample.question.outcome.bounds)
+    joined = check_label_codes(sample, joined, "label")
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
     units = Respondents.of(sample, joined.labelled)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from tests.e2e.pasted import write
 
 import stratal
+from stratal.errors import LabelError
 from stratal.metrics.disagreement_review import write_disagreements
 from stratal.study.opening import open_study
 
@@ -163,3 +165,23 @@ def test_a_second_look_at_other_labels_is_refused(judged, run_command):
     done = run_command("estimate", "s.parquet", "l.csv", "--judge", "verdict", "--disagreements", "again.csv")
     assert "disagreements can only be written to a new file" in done.message
     assert "--judge" in run_command("estimate", "s.parquet", "l.csv", "--disagreements", "b.csv").message
+
+
+def test_a_code_of_missing_labels_is_an_error_and_no_disagreement(judged):
+    sample, _ = judged
+    rights = [1, 0] * 20
+    rights[3] = 99
+    with pytest.raises(LabelError, match="99"):
+        write_disagreements(sample, rights, ["sure"], "again.csv")
+
+    assert not Path("again.csv").exists()
+
+
+def test_a_code_that_is_a_verdict_is_a_label(judged):
+    sample, _ = judged
+    verdicts = np.array(["0", "1", "99", "1"] * 10, dtype=object)
+    with_codes = replace(sample, groups={**sample.groups, "verdict": verdicts})
+    labels = verdicts.copy()
+    labels[0] = "1"
+
+    assert write_disagreements(with_codes, labels, ["verdict"], "again.csv") == 1
