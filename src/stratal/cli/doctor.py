@@ -230,7 +230,8 @@ def doctor(requested: Reading) -> Result:
 
 def _of_folder(folder: Path) -> Result | None:
     """Return the result for a study, a sample or a folder of logs; None for other folders and data sets."""
-    from stratal.designs.labelling_files import SAMPLE_NAME, TO_LABEL_NAME, find_table_to_label
+    from stratal.designs.labelling_files import SAMPLE_NAME, find_table_to_label
+    from stratal.labels.labels import TO_LABEL_NAME
     from stratal.study.database import DATABASE
     from stratal.tables.logs.hugging_face import DATASET_STATE
     from stratal.tables.logs.reading import find_logs

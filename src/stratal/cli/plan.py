@@ -244,7 +244,7 @@ def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
         options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
         units = Reading(file=with_proxy[0], **options).population()
     if units is None:
-        name = requested.id or "id"
+        name = requested.id
     else:
         name = units.id_name
     labels = stratal.read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)

@@ -16,7 +16,7 @@ import numpy as np
 from stratal.designs.files import clear_leftovers, on_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.labels.labels import SAMPLE_TOKEN, Labels
+from stratal.labels.labels import SAMPLE_TOKEN, TO_LABEL_NAME, WORKBOOK_NAME, Labels
 from stratal.labels.workbooks import write_workbook
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
@@ -24,8 +24,6 @@ from stratal.tables.spilling import lock_file
 
 # Files of a labelling folder.
 SAMPLE_NAME = "sample.parquet"
-TO_LABEL_NAME = "to_label.csv"
-WORKBOOK_NAME = "to_label.xlsx"
 # Labels that a sample of a table has before its first draw.
 LABELS_NAME = "labels.csv"
 # How the command drew the sample, for another round.

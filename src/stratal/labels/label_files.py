@@ -44,7 +44,14 @@ from stratal.labels.annotation_tools import (
     write_json_records,
 )
 from stratal.labels.label_values import class_text
-from stratal.labels.labels import ADJUDICATED, SAMPLE_TOKEN, Labels, UnitRows
+from stratal.labels.labels import (
+    ADJUDICATED,
+    SAMPLE_TOKEN,
+    TO_LABEL_NAME,
+    WORKBOOK_NAME,
+    Labels,
+    UnitRows,
+)
 from stratal.labels.workbooks import write_workbook
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, WithColumnNames, WithColumns
@@ -144,14 +151,17 @@ def outcomes_of_table(table: object, sample: UnitRows, stored: Iterable[str]) ->
 def read_label_rows(
     table: SmallTable,
     value: str | None = None,
-    id_name: str = "id",
+    id_name: str | None = "id",
     sample_ids: Sequence[object] | None = None,
 ) -> tuple[Labels, list[bool]]:
     """Return the labels of a table, and which rows (m,) were skipped.
 
     The labels are in the column `value`, or in the only column with a name of `LABEL_COLUMN_NAMES`. Rows
-    without ids are in the order of the sample's ids (n,).
+    without ids are in the order of the sample's ids (n,). If `id_name` is None, the column of ids is
+    recognised.
     """
+    if id_name is None:
+        id_name = _recognised_id_column(table)
     compare_hint = ""
     if value is None:
         value = _unique_label_column(table)
@@ -192,6 +202,19 @@ def _unique_label_column(table: SmallTable) -> str:
             action=f"Rename or drop all but one, or name the right one: {options}.",
         )
     return name
+
+
+def _recognised_id_column(table: SmallTable) -> str:
+    """Return the column of ids of a table of labels: a usual name, or that of a table that `draw` wrote."""
+    usual = table.find(*reversed(ID_NAMES))
+    if usual is not None:
+        return usual
+    # Row numbers are ids only together with the token of their sample.
+    if table.find(ROW) is not None and table.find(SAMPLE_TOKEN) is not None:
+        return ROW
+    if Path(table.label).name in (TO_LABEL_NAME, WORKBOOK_NAME):
+        return next(iter(table.lists))
+    return ID_NAMES[0]
 
 
 def _ids_of_rows(
@@ -239,8 +262,8 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             f"{table.label}: no id column",
             given=", ".join(table.lists),
             allowed=" or ".join(id_names),
-            action="Name it: --id COLUMN; --id row if the rows are in the order of to_label.csv. In a "
-            "dataframe, rename it to 'id'.",
+            action="Name it: id_name='…', --id COLUMN. If the rows are in the order of to_label.csv: "
+            "id_name='row' with order=sample.ids (--id row). In a dataframe, rename it to 'id'.",
         )
     ids = table.values(id_column)
     for row, entry in enumerate(ids):
@@ -550,7 +573,7 @@ DIFFERS_FROM = "differs_from"
 
 def read_labels(
     *paths: str | Path,
-    id_name: str = "id",
+    id_name: str | None = None,
     value: str | None = None,
     positive: str | None = None,
     mapping: Mapping[Any, float | str | None] | None = None,
@@ -568,8 +591,9 @@ def read_labels(
         without annotators have answers for the same units, the names of the files are the annotators. The
         answers in a file for a review (`write_disagreements`) replace the first ones, which are stored
         in `Labels.replaced`.
-    id_name : str
+    id_name : str, optional
         Name of the sample's id column; `row` for files without ids, whose rows are in the order of `order`.
+        Default: `item_id` or `id`; in a table that `draw` wrote, the column with which the sample was drawn.
     value : str, optional
         Column of the label. Default: `label` or `verdict`.
     positive : str, optional
@@ -737,14 +761,14 @@ def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
 
 
 def _read_label_file(
-    path: Path, id_name: str, value: str | None, sample_ids: Sequence[object] | None
+    path: Path, id_name: str | None, value: str | None, sample_ids: Sequence[object] | None
 ) -> Labels | None:
     """Return the labels of a file, None for a review of the labels in another column.
 
     The labels of a review have the first labels of their units in `replaced`.
     """
     if value in (None, LABEL_COLUMN, VERDICT):
-        answers = read_tool_answers(path, id_name)
+        answers = read_tool_answers(path, id_name or ID_NAMES[0])
         if answers is not None:
             return _labels_of_answers(path, answers)
     table = SmallTable.of(path, str(path), (value or LABEL_COLUMN,))

@@ -60,6 +60,10 @@ class UnitRows(Protocol):
 
 # Column that identifies the rows that a sample's ids number.
 SAMPLE_TOKEN = "sample_token"
+
+# Tables that annotators fill in, which `draw` wrote: their first column has the ids.
+TO_LABEL_NAME = "to_label.csv"
+WORKBOOK_NAME = "to_label.xlsx"
 # Label of an answer that failed, if it counts as wrong and labels are words.
 FAILED_ANSWER = "failed answer"
 # Annotator of a label that was decided after annotators disagreed.

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 import stratal
+from stratal.designs.labelling_files import write_labelling_folder
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.entry_points import estimate
 from stratal.labels.joined_labels import join_labels
@@ -244,3 +245,33 @@ def test_labels_in_the_order_of_the_sample_are_joined_as_in_any_other():
 def test_an_id_of_labels_contains_no_nul():
     with pytest.raises(InputError, match="NUL"):
         Labels(ids=("a", "b\0"), values=(1.0, 0.0))
+
+
+@pytest.mark.parametrize("id_column", ["row", "text"])
+@pytest.mark.parametrize("table", ["out.xlsx", "out"])
+def test_a_table_that_was_drawn_with_other_ids_is_read_without_naming_them(tmp_path, id_column, table):
+    rows = "".join(f"text {number},{number % 10 / 10}\n" for number in range(40))
+    (tmp_path / "file.csv").write_text("text,score\n" + rows)
+    population = stratal.Population.read(tmp_path / "file.csv", id=id_column, proxy="score", show="text")
+    sample = stratal.plan(population, budget=20).draw(seed=1)
+    choices = ("Pass", "Fail") if table.endswith("xlsx") else None
+    written = write_labelling_folder(sample, tmp_path / "out", None, choices)
+
+    labels = read_labels(written.to_label)
+
+    assert labels.ids == tuple(map(str, sample.ids.tolist()))
+    with pytest.raises(InputError, match="no unit is labelled"):
+        stratal.estimate(sample, labels)
+    if table == "out" and id_column == "text":
+        content = written.to_label.read_text()
+        (tmp_path / "renamed.csv").write_text(content)
+        with pytest.raises(InputError, match=r"no id column.*id_name='…'"):
+            read_labels(tmp_path / "renamed.csv")
+        assert read_labels(tmp_path / "renamed.csv", id_name="text").ids == labels.ids
+
+
+def test_row_numbers_without_the_token_of_a_sample_are_not_taken_for_its_ids(tmp_path):
+    (tmp_path / "labels.csv").write_text("row,label\n1,Pass\n2,Fail\n")
+
+    with pytest.raises(InputError, match="no id column"):
+        read_labels(tmp_path / "labels.csv")
