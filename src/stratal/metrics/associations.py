@@ -65,8 +65,7 @@ _MIN_SPREAD = 1e-12
 _MAX_CORRELATION = 1.0 - 1e-9
 
 
-# Number of pseudo-labels of a score: the labels of so many other units, spread over the sample. Together they
-# count as one label, so that more of them make no difference.
+# Number of pseudo-labels of a unit. Together they count as one label: more of them make no difference.
 _N_PSEUDO_LABELS = 8
 
 
@@ -259,8 +258,7 @@ def _smoothed(
     pseudo_labels = _pseudo_labels(y)
     if len(np.unique(y)) == 2:
         pseudo_shares = np.maximum(pseudo_shares, adaptive_label_share(y == y.max(), weighting))
-        # A pseudo-label is half of either value, and one half of it agrees with the label.
-        pseudo_shares = pseudo_shares / 2.0
+    pseudo_shares = pseudo_shares * _diversity(y)
     n_pseudo = len(pseudo_labels)
     shares = np.concatenate([1.0 - pseudo_shares] + [pseudo_shares / n_pseudo] * n_pseudo)
     weights = shares * np.tile(weighting.weights, 1 + n_pseudo)
@@ -292,17 +290,33 @@ def _small_sample_factor(weighting: Weighting) -> float:
 
 
 def _pseudo_labels(y: FloatArray) -> list[FloatArray]:
-    """Return labels (n,) that the scores might have: the other of two values, or the labels of other units.
+    """Return labels (n,) that units might have instead: quantiles of the labels that differ from their own.
 
-    Of two values, other units mostly have the common one: with their labels, intervals covered .88 if few
-    labels have the rare value.
+    The labels of other units, equal or not, are mostly the common one where one value is frequent: intervals
+    of ratings of which few have the rare value covered .88.
     """
+    in_order = np.sort(y)
+    first = np.searchsorted(in_order, y)
+    n_equal = np.searchsorted(in_order, y, side="right") - first
+    pseudo_labels = []
+    for k in range(_N_PSEUDO_LABELS):
+        place = ((k + 0.5) / _N_PSEUDO_LABELS * (len(y) - n_equal)).astype(int)
+        place_of_different = np.where(place < first, place, place + n_equal)
+        pseudo_labels.append(in_order[place_of_different])
+    return pseudo_labels
+
+
+# Smallest factor of the weight of pseudo-labels. Where one value is frequent, two labels rarely differ: with
+# the probability alone, intervals of 30 ratings of which 85 % are at the top covered .87.
+_MIN_DIVERSITY = 0.5
+
+
+def _diversity(y: FloatArray) -> float:
+    """Return the probability that two of the labels (n,) differ (Gini and Simpson), at least one half."""
     n = len(y)
-    values = np.unique(y)
-    if len(values) == 2:
-        return [np.where(y == values[0], values[1], values[0])]
-    steps = np.unique(np.linspace(1, max(n - 1, 1), _N_PSEUDO_LABELS).astype(int))
-    return [np.roll(y, -int(step)) for step in steps]
+    _, counts = np.unique(y, return_counts=True)
+    n_equal_pairs = float(counts @ (counts - 1))
+    return max(1.0 - n_equal_pairs / (n * (n - 1)), _MIN_DIVERSITY)
 
 
 def _isotonic_fit(x: FloatArray, y: FloatArray, weighting: Weighting) -> tuple[FloatArray, FloatArray]:
@@ -336,6 +350,23 @@ def _all_labels_agree(fit: FloatArray, residuals: FloatArray) -> BoolArray:
 # Share of the squared influence in the largest 2 % of the labels above which a correlation has a note. One in
 # ten samples of 100 labels with normal errors exceeds it, and half of those with t errors (df = 3).
 _HEAVY_INFLUENCE_SHARE = 0.45
+
+
+# Clusters below which a correlation has a note. Where the labels are not monotone in the score, or follow it
+# except in few clusters, .77 to .90 of the intervals covered with 4 to 12 clusters, and .89 or more with 20.
+_MIN_CLUSTERS = 20
+
+
+def _few_clusters_notes(weighting: Weighting) -> tuple[Note, ...]:
+    """Return a warning if the labels are those of few clusters."""
+    if weighting.groups is None or weighting.draws >= _MIN_CLUSTERS:
+        return ()
+    text = (
+        f"the labels are from {weighting.draws:,} clusters. With fewer than {_MIN_CLUSTERS}, intervals of a "
+        "correlation may cover less often than stated if scores and labels are related differently in "
+        "different clusters. Label more clusters, with fewer units each"
+    )
+    return (Note("few-clusters", text),)
 
 
 # Slope of the labels on the score that a plan expects, as for a mean.
@@ -399,7 +430,7 @@ class Association(OfScores):
         """Return the correlation or agreement of scores and labels."""
         x, y, respondents, _ = self.units(sample, labels)
         estimate = association(type(self).statistic, x, y, respondents.weighting, request.target)
-        notes = self._tail_notes(y, estimate)
+        notes = (*self._tail_notes(y, estimate), *_few_clusters_notes(respondents.weighting))
         if notes:
             estimate = replace(estimate, remarks=(*estimate.remarks, *notes))
         return respondents.complete(estimate, sample, label=self.label)

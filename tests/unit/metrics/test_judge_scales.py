@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
+from stratal.metrics import associations
 
 SIZE, BUDGET = 400, 120
 DRAWS = np.random.default_rng(8)
@@ -129,3 +131,32 @@ def test_a_correlation_warns_of_labels_with_heavy_tails(tails, warned):
 
     assert ("heavy-tails" in codes) == warned
     assert not [note for note in ranks if note.code == "heavy-tails"]
+
+
+@pytest.mark.parametrize(("n_clusters", "warned"), [(12, True), (25, False)])
+def test_a_correlation_warns_of_few_clusters(n_clusters, warned):
+    rng = np.random.default_rng(5)
+    score = rng.random(600)
+    labels = np.clip(score + rng.normal(0.0, 0.2, 600), 0.0, 1.0)
+    clusters = [f"c{unit // 6}" for unit in range(600)]
+    population = stratal.Population.from_arrays(proxy={"score": score}, groups={"cluster": clusters})
+    design = stratal.designs.ClusterSample(cluster="cluster", n_clusters=n_clusters)
+    sample = design.draw(population, seed=1)
+
+    notes = stratal.estimate(sample, labels[sample.ids.astype(int)], estimand="pearson").notes
+
+    assert ("few-clusters" in {note.code for note in notes}) == warned
+
+
+@pytest.mark.parametrize("statistic", [associations.pearson, associations.spearman, associations.intraclass])
+def test_the_interval_of_a_correlation_is_the_same_in_any_order_of_the_units(statistic):
+    rng = np.random.default_rng(6)
+    labels = rng.integers(0, 5, 60) / 4.0
+    score = np.where(rng.random(60) < 0.9, labels, rng.random(60))
+    order = rng.permutation(60)
+    weighting = StratifiedWeighting(stratum=np.zeros(60, dtype=int), sizes=np.array([1000]))
+
+    first = associations.association(statistic, score, labels, weighting)
+    second = associations.association(statistic, score[order], labels[order], weighting)
+
+    assert first.limits(0.95) == pytest.approx(second.limits(0.95), rel=1e-9)
