@@ -131,3 +131,27 @@ def test_ratings_that_are_mostly_the_highest(estimand: str, design: str):
     scores = np.where(rng.random(UNITS) < 0.9, labels, rng.integers(0, 5, UNITS) / 4.0)
 
     assert coverage(scores, labels, estimand, design, labelled=30) >= SMALLEST
+
+
+@pytest.mark.parametrize("estimand", ["pearson", "spearman", "icc"])
+def test_twenty_clusters_whose_labels_are_not_monotone_in_the_score(estimand: str):
+    """With 4 to 12 clusters of similar scores, .77 to .92 of the intervals held, which a note says."""
+    rng = np.random.default_rng(4)
+    scores = rng.random(UNITS)
+    labels = np.clip(4.0 * (scores - 0.5) ** 2 + 0.1 * rng.normal(size=UNITS), 0.0, 1.0)
+    cluster = np.empty(UNITS, dtype=object)
+    cluster[np.argsort(scores + 0.3 * rng.random(UNITS))] = [f"c{unit // 5}" for unit in range(UNITS)]
+    statistic = associations.intraclass if estimand == "icc" else getattr(associations, estimand)
+    truth, _ = statistic(scores, labels, np.full(UNITS, 1.0 / UNITS))
+    population = stratal.Population.from_arrays(
+        proxy={"judge": scores}, groups={"cluster": cluster.tolist()}, bounds=(0.0, 1.0)
+    )
+    design = stratal.designs.ClusterSample(cluster="cluster", n_clusters=20)
+    held = 0
+    for seed in range(DRAWS):
+        sample = design.draw(population, seed=seed)
+        result = stratal.estimate(sample, labels[sample.ids.astype(int)], estimand=f"{estimand}:judge")
+        low, high = result.confidence_interval()
+        held += low <= truth <= high
+
+    assert held / DRAWS >= SMALLEST
