@@ -16,9 +16,10 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping, comparison_key
-from stratal.labels.missing_codes import is_missing_code
+from stratal.labels.missing_codes import refuse_missing_code
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
+from stratal.question.code_numbers import is_missing_code
 from stratal.question.column_words import ID_NAMES, NO_COLUMN
 from stratal.question.facts import ColumnFacts
 from stratal.question.labelled_groups import LabelledGroups
@@ -130,6 +131,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         request = replace(request, mapping=mapping or None)
         recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     _require_list_rule(rows, request, recognition)
+    _refuse_code_before_question(rows, request, recognition)
     recognition.require_answered(rows.label)
     request = _with_roles(_without_none_keyword(request), recognition, rows)
     rows, request, runs = _with_row_for_each_unit(rows, request, stated)
@@ -500,6 +502,27 @@ def _empty_values(request: EvaluationRequest) -> tuple[str, ...]:
     mapping = request.mapping or {}
     empty_texts = [text for text, value in mapping.items() if value is None]
     return tuple(text for text in empty_texts if is_placeholder(str(text)) or is_missing_code(str(text)))
+
+
+def _refuse_code_before_question(
+    rows: SmallTable, request: EvaluationRequest, recognition: Recognition
+) -> None:
+    """Refuse codes of missing labels before a question on what the labels are compared with.
+
+    A code is one more value, which may be the reason of that question.
+    """
+    question = next((question for question in recognition.questions if question.role == "predicted"), None)
+    is_declared = request.has_words_as_labels or request.outcome is not None
+    if question is None or recognition.value is None or is_declared:
+        return
+    declared = {comparison_key(text) for text in request.mapping or {}}
+    texts = [plain_text(entry) for entry in rows.values(recognition.value)]
+    counts = Counter(text for text in texts if text is not None and comparison_key(text) not in declared)
+    columns = [name for name in question.candidates if name != recognition.value]
+    classes = {text for name in columns for text in map(plain_text, rows.values(name)) if text is not None}
+    refuse_missing_code(
+        counts, rows.label, recognition.value, bounds=request.bounds, classes=classes if columns else None
+    )
 
 
 def _without_values(rows: SmallTable, columns: Sequence[str], values: Sequence[str]) -> SmallTable:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stratal.arrays import field_values
+from stratal.arrays import field_values, number_of_text
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
 from stratal.protocols import JsonDict, JsonMapping, Keywords
+from stratal.question.code_numbers import is_missing_code
 from stratal.question.column_words import NO_COLUMN
 from stratal.question.question import NOT_COMPARED
 from stratal.question.roles import DeclaredRoles
@@ -182,8 +183,15 @@ class EvaluationRequest(DeclaredRoles):
 
     @property
     def counts_as_number(self) -> bool:
-        """Whether it is stated which number labels count as."""
-        numbers = [value for value in (self.mapping or {}).values() if isinstance(value, float | int)]
+        """Whether it is stated which number labels count as.
+
+        A code of missing labels that is mapped to itself is a label, and may be a class.
+        """
+        numbers = [
+            value
+            for text, value in (self.mapping or {}).items()
+            if isinstance(value, float | int) and not _is_declared_code(str(text), value)
+        ]
         return self.positive is not None or bool(numbers)
 
     @property
@@ -198,3 +206,8 @@ class EvaluationRequest(DeclaredRoles):
     def keywords(self, *names: str) -> Keywords:
         """Return some of the fields by name."""
         return field_values(self, names)
+
+
+def _is_declared_code(text: str, value: float) -> bool:
+    """Return whether a text is a code of missing labels and is mapped to its own number."""
+    return is_missing_code(text) and number_of_text(text) == value

@@ -504,14 +504,14 @@ def format_mapping(meanings: Mapping[str, float | str | None]) -> str:
 def _mapping_value(value: float | str | None) -> str:
     """Return the value of a label as it is written in the keyword `mapping`."""
     if isinstance(value, float | int):
-        return f"{value:g}"
+        return class_text(float(value))
     return repr(value)
 
 
 def _option_value(value: float | str | None) -> str:
     """Return the value of a label as it is written in the option `--map`; empty for no answer."""
     if isinstance(value, float | int):
-        return f"{value:g}"
+        return class_text(float(value))
     return value or ""
 
 

@@ -1,25 +1,9 @@
 """Numbers such as -1 and 99 that files contain where a row has no label.
 
 Such a code that counts as a label makes an estimate wrong without a sign of it, and a label that is taken for
-a code is lost. A number is therefore asked about if it is one of the usual codes and cannot be a value of the
-scale of the other labels:
-
-- *Ratings* are at most eleven different values, as on the widest usual scale, 0 to 10. A negative code is
-  asked about if no other label is negative, and a positive one if it is more than four times the largest
-  other label, such as 99 beside ratings up to 20. 8 and 9 must also be at most a tenth of the labels: beside
-  many 0 and 1 they are codes, and a few ratings on a scale to 10 may be 1, 2 and 9.
-- *-1 beside 0 and 1*, or 1 alone, is the scale of preferences (loss, tie, win) if a tenth of the labels, and
-  at least three, are -1. Files rarely lack more labels than that without another sign of it, and a
-  comparison in which fewer than a tenth are losses is rare too.
-- *Measurements*, such as percentages, counts and continuous scores, are more than eleven different values.
-  A new value beyond the others is usual among them, so that a code must be farther away. A negative one is
-  asked about if its distance from the others is at least their range (-1 beside scores from 0 to 1, not
-  beside percentages). A positive one is asked about if it is more than eight times the largest other label,
-  about a digit longer (999 beside numbers up to 100), and beyond the largest by a larger factor than the
-  largest is beyond the median (which excludes heavy tails).
-- *No other label* than codes: asked about if one of them is negative. Percentages may be 98 and 99.
-
-Codes within the stated bounds of the labels are labels. Those beyond them are asked about.
+a code is lost. A number is therefore asked about if it is probably a code by the distribution of the other
+labels ([suspected_codes.py](suspected_codes.py)), or the only number among words. Codes within the stated
+bounds of the labels, among the classes of a model and in a mapping are declared, and not asked about.
 """
 
 from __future__ import annotations
@@ -28,42 +12,21 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from stratal.arrays import FloatArray, number_of_text
+from stratal.arrays import number_of_text
 from stratal.errors import LabelError
-from stratal.labels.label_values import are_numeric_labels, format_mapping
+from stratal.labels.label_values import (
+    are_numeric_labels,
+    class_text,
+    comparison_key,
+    format_mapping,
+)
+from stratal.labels.suspected_codes import suspected_codes
+from stratal.question.code_numbers import is_missing_code
 
-# Usual codes for rows without an answer.
-_MISSING_CODES = frozenset((-1, -8, -9, -98, -99, -998, -999, -9999, 8, 9, 88, 98, 99, 888, 998, 999, 9999))
-
-# Beside labels above this, such as counts, no code is asked about: percentages are the largest usual scale.
-_MAX_LABEL = 100.0
-
-# Largest number of different ratings: 0 to 10.
-_MAX_RATINGS = 11
-
-# How many times the largest other label a positive code exceeds: with ratings, and with measurements.
-_MIN_RATIO = 4.0
-_MIN_MEASUREMENT_RATIO = 8.0
-
-# Codes up to this may be ratings on a usual scale, and are asked about only up to a share of the labels.
-_LARGEST_RATING = 10.0
-_MAX_SHARE_OF_RATINGS = 0.1
-
-# Smallest share and number of labels -1 beside 0 and 1 that are a scale.
-_MIN_LOSS_SHARE = 0.1
-_MIN_LOSSES = 3
 _LOSS = -1.0
 
-
-def is_missing_code(text: str) -> bool:
-    """Return whether a text is a usual code of missing labels.
-
-    Examples
-    --------
-    >>> is_missing_code("-1"), is_missing_code("99.0"), is_missing_code("7")
-    (True, True, False)
-    """
-    return number_of_text(text) in _MISSING_CODES
+# Smallest average number of labels of a class; words that occur less often are free text.
+_MIN_LABELS_PER_CLASS = 2
 
 
 def refuse_missing_code(
@@ -74,7 +37,7 @@ def refuse_missing_code(
     bounds: tuple[float, float] | None = None,
     classes: Collection[str] | None = None,
 ) -> None:
-    """Refuse labels of which one is a usual code of missing labels, and no value of the scale of the others.
+    """Refuse labels of which one is probably a code of missing labels, unless something states its meaning.
 
     Parameters
     ----------
@@ -93,96 +56,98 @@ def refuse_missing_code(
     LabelError
         With the ways to state what the code means.
     """
-    if not any(map(is_missing_code, counts)) or not are_numeric_labels(counts):
+    if not any(map(is_missing_code, counts)):
         return
-    count_of: dict[float, int] = {}
-    for text, count in counts.items():
-        number = number_of_text(text)
-        count_of[number] = count_of.get(number, 0) + count
-    known_classes = {number_of_text(name) for name in classes or ()}
-    codes = _codes_beyond_scale(count_of, known_classes)
+    are_words = not are_numeric_labels(counts)
+    if are_words:
+        count_of = _counts_of_numbers(
+            {text: count for text, count in counts.items() if is_missing_code(text)}
+        )
+        codes = _codes_among_words(counts, classes or ())
+    else:
+        count_of = _counts_of_numbers(counts)
+        codes = _codes_among_numbers(count_of, classes or ())
     if bounds is not None:
         low, high = bounds
         codes = [code for code in codes if not low <= code <= high]
     if not codes:
         return
+    names = _join([class_text(code) for code in codes])
     raise LabelError(
-        f"{source}: {codes[0]:g} in {column!r} may mean that a row has no label",
-        given=_describe_counts(count_of, codes),
-        action=_possible_actions(count_of, codes, is_class=classes is not None),
+        f"{source}: {names} in {column!r} may mean that a row has no label",
+        given=_describe_counts(count_of, codes, sum(counts.values())),
+        action=_possible_actions(count_of, codes, is_class=classes is not None or are_words),
     )
 
 
-def _codes_beyond_scale(count_of: Mapping[float, int], classes: set[float]) -> list[float]:
-    """Return the usual codes that are no values of the scale of the other labels; see the module."""
-    codes = sorted(number for number in count_of if number in _MISSING_CODES and number not in classes)
-    others = np.array(sorted(classes.union(count_of).difference(codes)))
-    if not codes or np.any(np.isnan(others)):
+def _counts_of_numbers(counts: Mapping[str, int]) -> dict[float, int]:
+    """Return how often each number occurs; 99 and 99.0 are one number."""
+    count_of: dict[float, int] = {}
+    for text, count in counts.items():
+        number = number_of_text(text)
+        count_of[number] = count_of.get(number, 0) + count
+    return count_of
+
+
+def _codes_among_numbers(count_of: Mapping[float, int], classes: Collection[str]) -> list[float]:
+    """Return the probable codes among numbers, without the classes of a model."""
+    known_classes = {number_of_text(name) for name in classes}
+    if np.any(np.isnan([*count_of, *known_classes])):
         return []
-    if not len(others):
-        has_negative = codes[0] < 0
-        return codes if has_negative else []
-    if others[0] < 0 or others[-1] > _MAX_LABEL:
+    # A class that occurs among answers only is a label, too.
+    all_counts = {**dict.fromkeys(known_classes, 1), **count_of}
+    return [code for code in suspected_codes(all_counts) if code not in known_classes]
+
+
+def _codes_among_words(counts: Mapping[str, int], classes: Collection[str]) -> list[float]:
+    """Return the codes among labels that are words otherwise, and no classes of a model.
+
+    Free text is different in nearly every row, and a number may be an answer in it.
+    """
+    known_classes = {comparison_key(name) for name in classes}
+    codes = {text for text in counts if is_missing_code(text) and comparison_key(text) not in known_classes}
+    words = [text for text in counts if text not in codes]
+    if not codes or any(not np.isnan(number_of_text(word)) for word in (*words, *classes)):
         return []
-    if len(others) > _MAX_RATINGS:
-        repeated = np.repeat(others, [max(count_of.get(other, 0), 1) for other in others.tolist()])
-        return [code for code in codes if _is_beyond_measurements(code, repeated)]
-    if codes == [_LOSS] and _are_preferences(count_of, others):
+    word_count = sum(counts[word] for word in words)
+    code_count = sum(counts[code] for code in codes)
+    is_free_text = word_count < _MIN_LABELS_PER_CLASS * len(words)
+    if is_free_text or code_count > word_count:
         return []
-    return [code for code in codes if _is_beyond_ratings(code, count_of, max(float(others[-1]), 1.0))]
+    return sorted({number_of_text(code) for code in codes})
 
 
-def _is_beyond_ratings(code: float, count_of: Mapping[float, int], largest: float) -> bool:
-    """Return whether a code is beyond ratings that are not negative, of which `largest` is the largest."""
-    if code < 0:
-        return True
-    is_frequent = count_of[code] > _MAX_SHARE_OF_RATINGS * sum(count_of.values())
-    if code <= _LARGEST_RATING and is_frequent:
-        return False
-    return code > _MIN_RATIO * largest
+def _join(parts: list[str]) -> str:
+    """Return parts of a list as text: `97, 98 and 99`."""
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
 
 
-def _is_beyond_measurements(code: float, others: FloatArray) -> bool:
-    """Return whether a code is far beyond all other labels (m,), sorted, that are measurements."""
-    lowest = float(others[0])
-    largest = float(others[-1])
-    if code < 0:
-        return lowest - code >= largest - lowest
-    median = max(float(np.median(others)), 1.0)
-    ratio = code / max(largest, 1.0)
-    return ratio > max(_MIN_MEASUREMENT_RATIO, largest / median)
-
-
-def _are_preferences(count_of: Mapping[float, int], others: FloatArray) -> bool:
-    """Return whether -1 beside other labels (m,) is a loss beside ties and wins."""
-    losses = count_of[_LOSS]
-    is_frequent = losses >= _MIN_LOSSES and losses >= _MIN_LOSS_SHARE * sum(count_of.values())
-    return is_frequent and 1.0 in others and set(others.tolist()) <= {0.0, 1.0}
-
-
-def _describe_counts(count_of: Mapping[float, int], codes: list[float]) -> str:
-    """Return the range of the other labels, and how often each code occurs."""
-    code_counts = " and ".join(
-        f"{code:g} ({count_of[code]:,} of {sum(count_of.values()):,})" for code in codes
-    )
+def _describe_counts(count_of: Mapping[float, int], codes: list[float], total: int) -> str:
+    """Return the range of the other labels, and how often each code occurs among all labels."""
+    code_counts = _join([f"{class_text(code)} ({count_of[code]:,} of {total:,})" for code in codes])
     others = set(count_of).difference(codes)
-    if not others:
-        return f"only {code_counts}"
-    return f"labels from {min(others):g} to {max(others):g}, and {code_counts}"
+    if others:
+        return f"labels from {min(others):g} to {max(others):g}, and {code_counts}"
+    if sum(count_of.values()) < total:
+        return f"words, and {code_counts}"
+    return f"only {code_counts}"
 
 
 def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_class: bool) -> str:
     """Return the ways to state what codes mean."""
-    texts = [f"{code:g}" for code in codes]
+    texts = [class_text(code) for code in codes]
     no_label = f"If so, pass {format_mapping(dict.fromkeys(texts))}."
-    as_itself = format_mapping({f"{code:g}": code for code in codes})
+    as_itself = format_mapping(dict(zip(texts, codes, strict=True)))
+    is_one = len(codes) == 1
     if is_class:
-        return f"{no_label} If it is a class, map it to itself: {as_itself}."
-    low = min(count_of)
-    high = max(count_of)
+        condition = "it is a class, map it to itself" if is_one else "they are classes, map each to itself"
+        return f"{no_label} If {condition}: {as_itself}."
+    condition = "it is a real label" if is_one else "they are real labels"
+    low = class_text(min(count_of))
+    high = class_text(max(count_of))
     actions = (
-        f"{no_label} If it is a real label, state the range of the labels: bounds=({low:g}, {high:g}) "
-        f"(--bounds={low:g},{high:g}); or, of an estimand without bounds, map it to itself: {as_itself}."
+        f"{no_label} If {condition}, state the range of the labels: bounds=({low}, {high}) "
+        f"(--bounds={low},{high}); or, of an estimand without bounds, use {as_itself}."
     )
     others = set(count_of).difference(codes)
     if codes == [_LOSS] and 1.0 in others and others <= {0.0, 1.0}:

@@ -12,6 +12,7 @@ from shlex import quote
 
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
+from stratal.question.code_numbers import is_missing_code
 from stratal.question.column_words import (
     ANSWER_WORDS,
     CLASS_NAMES,
@@ -617,11 +618,13 @@ def are_answers(labels: ColumnFacts, column: ColumnFacts) -> bool:
 def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
     """Return whether most classes of the labels also occur in another column.
 
-    Not all have to: people may use a class that the model never predicts.
+    Not all have to: people may use a class that the model never predicts. Codes of missing labels are no
+    classes.
     """
     if labels.values is None or other.values is None:
         return False
-    return 2 * len(labels.values & other.values) > len(labels.values)
+    codes = {value for value in labels.values - other.values if is_missing_code(value)}
+    return 2 * len(labels.values & other.values) > len(labels.values - codes)
 
 
 def _with_answer(

@@ -36,14 +36,17 @@ def check(labels, **options):
         ([*RATINGS, -1], "-1"),
         ([*range(11), *range(11), -1], "-1"),
         ([*BINARY, *[-1] * 11], "-1"),
-        ([*BINARY, 9], "9"),
+        ([*BINARY, *[9] * 3], "9"),
         ([*[1] * 97, *[-1] * 3], "-1"),
-        ([*BINARY, *[-1] * 50, 99], "-1"),
+        ([*BINARY, *[-1] * 50, 99], ": 99"),
         ([*SCORES, -1], "-1"),
         ([*SCORES, 99], "99"),
         ([*COUNTS, 999], "999"),
         ([*COUNTS, -99], "-99"),
-        ([-1, 99] * 50, "-1"),
+        ([-1, 99] * 50, "-1 and 99"),
+        (["1", "2", *RATINGS, "97", "98.0", "99"], "97, 98 and 99"),
+        (["cat", "dog"] * 40 + ["-1"] * 3, "-1"),
+        (["yes", "no"] * 40 + ["-1", "99"], "-1 and 99"),
         ([-1] * 50, "-1"),
     ],
 )
@@ -72,12 +75,16 @@ def test_codes_beyond_the_scale_of_the_labels_are_refused(labels, code):
         # Measurements
         [*PERCENTAGES, 98],
         [*HEAVY_TAIL, 999],
-        [-1, *(10 * score for score in SCORES)],
         list(range(-1, 31)),
         [*range(101), -1],
         # A few ratings on a scale to 10
         [1, 2, 9],
         [*RATINGS, 9],
+        # Words: classes with numbers, and free text
+        ["A1", "B2", "12", "99"] * 20,
+        [*(f"answer {number}" for number in range(80)), "99"],
+        ["cat"] * 3 + ["-1"] * 20,
+        ["cat", "dog"] * 40,
     ],
 )
 def test_labels_of_the_same_scale_are_not_refused(labels):
@@ -207,6 +214,48 @@ def test_a_code_among_classes_that_the_model_never_answers_is_refused():
     as_class = stratal.evaluate(table, value="label", predicted="answer", mapping={"9": "9"})
     assert as_class.estimate.value == 0.96
     assert stratal.evaluate(table, value="label", predicted="answer", mapping={"9": 9}).estimate.value == 0.96
+
+
+def test_codes_among_words_are_refused_unless_the_model_answers_them():
+    """Labels "-1" and "99" among "cat" and "dog" counted as wrong answers."""
+    table = {"id": [str(number) for number in range(100)], "answer": ["cat", "dog"] * 50}
+    table["label"] = ["dog", "dog", *["cat", "dog"] * 46, *["-1"] * 4, *["99"] * 2]
+
+    with pytest.raises(LabelError, match=r"-1 and 99 in 'label' may mean.*given: words, and -1 \(4 of 100\)"):
+        stratal.evaluate(table)
+    with pytest.raises(LabelError, match=r": -1 in 'label' may mean.*If it is a class, map it to itself"):
+        stratal.evaluate(table, mapping={"99": None})
+    assert stratal.evaluate(table, mapping={"99": None, "-1": None}).estimate.value == 93 / 94
+    assert stratal.evaluate(table, mapping={"99": 99, "-1": -1}).estimate.value == 0.93
+    answers = [*table["answer"][:94], *table["label"][94:]]
+    assert stratal.evaluate({**table, "answer": answers}).estimate.value == 0.99
+
+
+def test_codes_are_refused_before_the_question_whether_labels_are_classes():
+    """Ratings from 0 to 10 with one code are twelve numbers, which may be classes."""
+    table = {"id": [str(number) for number in range(115)], "label": [*[*range(11)] * 10, *[99] * 5]}
+
+    with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
+        stratal.evaluate(table)
+    assert stratal.evaluate(table, mapping={"99": None}).estimate.value == pytest.approx(5.0)
+    assert stratal.evaluate(table, bounds=(0, 99), predicted=False).estimate.value > 5
+
+
+def test_only_the_codes_apart_from_preferences_are_left_out():
+    """The advice left out the losses, too, if there was another code."""
+    with pytest.raises(LabelError) as caught:
+        check([*[-1, 0, 1] * 30, *[99] * 5])
+
+    assert "mapping={'99':None}" in str(caught.value)
+
+
+def test_long_codes_are_written_with_all_digits():
+    """99999999 was written as 1e+08 in the advice."""
+    with pytest.raises(LabelError) as caught:
+        check([*RATINGS, *[99999999] * 3])
+
+    for part in ("mapping={'99999999':None}", "bounds=(1, 99999999)", "mapping={'99999999':99999999}"):
+        assert part in str(caught.value)
 
 
 def test_codes_of_a_table_are_no_labels_in_the_file_of_new_labels(tmp_path):

@@ -1,0 +1,283 @@
+"""Which labels are probably codes of missing labels: those apart from the distribution of the other labels.
+
+A code is a whole number of typical digits, such as -1, -8, 88, 99, 997 or -9999 (`is_code`). Only the lowest
+and the highest labels are examined: a code with other labels on both sides is a label. The others are *the
+rest*. It consists of *ratings* if at most eleven labels are different, as on the widest usual scale, 0 to 10,
+and otherwise of *measurements*.
+
+A negative code below a rest without negative labels is suspected
+
+- beside ratings, unless -1, or -2 and -1, belong to the scale (`_scale_below_zero`);
+- beside measurements if they are decimals; if it occurs at least three times, and either more than twice as
+  often as the other labels on average or next to a rest of which 0 is the most frequent label; or if the gap
+  to the rest is as large as its range, or twice its largest inner gap.
+
+Every other code must be *repeated* or *far*:
+
+- A code is repeated if it occurs at least three times but not more often than the rest, and if the gap is at
+  least twice the largest gap inside the rest, or four times if only two labels are different. The labels
+  missing in the gap must be a surprise, too. A distribution without a second mode has at least as many labels
+  at each place in the gap as at the code, so that the number of places times the number of codes is the
+  number of labels to expect there. It must be at least 5, because exp(-5) is the probability of none. If many
+  labels of the rest end in 9, they are prices, and a repeated 99 or 999 is one, too.
+- A code of two digits or more is far, however rare, if it is more than four times the largest rating, or if
+  the gap is seven times the range of at least three different ratings, or of measurements, and is no tail:
+  the ratio of gap and range must exceed that of the upper and the lower half of the measurements. One or two
+  codes of two digits are not far from counts, of which 0 is the most frequent.
+
+A positive code below the rest, such as 99 below years, must have fewer digits than all other labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.question.code_numbers import is_code
+
+# Largest number of different ratings: 0 to 10.
+_MAX_RATINGS = 11
+
+# Smallest number of equal codes that is no chance, and smallest number of labels to expect in an empty gap.
+_MIN_REPEATS = 3
+_MIN_EXPECTED_IN_GAP = 5.0
+
+# Gaps in units of the largest gap, and of the range, inside the rest; and the ratio to the largest rating.
+_MIN_INNER_GAPS = 2.0
+_MIN_GAPS_OF_TWO_LABELS = 4.0
+_MIN_RANGES = 7.0
+_MIN_RATIO = 4.0
+_MIN_RATINGS_WITH_RANGE = 3
+
+# How many times the average number of equal labels a negative code next to whole measurements must occur.
+_MIN_AVERAGE_COUNTS = 2.0
+
+# Smallest share of negative labels that are losses or the negative half of a scale: -1 beside 0 and 1, and
+# beside 1 alone. More than the largest share beside 0 and 1 are mostly rows that nobody labelled.
+_MIN_LOSS_SHARE = 0.1
+_MIN_LOSS_SHARE_WITHOUT_TIES = 0.05
+_MAX_LOSS_SHARE = 2 / 3
+_LOSS = -1.0
+_LARGEST_VALUE_OF_FIVE_POINTS = 3.0
+
+# Share of labels that end in 9 from which on they are prices.
+_MIN_SHARE_OF_PRICES = 1 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Distinct labels (d,), ascending, and how often each occurs (d,)."""
+
+    values: FloatArray
+    counts: IntArray
+
+    @classmethod
+    def of(cls, count_of: Mapping[float, int]) -> Spread:
+        """Return the distinct labels of a mapping from label to count."""
+        values = np.array(sorted(count_of), dtype=np.float64)
+        counts = np.array([count_of[value] for value in values.tolist()], dtype=np.int64)
+        return cls(values, counts)
+
+    def part(self, start: int, stop: int) -> Spread:
+        """Return the labels from one position to another."""
+        return Spread(self.values[start:stop], self.counts[start:stop])
+
+    @property
+    def mirrored(self) -> Spread:
+        """The labels with the other sign."""
+        return Spread(-self.values[::-1], self.counts[::-1])
+
+    @property
+    def total(self) -> int:
+        """Number of labels."""
+        return int(self.counts.sum())
+
+    @property
+    def lowest(self) -> float:
+        """The smallest label."""
+        return float(self.values[0])
+
+    @property
+    def highest(self) -> float:
+        """The largest label."""
+        return float(self.values[-1])
+
+    @property
+    def range(self) -> float:
+        """Difference between the largest and the smallest label."""
+        return self.highest - self.lowest
+
+    @property
+    def median(self) -> float:
+        """The median of the labels."""
+        return float(np.median(np.repeat(self.values, self.counts)))
+
+    @property
+    def mode(self) -> float:
+        """The most frequent label."""
+        return float(self.values[np.argmax(self.counts)])
+
+    @property
+    def are_ratings(self) -> bool:
+        """Whether there are few different labels."""
+        return len(self.values) <= _MAX_RATINGS
+
+    @property
+    def are_decimals(self) -> bool:
+        """Whether most different labels are no whole numbers."""
+        return bool(np.mean(self.values % 1 != 0) > 0.5)
+
+    @property
+    def are_counts(self) -> bool:
+        """Whether the labels are whole numbers from 0 to 2 or more, of which 0 is the most frequent."""
+        is_whole = bool(np.all(self.values % 1 == 0))
+        return is_whole and self.lowest == 0 and self.mode == 0 and self.highest > 1
+
+    @property
+    def are_prices(self) -> bool:
+        """Whether many labels end in 9."""
+        ends_in_nine = np.array([f"{value:.10g}".endswith("9") for value in self.values.tolist()])
+        share = float(np.average(ends_in_nine, weights=self.counts))
+        return len(self.values) >= _MIN_RATINGS_WITH_RANGE and share >= _MIN_SHARE_OF_PRICES
+
+    @property
+    def largest_gap(self) -> float:
+        """Largest difference between neighbouring labels; that from 0 if all labels are equal."""
+        if len(self.values) == 1:
+            return max(abs(self.lowest), 1.0)
+        return float(np.max(np.diff(self.values)))
+
+    @property
+    def smallest_gap(self) -> float:
+        """Smallest difference between neighbouring labels; 1 if all labels are equal."""
+        if len(self.values) == 1:
+            return 1.0
+        return float(np.min(np.diff(self.values)))
+
+
+def suspected_codes(count_of: Mapping[float, int]) -> list[float]:
+    """Return the labels that are probably codes of missing labels, ascending; see the module.
+
+    Parameters
+    ----------
+    count_of : mapping of float to int
+        How often each label occurs.
+    """
+    labels = Spread.of(count_of)
+    size = len(labels.values)
+    code_mask = np.array([is_code(value) for value in labels.values.tolist()])
+    if np.all(code_mask):
+        return _suspected_without_others(labels)
+    positive_mask = code_mask & (labels.values > 0)
+    low = int(np.argmin(code_mask))
+    high = size - int(np.argmin(positive_mask[::-1]))
+    starts = [
+        start
+        for start in range(high, size)
+        if _is_separate(labels.part(start, size), labels.part(low, start))
+    ]
+    top = min(starts, default=size)
+    scale = _scale_below_zero(labels.part(0, low), labels.part(low, top))
+    ends = [
+        end
+        for end in range(1, low - scale + 1)
+        if _is_suspected_below(labels.part(0, end), labels.part(end, top))
+    ]
+    bottom = max(ends, default=0)
+    return [*labels.values[:bottom].tolist(), *labels.values[top:].tolist()]
+
+
+def _suspected_without_others(codes: Spread) -> list[float]:
+    """Return the suspected labels of those that all are codes: percentages may be 98 and 99."""
+    is_one_code = len(codes.values) == 1 and codes.lowest > 10 and codes.total >= _MIN_REPEATS
+    if codes.lowest < 0 or is_one_code:
+        return list(codes.values.tolist())
+    return []
+
+
+def _scale_below_zero(codes: Spread, rest: Spread) -> int:
+    """Return how many of the codes next to zero are labels of a scale: 0, 1 (-1), or 2 (-1 and -2).
+
+    -1 is a loss beside ties and wins, 0 and 1, or beside 1 alone. -2 and -1 are the lower half of a scale of
+    about five points. Both must be frequent enough.
+    """
+    values = codes.values[codes.values < 0].tolist()
+    if not values or values[-1] != _LOSS or rest.lowest < 0 or np.any(rest.values % 1 != 0):
+        return 0
+    if values[-2:] == [_LOSS - 1, _LOSS]:
+        size = 2
+        is_scale = rest.highest <= _LARGEST_VALUE_OF_FIVE_POINTS
+    else:
+        size = 1
+        is_scale = rest.highest == 1
+    negative = int(codes.counts[len(values) - size : len(values)].sum())
+    share = negative / (negative + rest.total)
+    has_ties = rest.lowest == 0
+    min_share = _MIN_LOSS_SHARE if has_ties else _MIN_LOSS_SHARE_WITHOUT_TIES
+    max_share = _MAX_LOSS_SHARE if has_ties else 1.0
+    if is_scale and negative >= _MIN_REPEATS and min_share <= share <= max_share:
+        return size
+    return 0
+
+
+def _is_suspected_below(codes: Spread, rest: Spread) -> bool:
+    """Return whether the lowest labels, which have the digits of codes, are codes below the rest."""
+    if codes.highest < 0 <= rest.lowest:
+        return _is_suspected_below_zero(codes, rest)
+    has_fewer_digits = rest.lowest >= 10 ** len(str(int(codes.highest)))
+    if codes.highest > 0 and not has_fewer_digits:
+        return False
+    return _is_separate(codes.mirrored, rest.mirrored)
+
+
+def _is_suspected_below_zero(codes: Spread, rest: Spread) -> bool:
+    """Return whether negative codes below a rest without negative labels are codes."""
+    if rest.total < 2:
+        return False
+    if rest.are_ratings or rest.are_decimals:
+        return True
+    average_count = rest.total / len(rest.values)
+    is_frequent = codes.total > _MIN_AVERAGE_COUNTS * average_count or rest.mode == 0
+    if codes.total >= _MIN_REPEATS and is_frequent:
+        return True
+    gap = rest.lowest - codes.highest
+    return gap >= rest.range or gap >= _MIN_INNER_GAPS * rest.largest_gap
+
+
+def _is_separate(codes: Spread, rest: Spread) -> bool:
+    """Return whether codes above the rest are separate from it: repeated or far."""
+    return _are_repeated(codes, rest) or _are_far(codes, rest)
+
+
+def _are_repeated(codes: Spread, rest: Spread) -> bool:
+    """Return whether codes above the rest are repeated, with a gap that is a surprise."""
+    count = codes.total if rest.are_ratings else int(codes.counts.max())
+    if count < _MIN_REPEATS or codes.total > rest.total or rest.are_prices:
+        return False
+    gap = codes.lowest - rest.highest
+    missing_places = gap / rest.smallest_gap - 1
+    is_surprise = missing_places * count >= _MIN_EXPECTED_IN_GAP
+    min_gaps = _MIN_INNER_GAPS
+    if len(rest.values) < _MIN_RATINGS_WITH_RANGE:
+        min_gaps = _MIN_GAPS_OF_TWO_LABELS
+    return is_surprise and gap >= min_gaps * rest.largest_gap
+
+
+def _are_far(codes: Spread, rest: Spread) -> bool:
+    """Return whether codes of two digits or more are far above the rest, however rare they are."""
+    if abs(codes.lowest) < 10:
+        return False
+    gap = codes.lowest - rest.highest
+    if rest.are_ratings:
+        are_two_digits = abs(codes.lowest) < 100
+        if are_two_digits and codes.total < _MIN_REPEATS and rest.are_counts:
+            return False
+        largest = max(float(np.max(np.abs(rest.values))), 1.0)
+        has_range = len(rest.values) >= _MIN_RATINGS_WITH_RANGE
+        return codes.lowest > _MIN_RATIO * largest or (has_range and gap >= _MIN_RANGES * rest.range)
+    upper_tail = rest.highest - rest.median
+    lower_tail = rest.median - rest.lowest
+    return gap >= _MIN_RANGES * rest.range and gap * lower_tail > upper_tail * rest.range
