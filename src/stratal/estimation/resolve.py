@@ -486,7 +486,10 @@ def check_label_codes(
     """
     if outcome is not None:
         return replace(labels, codes_checked=True)
-    return labels.refuse_missing_codes(column, bounds or sample.question.outcome.bounds, classes)
+    question = sample.question
+    right_or_wrong = question.predicts_right or question.answer is not None
+    bounds = bounds or question.outcome.bounds
+    return labels.refuse_missing_codes(column, bounds, classes, right_or_wrong=right_or_wrong)
 
 
 def none_labelled(what: str = "") -> LabelError:

@@ -326,6 +326,8 @@ def _with_columns(evidence: LabelledSample) -> LabelledSample:
     @cache
     def read(name: str) -> Labels:
         labels = _with_checked_codes(evidence, name, read_once(name))
+        if request.positive is None and request.mapping is None and evidence.study is None:
+            return labels  # `Labels` may declare their meaning themselves
         return replace(labels, positive=request.positive, mapping=request.mapping)
 
     sample = evidence.sample

@@ -86,11 +86,20 @@ class JoinedLabels(Record):
         column: str,
         bounds: tuple[float, float] | None = None,
         classes: Collection[str] | None = None,
+        *,
+        right_or_wrong: bool = False,
     ) -> JoinedLabels:
         """Return the labels, refusing usual codes of missing labels; see `Labels.refuse_missing_codes`."""
         if not self.codes_checked:
             counts = undeclared_counts(self.answers, self.label_mapping)
-            refuse_missing_code(counts, self.source, column, bounds=bounds, classes=classes)
+            refuse_missing_code(
+                counts,
+                self.source,
+                column,
+                bounds=bounds,
+                classes=classes,
+                right_or_wrong=right_or_wrong,
+            )
         return replace(self, codes_checked=True)
 
     def numbers(self, source: str = "labels") -> FloatArray:

@@ -20,7 +20,7 @@ import numpy as np
 from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, type_text
 from stratal.protocols import JsonDict
-from stratal.question.decoding import TRUTH_VALUES
+from stratal.question.decoding import TRUTH_VALUES, truth_number
 from stratal.question.tags import is_set
 from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, count_words
 from stratal.tables.no_answer import is_no_answer
@@ -36,6 +36,8 @@ MAX_VALUES_SHOWN = 5
 _MAX_FRACTIONS = 10
 # Minimum number of labels of which none is an answer of the model, for this to be no coincidence.
 _MIN_UNMATCHED_LABELS = 10
+# Numbers of labels that have only two or three values: wrong or a loss, a tie, and right or a win.
+_SIGNS = frozenset((-1.0, 0.0, 1.0))
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -543,8 +545,8 @@ def refuse_no_answer_words(
 def _unused_positive_note(positive: str, classes: list[str]) -> str:
     """Return the note that no label equals the positive label.
 
-    It is an error if only one of the two is a number, or if the labels are opposites such as pass and fail:
-    the name of the positive label is then likely to be misspelt.
+    It is an error if only one of the two is a number, or if the labels are opposites such as pass and fail,
+    or 1 and 0 or -1: the name of the positive label is then likely to be misspelt.
     """
     label_list = ", ".join(map(repr, classes[:_MAX_ROWS_SHOWN]))
     if len(classes) > _MAX_ROWS_SHOWN:
@@ -554,10 +556,12 @@ def _unused_positive_note(positive: str, classes: list[str]) -> str:
         {numbers.get(name) for name in folded_classes} == {0.0, 1.0} for numbers in BINARY_VOCABULARIES
     )
     differ_in_kind = {_is_number(name) for name in classes} == {not _is_number(positive)}
-    if differ_in_kind or are_opposites:
+    are_signs = bool(classes) and {truth_number(name) for name in classes} <= _SIGNS
+    if differ_in_kind or are_opposites or (are_signs and truth_number(positive) not in _SIGNS):
         raise LabelError(
             f"no label is {positive!r}",
-            given=label_list,
+            given=f"positive={positive!r} (--positive {quote(positive)})",
+            allowed=f"a label of the file: {label_list}",
             action="Give the label that counts as 1, exactly as it is written in the file; 0 and 1, yes and "
             "no, and pass and fail need not be named.",
         )

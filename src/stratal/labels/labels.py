@@ -276,6 +276,8 @@ class Labels(Record):
         column: str,
         bounds: tuple[float, float] | None = None,
         classes: Collection[str] | None = None,
+        *,
+        right_or_wrong: bool = False,
     ) -> Labels:
         """Return the labels, refusing usual codes of missing labels among them.
 
@@ -287,13 +289,22 @@ class Labels(Record):
             Of the labels: a code within them is a label.
         classes : collection of str, optional
             The classes that labels are compared with: a code among them is a class.
+        right_or_wrong : bool
+            Whether labels state if the model's answer is right, so that they are no preferences.
         """
         if not self.codes_checked:
             values, declared = self.interpreted()
             if values.dtype != object:
                 values = values[~np.isnan(values)]
             counts = undeclared_counts(values, declared)
-            refuse_missing_code(counts, self.source, column, bounds=bounds, classes=classes)
+            refuse_missing_code(
+                counts,
+                self.source,
+                column,
+                bounds=bounds,
+                classes=classes,
+                right_or_wrong=right_or_wrong,
+            )
         return replace(self, codes_checked=True)
 
     def only(self, rows: Sequence[int]) -> Labels:

@@ -36,6 +36,7 @@ def refuse_missing_code(
     *,
     bounds: tuple[float, float] | None = None,
     classes: Collection[str] | None = None,
+    right_or_wrong: bool = False,
 ) -> None:
     """Refuse labels of which one is probably a code of missing labels, unless something states its meaning.
 
@@ -50,6 +51,8 @@ def refuse_missing_code(
         Of the labels, as far as they are declared: a code within them is a label.
     classes : collection of str, optional
         The classes of a model, if labels are compared with them: a code among them is a class.
+    right_or_wrong : bool
+        Whether labels state if the model's answer is right, so that -1 is no loss beside ties and wins.
 
     Raises
     ------
@@ -66,7 +69,8 @@ def refuse_missing_code(
         codes = _codes_among_words(counts, classes or ())
     else:
         count_of = _counts_of_numbers(counts)
-        codes = _codes_among_numbers(count_of, classes or ())
+        has_losses = classes is None and not right_or_wrong
+        codes = _codes_among_numbers(count_of, classes or (), has_losses=has_losses)
     if bounds is not None:
         low, high = bounds
         codes = [code for code in codes if not low <= code <= high]
@@ -89,14 +93,16 @@ def _counts_of_numbers(counts: Mapping[str, int]) -> dict[float, int]:
     return count_of
 
 
-def _codes_among_numbers(count_of: Mapping[float, int], classes: Collection[str]) -> list[float]:
+def _codes_among_numbers(
+    count_of: Mapping[float, int], classes: Collection[str], *, has_losses: bool
+) -> list[float]:
     """Return the probable codes among numbers, without the classes of a model."""
     known_classes = {number_of_text(name) for name in classes}
     if np.any(np.isnan([*count_of, *known_classes])):
         return []
     # A class that occurs among answers only is a label, too.
     all_counts = {**dict.fromkeys(known_classes, 1), **count_of}
-    return [code for code in suspected_codes(all_counts) if code not in known_classes]
+    return [code for code in suspected_codes(all_counts, has_losses=has_losses) if code not in known_classes]
 
 
 def _codes_among_words(counts: Mapping[str, int], classes: Collection[str]) -> list[float]:
@@ -143,8 +149,13 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
         condition = "it is a class, map it to itself" if is_one else "they are classes, map each to itself"
         return f"{no_label} If {condition}: {as_itself}."
     condition = "it is a real label" if is_one else "they are real labels"
-    low = class_text(min(count_of))
-    high = class_text(max(count_of))
+    lowest = min(count_of)
+    highest = max(count_of)
+    if lowest == highest:  # bounds must differ
+        lowest = min(lowest, 0.0)
+        highest = max(highest, 1.0)
+    low = class_text(lowest)
+    high = class_text(highest)
     actions = (
         f"{no_label} If {condition}, state the range of the labels: bounds=({low}, {high}) "
         f"(--bounds={low},{high}); or, of an estimand without bounds, use {as_itself}."

@@ -7,7 +7,8 @@ and otherwise of *measurements*.
 
 A negative code below a rest without negative labels is suspected
 
-- beside ratings, unless -1, or -2 and -1, belong to the scale (`_scale_below_zero`);
+- beside ratings, unless -1, or -2 and -1, belong to the scale (`_scale_below_zero`); -1 belongs to none if
+  labels state whether answers are right;
 - beside measurements if they are decimals; if it occurs at least three times, and either more than twice as
   often as the other labels on average or next to a rest of which 0 is the most frequent label; or if the gap
   to the rest is as large as its range, or twice its largest inner gap.
@@ -158,13 +159,15 @@ class Spread:
         return float(np.min(np.diff(self.values)))
 
 
-def suspected_codes(count_of: Mapping[float, int]) -> list[float]:
+def suspected_codes(count_of: Mapping[float, int], *, has_losses: bool = True) -> list[float]:
     """Return the labels that are probably codes of missing labels, ascending; see the module.
 
     Parameters
     ----------
     count_of : mapping of float to int
         How often each label occurs.
+    has_losses : bool
+        Whether -1 may be a loss beside ties and wins.
     """
     labels = Spread.of(count_of)
     size = len(labels.values)
@@ -180,7 +183,7 @@ def suspected_codes(count_of: Mapping[float, int]) -> list[float]:
         if _is_separate(labels.part(start, size), labels.part(low, start))
     ]
     top = min(starts, default=size)
-    scale = _scale_below_zero(labels.part(0, low), labels.part(low, top))
+    scale = _scale_below_zero(labels.part(0, low), labels.part(low, top), has_losses=has_losses)
     ends = [
         end
         for end in range(1, low - scale + 1)
@@ -198,7 +201,7 @@ def _suspected_without_others(codes: Spread) -> list[float]:
     return []
 
 
-def _scale_below_zero(codes: Spread, rest: Spread) -> int:
+def _scale_below_zero(codes: Spread, rest: Spread, *, has_losses: bool) -> int:
     """Return how many of the codes next to zero are labels of a scale: 0, 1 (-1), or 2 (-1 and -2).
 
     -1 is a loss beside ties and wins, 0 and 1, or beside 1 alone. -2 and -1 are the lower half of a scale of
@@ -212,7 +215,7 @@ def _scale_below_zero(codes: Spread, rest: Spread) -> int:
         is_scale = rest.highest <= _LARGEST_VALUE_OF_FIVE_POINTS
     else:
         size = 1
-        is_scale = rest.highest == 1
+        is_scale = has_losses and rest.highest == 1
     negative = int(codes.counts[len(values) - size : len(values)].sum())
     share = negative / (negative + rest.total)
     has_ties = rest.lowest == 0

@@ -10,6 +10,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, MissingColumnError
+from stratal.labels.labels import Labels
 
 CLASSES = np.array(["cat", "dog", "eel"])
 N = 400
@@ -503,3 +504,14 @@ def test_each_group_names_its_estimator_and_a_report_describes_it(estimator, cor
         row = next(row for row in described["domains"] if row["domain"] == "de")
         value = means[0] + row["lam"][0] * (score[in_group].mean() - means[1])
         assert row["estimate"] == pytest.approx(value)
+
+
+def test_labels_keep_the_meaning_that_they_declare():
+    ids = [f"u{number}" for number in range(100)]
+    population = stratal.Population.from_arrays(ids=ids, proxy=[number / 100 for number in range(100)])
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
+    words = {unit: "good" if place % 4 else "poor" for place, unit in enumerate(sample.ids.tolist())}
+    labels = Labels(ids=tuple(words), values=tuple(words.values()))
+
+    for declared in ({"positive": "good"}, {"mapping": {"good": 1, "poor": 0}}):
+        assert stratal.evaluate(sample, replace(labels, **declared)).estimate.value == pytest.approx(0.75)

@@ -106,10 +106,15 @@ def test_a_positive_that_nobody_gave_is_said():
 
 @pytest.mark.parametrize(
     ("positive", "values"),
-    [("Pass", (0, 1)), ("Pass", (1,)), ("1", ("good", "poor")), ("right", ("Pass", "Fail"))],
+    [
+        *(("Pass", (0, 1)), ("Pass", (1,)), ("1", ("good", "poor")), ("right", ("Pass", "Fail"))),
+        *(("7", (0, 1)), ("7", (1,)), ("7", (-1, 1)), ("7", (True, False))),
+    ],
 )
 def test_a_positive_that_cannot_be_meant_is_refused_with_the_labels_that_are_there(positive, values):
-    with pytest.raises(LabelError, match=f"no label is '{positive}' .given: '{values[0]}'"):
+    with pytest.raises(
+        LabelError, match=f"no label is '{positive}'.*allowed: a label of the file: '{values[0]}'"
+    ):
         counted(*values, positive=positive)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import stratal
 from stratal.errors import LabelError
+from stratal.labels.labels import Labels
 from stratal.labels.missing_codes import refuse_missing_code
 
 RATINGS = [1, 2, 3, 4, 5] * 20
@@ -273,3 +275,30 @@ def test_codes_of_a_table_are_no_labels_in_the_file_of_new_labels(tmp_path):
     described = stratal.evaluate(table, mapping={"-1": None}, **options).to_dict()["new_version"]
     assert described["known"] == 55
     assert described["new"]["highest"] <= 1.0
+
+
+@pytest.mark.parametrize("declared", [{"predicts": "right"}, {"predicted": "answer"}])
+@pytest.mark.parametrize("answers", [["cat", "dog"], ["0", "1"]])
+def test_minus_one_is_asked_about_if_labels_are_right_or_wrong(declared, answers):
+    """Labels 1 and -1 of a classifier gave a mean of 0.29, or an accuracy in which -1 equals no answer."""
+    ids = [f"unit-{number}" for number in range(100)]
+    proxy = {"score": [number / 100 for number in range(100)]}
+    groups = {"answer": answers * 50}
+    population = stratal.Population.from_arrays(ids=ids, proxy=proxy, groups=groups, **declared)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
+    labels = {unit: (-1, 1)[place % 2] for place, unit in enumerate(sample.ids.tolist())}
+    read_labels = Labels(ids=tuple(labels), values=tuple(labels.values()))
+
+    for estimate in (stratal.estimate, lambda *evidence: stratal.evaluate(*evidence).estimate):
+        with pytest.raises(LabelError, match="-1 in 'label' may mean that a row has no label"):
+            estimate(sample, labels)
+        assert estimate(sample, replace(read_labels, positive="1")).value == pytest.approx(0.5)
+
+
+def test_the_advised_bounds_of_a_single_code_are_accepted(drawn):
+    sample, labels = drawn
+    codes = dict.fromkeys(labels, "-1")
+    with pytest.raises(LabelError, match=r"bounds=\(-1, 1\)"):
+        stratal.estimate(sample, codes)
+
+    assert stratal.estimate(sample, codes, bounds=(-1, 1)).value == -1
