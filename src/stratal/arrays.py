@@ -90,6 +90,23 @@ def array_of(values: object) -> AnyArray:
     )
 
 
+def unit_scale(values: Number, bounds: tuple[float, float]) -> Number:
+    """Return outcomes between bounds on the scale from 0 to 1."""
+    low, high = bounds
+    return (values - low) / (high - low)
+
+
+def code_count(codes: IntArray) -> int:
+    """Return the number of groups of units (n,) with codes from 0."""
+    return int(codes.max(initial=-1)) + 1
+
+
+def mid_ranks(values: AnyArray) -> FloatArray:
+    """Return the number of smaller values plus half the number of equal ones (n,)."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - counts / 2.0)[group])
+
+
 def is_masked(values: object) -> bool:
     """Return whether an entry is masked; none can be before `numpy.ma` is loaded, which takes its time."""
     return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))

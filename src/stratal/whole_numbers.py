@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from stratal.arrays import FloatArray
+
 # A double represents every whole number up to this one; beyond it, neighbours are the same number.
 MAX_EXACT_INTEGER = 2.0**53
 
@@ -18,6 +22,11 @@ def rounded_up(number: float) -> int:
     (7.000000000000001, 7)
     """
     return math.ceil(number - COUNT_ROUNDING)
+
+
+def all_rounded_up(numbers: FloatArray) -> FloatArray:
+    """Return the next whole number of each number, apart from rounding errors."""
+    return np.asarray(np.ceil(numbers - COUNT_ROUNDING))
 
 
 def rounded_down(number: float) -> int:

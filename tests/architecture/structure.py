@@ -22,7 +22,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "stratal"
 
 LAYERS = (
-    *("__init__", "errors", "protocols", "whole_numbers", "arrays", "randomness"),
+    *("__init__", "errors", "protocols", "arrays", "whole_numbers", "randomness"),
     *("report", "question", "proxy", "tables", "population", "strata", "labels", "designs"),
     *("intervals", "estimation", "metrics", "regression", "planning", "simulation", "study"),
     *("evaluation", "thresholds", "waves", "cli"),

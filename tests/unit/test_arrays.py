@@ -4,7 +4,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stratal.arrays import array_of, equal_values, finite_vector, frozen, numeric_array, same_length
+from stratal.arrays import (
+    array_of,
+    code_count,
+    equal_values,
+    finite_vector,
+    frozen,
+    mid_ranks,
+    numeric_array,
+    same_length,
+    unit_scale,
+)
 from stratal.errors import InputError
 
 
@@ -88,3 +98,16 @@ def test_what_is_missing_in_a_dictionary_of_pyarrow_stays_missing(entries, chunk
     found = array_of(column).tolist()
 
     assert [None if value != value else value for value in found] == entries * chunks
+
+
+def test_equal_values_share_the_mean_of_their_ranks():
+    assert mid_ranks(np.array([3.0, 1.0, 3.0, 7.0])).tolist() == [2.0, 0.5, 2.0, 3.5]
+
+
+def test_no_units_are_in_no_group():
+    assert code_count(np.array([0, 2, 1])) == 3
+    assert code_count(np.zeros(0, np.int64)) == 0
+
+
+def test_outcomes_at_the_bounds_are_0_and_1():
+    assert unit_scale(np.array([1.0, 3.0, 5.0]), (1.0, 5.0)).tolist() == [0.0, 0.5, 1.0]

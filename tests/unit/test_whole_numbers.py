@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from stratal.whole_numbers import MAX_EXACT_INTEGER, rounded_down, rounded_up
+from stratal.whole_numbers import MAX_EXACT_INTEGER, all_rounded_up, rounded_down, rounded_up
 
 
 def test_neighbours_beyond_the_largest_exact_integer_are_the_same_number():
@@ -16,4 +17,5 @@ def test_neighbours_beyond_the_largest_exact_integer_are_the_same_number():
 def test_rounding_errors_move_no_count(number, up, down):
     """0.07 · 100 is just above 7, and 0.29 · 100 just below 29."""
     assert rounded_up(number) == up
+    assert all_rounded_up(np.array([number, up])).tolist() == [up, up]
     assert rounded_down(number) == down

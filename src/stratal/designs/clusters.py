@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray, code_count
 from stratal.designs.group_clusters import bell_mccaffrey
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import ROUNDING_VARIANCE, Weighting
@@ -172,7 +172,7 @@ def between_clusters(parts: FloatArray, cluster: IntArray, clusters: float) -> F
     float (q, q)
         NaN for one cluster out of several.
     """
-    m = int(cluster.max()) + 1
+    m = code_count(cluster)
     q = parts.shape[1]
     if m >= clusters:
         return np.zeros((q, q))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
+from stratal.arrays import BoolArray, FloatArray, IntArray, code_count, finite_vector
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratified import StratifiedWeighting
@@ -76,9 +76,7 @@ class WithReplacementWeighting(Weighting):
     @property
     def draws(self) -> int:
         """Clusters, m."""
-        if len(self.cluster):
-            return int(self.cluster.max()) + 1
-        return 0
+        return code_count(self.cluster)
 
     @property
     def groups(self) -> IntArray | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, code_count
 
 # Assumed correlation of the units of a cluster in the degrees of freedom. With 0, as in Bell and McCaffrey,
 # the coverage for 10 or 30 clusters of log-normal sizes is .936 to .947; with .1 it is .953 to .965.
@@ -50,7 +50,7 @@ class GroupClusters(Record):
     ) -> GroupClusters:
         """Count the clusters (n,) in strata (n,) of the member units (n,), whose weights are (n,)."""
         inside = np.abs(weights) * member
-        m = int(cluster.max(initial=-1)) + 1
+        m = code_count(cluster)
         sums = np.asarray(np.bincount(cluster, inside, minlength=m), dtype=np.float64)
         # A group without weights has no clusters: all parts are 0.
         total = float(sums.sum()) or 1.0

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import IntArray
+from stratal.arrays import IntArray, code_count
 from stratal.errors import BudgetError, InputError, not_positive_error
 from stratal.population.influence import Influence
 from stratal.population.population import Population
@@ -345,7 +345,7 @@ class AnticipatedOutcome(_Anticipated):
             if n_groups < pools[-1][1]:
                 pools.append((pool, n_groups))
             pool = max(1, minimum * int(sizes.sum()) // least)
-            n_groups = int(levels_within_budget(sizes, pool, minimum).max()) + 1
+            n_groups = code_count(levels_within_budget(sizes, pool, minimum))
             least *= 2
         return pools
 

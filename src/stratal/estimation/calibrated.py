@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, code_count
 from stratal.designs.extending import not_drawn_from, require_same_population
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
@@ -110,7 +110,7 @@ class CalibrationUnits(Record):
 
     def fits_by_fold(self, kind: str, learner: object = None) -> tuple[FoldFit, ...]:
         """Return for each fold the fit to the other folds."""
-        return tuple(self.fit(kind, learner, self.folds != k) for k in range(int(self.folds.max()) + 1))
+        return tuple(self.fit(kind, learner, self.folds != k) for k in range(code_count(self.folds)))
 
     def loss(self, predicted: FloatArray, selected: BoolArray) -> float:
         """Return the variance of a difference estimator, up to a factor, on the selected units (m,)."""
@@ -136,7 +136,7 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
         In three folds or more.
     learner : str or scikit-learn estimator
     """
-    n_folds = int(units.folds.max()) + 1
+    n_folds = code_count(units.folds)
     if n_folds < MIN_FOLDS:
         problem = "there are too few folds to choose and check a learner"
         raise InputError(problem, given=f"{n_folds} folds", allowed=f"{MIN_FOLDS} or more")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray, code_count
 from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam, LabelledProxies, LambdaPrior, fit_lam
@@ -64,7 +64,7 @@ def assign_folds(
 
 def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return n_hk / n_h (K, H); in strata without labels the shares of the whole sample."""
-    n_folds = int(folds.max()) + 1
+    n_folds = code_count(folds)
     cells = np.bincount(folds * n_strata + stratum, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
     counts = cells.sum(axis=0)
     overall = cells.sum(axis=1) / len(folds)
@@ -132,7 +132,7 @@ def cross_fitted(
     if proxy is None or not chosen.fitted:
         note = "λ was not fitted, so there was nothing to cross-fit"
         return replace(chosen, notes=(*chosen.notes, note)), None
-    n_folds = int(folds.max()) + 1
+    n_folds = code_count(folds)
     n_strata = proxy.n_strata
     fits = np.stack([fit_lam(z, proxy, weighting, shrinkage, folds != k, prior).lam for k in range(n_folds)])
     if clip:

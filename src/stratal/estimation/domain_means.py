@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, unit_scale
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.group_clusters import GroupClusters
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
@@ -238,7 +238,7 @@ class _FinitePopulationInterval(Interval):
         trials = np.array([self.trials])
         # At least one unit, so that a completely labelled domain still has trials.
         unlabelled_share = max(1.0 - self.labelled / self.units, 1.0 / self.units)
-        unit = np.clip(unit_scale(np.asarray(self.value), bounds), 0.0, 1.0)
+        unit = np.clip(unit_scale(self.value, bounds), 0.0, 1.0)
         rates = StratumRates(
             value=unit,
             rates=unit[None],
@@ -320,11 +320,6 @@ def domain_trials(
     return np.inf, 0.0
 
 
-def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:
-    """Return an outcome between bounds on the scale from 0 to 1."""
-    return (z - bounds[0]) / (bounds[1] - bounds[0])
-
-
 def of_two_sums(
     unit: FloatArray, inside: FloatArray, weighting: Weighting, target: str = "population"
 ) -> ShareFunctionInterval:
@@ -380,8 +375,7 @@ def clustered(interval: BinomialInterval, clusters: GroupClusters) -> BinomialIn
     Clusters with (nearly) equal labels provide little information on the similarity of units within clusters.
     A cluster therefore counts by 4 p (1 − p). At worst, a cluster contains as much information as one unit.
     """
-    low, high = interval.bounds or (0.0, 1.0)
-    unit = float(np.clip((interval.value - low) / (high - low), 0.0, 1.0))
+    unit = float(np.clip(unit_scale(interval.value, interval.bounds or (0.0, 1.0)), 0.0, 1.0))
     information = 4.0 * (clusters.count - 1.0) * unit * (1.0 - unit)
     prior = _PRIOR_CLUSTERS / clusters.effective_count
     trials = (information + _PRIOR_CLUSTERS) / (information / interval.trials + prior)

@@ -439,8 +439,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """Return the row of a table: label, value, standard error, interval and number of labels.
 
         If it is compared with a value, the row also has the p-value, and how many more labels would show that
-        the two differ. The row of a group has its estimator, λ and method of the interval. `read` is the
-        interpretation of the labels, if the table has it.
+        the two differ. The row of a group has its estimator and λ, and that of a group or a coefficient the
+        method of its interval. `read` is the interpretation of the labels, if the table has it.
         """
         ends, interval_method = self._limits_and_method(confidence_level, method)
         row = {
@@ -465,8 +465,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             row |= {
                 "estimator": self.estimator,
                 "lam": json_value(list(self.lam)),
-                "interval_method": interval_method,
             }
+        if "domain" in self.label or "coefficient" in self.label:
+            row["interval_method"] = interval_method
         return row
 
     def described(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, mid_ranks
 from stratal.designs.clusters import ClusterSample
 from stratal.designs.margins import PostStratified
 from stratal.designs.sample import Sample
@@ -77,7 +77,8 @@ def missing_pattern(
     n, k = proxies.shape
     if k == 0 or min(int(missing.sum()), int(n - missing.sum())) < _FEWEST:
         return None
-    ranks = np.column_stack([_mid_ranks(column) for column in proxies.T])
+    # From −½ to ½: ranks at both ends, high and low, are far from 0.
+    ranks = np.column_stack([mid_ranks(column) / n - 0.5 for column in proxies.T])
     scores = np.concatenate([ranks, np.abs(ranks)], axis=1)
     size = np.bincount(block).astype(np.float64)
     means = (
@@ -115,12 +116,6 @@ def missing_pattern(
     by_distance = "low or high" if above else "in the middle"
     where = by_rank if best < k else by_distance
     return MissingPattern(column=best % k, where=where, p_value=float(p_values[best]))
-
-
-def _mid_ranks(values: FloatArray) -> FloatArray:
-    """Return the ranks (n,) from −½ to ½, ties at their mean."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - counts / 2.0)[place] / len(values) - 0.5)
 
 
 def exchangeable_blocks(rule: Rule | None, stratum: IntArray, proxy_names: tuple[str, ...]) -> IntArray:

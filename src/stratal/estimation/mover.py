@@ -15,6 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.estimation.share_functions import ShareFunction
+from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, Term
 
 # Number of directions for two shares: more directions change a limit by less than 1e-4 of its distance.
@@ -149,7 +150,7 @@ class ShareFunctionInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the value, with `error` on each side."""
-        level = max(1.0 - 2.0 * error, 1e-12)  # at an error of one half, the value is the limit
+        level = two_sided_level(error)
         ends = [rate.confidence_interval(level) for rate in self.rates]
         centre = np.array([rate.value for rate in self.rates])
         low = np.array([end.low for end in ends])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, code_count
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.margins import unlabelled_level_notes
 from stratal.designs.sample import Sample, require_column_name
@@ -288,7 +288,7 @@ class Respondents(Record):
                 sizes = spread_sizes(summary.sizes, without_proxy)
                 weighting = replace(weighting, sizes=sizes)
                 summary = replace(summary, sizes=sizes)
-            merged = [np.flatnonzero(codes == code) for code in range(codes.max() + 1)]
+            merged = [np.flatnonzero(codes == code) for code in range(code_count(codes))]
             names = tuple(" + ".join(names[h] for h in members) for members in merged)
             stratum = codes[stratum]
             weighting = weighting.merged(codes)

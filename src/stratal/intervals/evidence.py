@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from scipy.special import gammaln, ndtri
 
-from stratal.arrays import BoolArray, FloatArray, Number, Record
+from stratal.arrays import BoolArray, FloatArray, Number, Record, unit_scale
 from stratal.designs import Weighting
 from stratal.designs.weighting import ROUNDING_VARIANCE
 from stratal.errors import InputError, LabelError, check_choice, finite_bounds
@@ -216,9 +216,8 @@ class DerivedEvidence:
     @property
     def rates(self: IntervalEvidence) -> StratumRates:
         """The labels' summary of each stratum, on the 0–1 scale."""
-        low, high = self.outcome_bounds
         labels = self.moments
-        value = (self.value - low) / (high - low)
+        value = unit_scale(self.value, self.outcome_bounds)
         if self.in_one_stratum and (self.uses_proxy or not labels.binary):
             return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
@@ -431,8 +430,7 @@ class Evidence(DerivedEvidence, Record):
     @property
     def unit(self) -> FloatArray:
         """The outcome on the 0–1 scale (n,)."""
-        low, high = self.outcome_bounds
-        return np.asarray((self.z - low) / (high - low))
+        return np.asarray(unit_scale(self.z, self.outcome_bounds))
 
     @property
     def moments(self) -> UnitMoments:

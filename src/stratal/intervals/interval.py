@@ -62,6 +62,15 @@ def check_confidence_level(confidence_level: object) -> None:
         raise invalid_confidence_level_error(confidence_level)
 
 
+# Confidence level instead of 0, for which there is no interval.
+_MIN_LEVEL = 1e-12
+
+
+def two_sided_level(error: float) -> float:
+    """Return the confidence level with an error on each side; with errors of one half, it is nearly 0."""
+    return max(1.0 - 2.0 * error, _MIN_LEVEL)
+
+
 def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float]:
     """Return the error probabilities of an interval: how much may lie under `low`, and over `high`.
 

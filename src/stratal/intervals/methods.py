@@ -13,7 +13,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Number
+from stratal.arrays import FloatArray, IntArray, Number, unit_scale
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError, suggest_names, warn_caller
 from stratal.intervals import proportion
@@ -160,8 +160,7 @@ class MeanInterval(Interval):
     @property
     def unit_value(self) -> Number:
         """The value on the 0–1 scale."""
-        lowest, highest = self.evidence.outcome_bounds
-        return (self.value - lowest) / (highest - lowest)
+        return unit_scale(self.value, self.evidence.outcome_bounds)
 
     @cached_property
     def trials(self) -> Number:
@@ -401,7 +400,7 @@ def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> N
     the guarded number of trials. `error` is that of one side.
     """
     low, high = evidence.outcome_bounds
-    value = (evidence.value - low) / (high - low)
+    value = unit_scale(evidence.value, evidence.outcome_bounds)
     if not evidence.varies or not 0 < value < 1:
         return guarded
     strata = int(np.sum(evidence.weighting.counts > 0))

@@ -17,6 +17,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable, target_covariance
+from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
 from stratal.metrics.associations import OfScores, is_probability
 from stratal.metrics.calibration_error import N_BINS, calibration_error
@@ -110,7 +111,7 @@ class JointInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
-        interval = self.single.confidence_interval(1.0 - 2.0 * error / self.count)
+        interval = self.single.confidence_interval(two_sided_level(error / self.count))
         return self.value - interval.low, interval.high - self.value
 
 
@@ -141,7 +142,7 @@ class QuadraticInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
-        level = 1.0 - 2.0 * error / len(self.outcomes)
+        level = two_sided_level(error / len(self.outcomes))
         intervals = [outcome.confidence_interval(level) for outcome in self.outcomes]
         low = np.array([interval.low for interval in intervals])
         high = np.array([interval.high for interval in intervals])
@@ -195,7 +196,7 @@ class UncertaintyInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
-        interval = self.mean.confidence_interval(1.0 - 2.0 * error)
+        interval = self.mean.confidence_interval(two_sided_level(error))
         ends = [end * (1.0 - end) for end in (interval.low, interval.high)]
         largest = max(ends)
         if interval.low <= 0.5 <= interval.high:

@@ -14,15 +14,12 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import PLAIN, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.linearised import of_variable
+from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval
 from stratal.metrics.associations import Bias, OfScores, is_probability
 from stratal.metrics.ranking import only_proxy
 from stratal.population.influence import Influence
 from stratal.population.population import Population
-
-# Confidence level instead of 0, for which there is no interval.
-_MIN_LEVEL = 1e-12
-
 
 # Number of bins of equal width, as is usual for calibration errors (Guo et al. 2017).
 N_BINS = 10
@@ -45,17 +42,20 @@ class _BinsInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the value."""
-        low, high = self._limits_of_gaps(1.0 - error / len(self.terms))
+        low, high = self._limits_of_gaps(0.5 * error / len(self.terms))
         min_gaps = np.maximum(np.maximum(low, -high), 0.0)
-        low, high = self._limits_of_gaps(1.0 - 2.0 * error)
+        low, high = self._limits_of_gaps(error)
         max_gaps = np.maximum(np.abs(low), np.abs(high))
         smallest = float(self.shares @ min_gaps)
         largest = float(self.shares @ max_gaps)
         return max(self.value - smallest, 0.0), largest - self.value
 
-    def _limits_of_gaps(self, confidence_level: float) -> tuple[FloatArray, FloatArray]:
-        """Return the limits (bins,) of the differences between labels' means and known means."""
-        level = max(confidence_level, _MIN_LEVEL)
+    def _limits_of_gaps(self, error: float) -> tuple[FloatArray, FloatArray]:
+        """Return the limits (bins,) of the differences between labels' means and known means.
+
+        `error` is the error probability on each side.
+        """
+        level = two_sided_level(error)
         ends = [term.confidence_interval(level) for term in self.terms]
         low = np.array([end.low for end in ends]) - self.means
         high = np.array([end.high for end in ends]) - self.means

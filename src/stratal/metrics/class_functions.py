@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Number
+from stratal.arrays import FloatArray, IntArray, Number, code_count
 from stratal.errors import check_choice
 from stratal.question.vocabulary import AVERAGES
 
@@ -88,7 +88,7 @@ class Shares:
         """Return the shares of units (n,) with these weights."""
         hit = true == predicted
         # A class that averages exclude may occur only among the answers, or only among the true classes.
-        size = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
+        size = max(n_classes, *(code_count(codes) for codes in (true, predicted)))
         hits, of_answers, of_truth = (
             np.bincount(codes, weight, minlength=size).astype(np.float64)
             for codes, weight in ((true[hit], weights[hit]), (predicted, weights), (true, weights))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, code_count
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.estimation.domain_means import domain_mean
@@ -227,7 +227,7 @@ def possible_in(respondents: Respondents, possible: BoolArray, predicted: IntArr
     if respondents.kept_strata is not None:
         possible = possible[respondents.kept_strata]
     if respondents.codes is not None:
-        merged = np.zeros((int(respondents.codes.max()) + 1, possible.shape[1]), dtype=bool)
+        merged = np.zeros((code_count(respondents.codes), possible.shape[1]), dtype=bool)
         np.logical_or.at(merged, respondents.codes, possible)
         possible = merged
     if len(possible) != len(respondents.weighting.sizes) or not np.all(

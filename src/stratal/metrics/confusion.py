@@ -25,7 +25,7 @@ from stratal.estimation.mover import ShareFunctionInterval
 from stratal.estimation.share_estimates import mean_of, shares_above
 from stratal.estimation.share_functions import FirstShare
 from stratal.estimation.smoothing import smoothed
-from stratal.intervals.interval import Interval
+from stratal.intervals.interval import Interval, two_sided_level
 from stratal.intervals.interval_types import (
     BinomialInterval,
     OffsetInterval,
@@ -702,7 +702,7 @@ class UnseenClassesInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the mean."""
-        low, high = self.labelled_mean.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        low, high = self.labelled_mean.confidence_interval(two_sided_level(error))
         lowest = self.share * low
         highest = self.share * high + 1.0 - self.share
         return self.value - lowest, highest - self.value

@@ -25,7 +25,7 @@ from stratal.estimation.linearised import (
 )
 from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.interval import Interval
+from stratal.intervals.interval import Interval, two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
 from stratal.intervals.proportion import skewnesses_of, student_t
 from stratal.intervals.smoothed_moments import ROUNDING
@@ -142,7 +142,7 @@ class FiellerInterval(OffsetInterval):
             np.sqrt(np.maximum(variance, 0.0)),
             skewness=skewnesses_of(self.variables @ coefficients.T, self.weighting),
             degrees_of_freedom=self.degrees_of_freedom,
-            confidence_level=max(1.0 - 2.0 * error, 1e-12),
+            confidence_level=two_sided_level(error),
         )
         return np.asarray((low > 0) | (high < 0))
 

@@ -20,7 +20,7 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, kurtosis_df, ratio_of_means, skewed_interval
 from stratal.estimation.mover import directions
-from stratal.intervals.interval import Interval
+from stratal.intervals.interval import Interval, two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
 from stratal.intervals.proportion import student_quantile
 from stratal.intervals.smoothed_moments import ROUNDING
@@ -49,7 +49,7 @@ class RootInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the root."""
-        low, high = self.square.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        low, high = self.square.confidence_interval(two_sided_level(error))
         return self.value - float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0))) - self.value
 
 
@@ -65,7 +65,7 @@ class ExplainedInterval(OffsetInterval):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the explained share."""
-        level = max(1.0 - 2.0 * error, 1e-12)
+        level = two_sided_level(error)
         around = directions(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
         parts = []
         for term, step in zip((self.rest, self.spread), around, strict=True):

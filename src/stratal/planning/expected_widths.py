@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from scipy.special import betainc, betaincinv
 
-from stratal.arrays import FloatArray, IntArray, frozen
+from stratal.arrays import FloatArray, IntArray, frozen, unit_scale
 from stratal.designs.stratified import stratified_factors
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
@@ -84,7 +84,7 @@ def planned_half_width(
         return unbounded_half_width(sizes, n_h, variances, confidence_level)
     if n_h.sum() > MAX_SIMULATED_LABELS:
         return normal_half_width(math.sqrt(expected_variance(sizes, n_h, variances)), confidence_level)
-    rates = np.clip((means - low) / (high - low), 0.0, 1.0)
+    rates = np.clip(unit_scale(means, bounds), 0.0, 1.0)
     unit_variances = variances / (high - low) ** 2
     return (high - low) * _rate_half_width(sizes, n_h, rates, unit_variances, confidence_level)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrik, betaincinv
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_scale
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimand import LabelledOutcomes
@@ -30,7 +30,7 @@ from stratal.planning.expected_widths import (
 )
 from stratal.strata import Strata
 from stratal.strata.strata import expected_variance
-from stratal.whole_numbers import COUNT_ROUNDING
+from stratal.whole_numbers import all_rounded_up
 
 # Share of the largest variance from which an outcome within bounds counts as one of 0 and 1.
 _BINARY_SHARE = 0.98
@@ -166,7 +166,7 @@ def interim_half_width(
     if n_h.sum() > MAX_SIMULATED_LABELS or np.all(n_h >= sizes):
         return normal_half_width(math.sqrt(expected_variance(sizes, n_h, variances)), confidence_level)
     new = n_h - np.bincount(stratum_of_label, minlength=len(sizes))
-    unit_means = (means - low) / (high - low)
+    unit_means = unit_scale(means, (low, high))
     unit_variances = variances / (high - low) ** 2
     stratum = np.concatenate([stratum_of_label, np.repeat(np.arange(len(sizes)), new)])
     weighting = StratifiedWeighting(
@@ -352,5 +352,5 @@ def count_quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
             levels, np.where(varies, counts, 1).astype(np.float64), np.where(varies, means, 0.5)
         )
     # The quantile of a binomial count; the function gives a real number, often just above a whole.
-    ones = np.clip(np.ceil(counts_of_levels - COUNT_ROUNDING), 0, counts)
+    ones = np.clip(all_rounded_up(counts_of_levels), 0, counts)
     return np.asarray(np.where(varies, ones, counts * (np.asarray(means) >= 1.0)))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, field_values
+from stratal.arrays import FloatArray, IntArray, code_count, field_values
 from stratal.designs import SimpleRandom
 from stratal.designs.sample import sample_of
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
@@ -228,7 +228,7 @@ class PreviousLabels:
         levels = tuple(np.unique(self.columns[self.calibrate_by]).tolist())
         possible = possible_levels(strata.rule, self.calibrate_by, levels)
         _, group = np.unique(possible, axis=0, return_inverse=True)
-        return [np.flatnonzero(group == number) for number in range(int(group.max()) + 1)]
+        return [np.flatnonzero(group == number) for number in range(code_count(group))]
 
     def _recalibrated(self, strata: Moments, codes: IntArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances (1 + K, H) of strata, given labels z (m,) in the strata `codes` (m,)."""

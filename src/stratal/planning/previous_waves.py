@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from stratal.arrays import AnyArray, FloatArray
+from stratal.arrays import AnyArray, FloatArray, unit_scale
 from stratal.designs.labelling_files import find_table_to_label, sample_file
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
@@ -365,13 +365,12 @@ def _wave_labels(sample: Sample, labels: Any, bounds: tuple[float, float]) -> Wa
     if not labelled.any():
         return None
     result = estimate(sample, labels, estimand="mean", estimator="horvitz-thompson")
-    low, high = bounds
-    outcomes = (result.evidence.z - low) / (high - low)
+    outcomes = unit_scale(result.evidence.z, bounds)
     if result.bounds is None or outcomes.min() < 0 or outcomes.max() > 1:
         raise InputError(
             "outcomes of an earlier wave are not on the scale of the proxy",
             given=f"{result.evidence.z.min():g} to {result.evidence.z.max():g}",
-            allowed=f"{low:g} to {high:g}",
+            allowed=f"{bounds[0]:g} to {bounds[1]:g}",
         )
     columns: dict[str, AnyArray] = {
         name: sample.proxies[labelled, column] for column, name in enumerate(sample.proxy_names)

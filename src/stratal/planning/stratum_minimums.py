@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import BoolArray, IntArray
 from stratal.population.rules import cells_of
 from stratal.strata import Strata
-from stratal.whole_numbers import COUNT_ROUNDING
+from stratal.whole_numbers import all_rounded_up
 
 # Of the proportional share of a stratum among the labels of its cell.
 MIN_CELL_SHARE = 0.5
@@ -59,7 +59,7 @@ def cell_share_minimums(
     factor = 1.0
     step = 0.5
     for _ in range(_HALVINGS):
-        whole_shares = np.ceil(factor * shares - COUNT_ROUNDING).astype(np.int64)
+        whole_shares = all_rounded_up(factor * shares).astype(np.int64)
         minimums = np.minimum(np.maximum(whole_shares, lower), sizes)
         fits = int(minimums.sum()) <= total
         if fits and factor == 1.0:

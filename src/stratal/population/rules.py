@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, code_count
 from stratal.errors import InputError, suggest_names
 from stratal.population.expressions import (
     Agree,
@@ -181,7 +181,7 @@ class Categories(Rule, kind="categories"):
     @property
     def n_strata(self) -> int:
         """Distinct codes."""
-        return int(self.codes.max()) + 1
+        return code_count(self.codes)
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return the stratum of each unit's level (n,); raise an error for an unknown level."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, code_count
 from stratal.errors import InputError
 from stratal.population.expressions import Expression, OnArrays
 from stratal.question.scores import ANSWER_IS_RIGHT, ORDER, OUTCOME, Score, rating
@@ -249,7 +249,7 @@ class StratumSummary(Record):
         >>> fine.merged(np.array([0, 0])).proxy_covariances.ravel()
         array([0.25])
         """
-        n_new = int(codes.max()) + 1
+        n_new = code_count(codes)
         k = self.proxy_means.shape[1]
         sizes = np.bincount(codes, self.sizes, minlength=n_new)
         means = np.zeros((n_new, k))

@@ -25,6 +25,7 @@ from stratal.arrays import (
     numeric_array,
     refuse_nonfinite,
     same_length,
+    unit_scale,
 )
 from stratal.errors import InputError, optional_import
 from stratal.protocols import WithValues, values_of
@@ -268,12 +269,11 @@ def _fit_logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[flo
         # A constant score has no scale.
         scale = float(x.std()) or 1.0
     t = _transform_scores(x, centre, scale)
-    low, high = bounds
     # The uncalibrated probability has slope 1; the sign of another score is unknown.
     prior_slope = 1.0 if is_probability else 0.0
     design = np.stack([np.ones(len(t)), t], axis=1)
     prior = np.array([0.0, prior_slope])
-    intercept, slope = fit_penalised(design, (y - low) / (high - low), w, prior, np.full(2, PENALTY)).tolist()
+    intercept, slope = fit_penalised(design, unit_scale(y, bounds), w, prior, np.full(2, PENALTY)).tolist()
     return FittedCurve(
         method="logistic", bounds=bounds, intercept=intercept, slope=slope, centre=centre, scale=scale
     )
@@ -498,7 +498,7 @@ def learn(
                 "a history can only predict an outcome with bounds", action="Give bounds=(lowest, highest)."
             )
         # Without weights: given the factors, the outcomes do not depend on the selection of the units.
-        posterior = FactorPosterior.of(matrix, (y - low) / (high - low))
+        posterior = FactorPosterior.of(matrix, unit_scale(y, bounds))
         return with_residuals(FittedLearner(model=posterior, level=mean, bounds=bounds), matrix, y, w)
     model = new_learner(learner, binary=bool(np.all(np.isin(y, bounds))))
     try:
@@ -602,7 +602,7 @@ def _fit(
     low, high = bounds
     if not np.isfinite(high - low):
         raise InputError("a classifier cannot learn an outcome without bounds", allowed="a regressor")
-    share = (y - low) / (high - low)
+    share = unit_scale(y, bounds)
     if np.all((share == 0) | (share == 1)):
         _fit_weighted(model, matrix, share.astype(np.int64), w)
         return

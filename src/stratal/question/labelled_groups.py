@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.special
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray, mid_ranks
 
 # Below this probability, random labelling of single rows does not explain the labels of groups. A table has
 # up to a few hundred columns with two bounds each: less than one false alarm in 1,000 tables.
@@ -210,9 +210,7 @@ def _tail_bound(occurs: BoolArray, probabilities: FloatArray) -> float:
 
 def _rank_sum_p_value(values: IntArray, is_chosen: BoolArray) -> float:
     """Return the two-sided p-value of Wilcoxon's rank-sum test, by its normal approximation."""
-    _, code, count = np.unique(values, return_inverse=True, return_counts=True)
-    mean_ranks = np.cumsum(count) - (count - 1) / 2
-    ranks = mean_ranks[code]
+    ranks = mid_ranks(values)
     chosen = int(np.sum(is_chosen))
     variance = float(np.var(ranks, ddof=1)) * chosen * (1 - chosen / len(values))
     deviation = abs(float(ranks[is_chosen].sum()) - chosen * float(ranks.mean()))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, finite_vector
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, code_count, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import (
@@ -399,7 +399,7 @@ def from_population(
     else:
         codes = merged
     batches = partial(_blocks, population, proxy, columns, rule, codes)
-    return losses.Unlabelled(batches, n_strata=int(codes.max()) + 1)
+    return losses.Unlabelled(batches, n_strata=code_count(codes))
 
 
 def _blocks(

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite, same_length
+from stratal.arrays import FloatArray, IntArray, code_count, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
@@ -544,7 +544,7 @@ class ArrayUnlabelled(Unlabelled):
         ):
             raise InputError("there is no unlabelled unit", allowed="at least 1")
         all_rows = self._rows(slice(None))  # checked at once
-        super().__init__(lambda: [all_rows], n_strata=max(int(self.stratum.max()) + 1, 1), separate=separate)
+        super().__init__(lambda: [all_rows], n_strata=max(code_count(self.stratum), 1), separate=separate)
         self._runs = self._cut()
 
     def _rows(self, rows: slice) -> Block:

@@ -540,9 +540,6 @@ class Coefficients(Estimates):
         result = Estimates.to_dict(self, confidence_level)
         for row, estimate in zip(result[self.kind], self, strict=True):
             row["degrees_of_freedom"] = estimate.degrees_of_freedom
-            row["interval_method"] = (
-                row["confidence_interval"] and estimate.confidence_interval(method=self.interval).method
-            )
         return result | json_dict({"loss": self.loss, "lam": self.lam, "covariance": self.covariance})
 
 

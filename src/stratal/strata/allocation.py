@@ -96,14 +96,14 @@ class AllocationBounds(Record):
             If a size or bound is negative, not whole, or NaN, if lengths differ, or if a maximum is below
             its minimum.
         """
-        counts = whole_numbers("sizes", sizes)
+        counts = whole_numbers_per_stratum("sizes", sizes)
         if len(counts) == 0:
             raise InputError("there are no strata", given="sizes of length 0", allowed="at least one stratum")
-        least = whole_numbers("minimum", minimum, len(counts))
+        least = whole_numbers_per_stratum("minimum", minimum, len(counts))
         if maximum is None:
             upper = counts
         else:
-            upper = whole_numbers("maximum", maximum, len(counts))
+            upper = whole_numbers_per_stratum("maximum", maximum, len(counts))
         if maximum is not None and np.any(upper < np.minimum(least, counts)):
             h = int(np.flatnonzero(upper < np.minimum(least, counts))[0])
             raise InputError(
@@ -277,7 +277,7 @@ def whole_number(name: str, value: object) -> int:
     raise InputError(f"{name} must be a whole number", given=repr(value), allowed="0, 1, 2, …")
 
 
-def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray:
+def whole_numbers_per_stratum(name: str, values: Any, length: int | None = None) -> IntArray:
     """Return `values` as read-only integers (H,); one number is repeated if a length is given."""
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))

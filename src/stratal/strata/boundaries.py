@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray, IntArray, unit_scale
 from stratal.population.distribution import Distribution
 from stratal.strata.strata import of_bins, possible_rates
 
@@ -102,8 +102,7 @@ class RateSums:
     def of(cls, distribution: Distribution) -> RateSums:
         """Return the sums of a distribution's bins."""
         assert distribution.bounds is not None
-        low, high = distribution.bounds
-        means = np.clip((distribution.values - low) / (high - low), 0.0, 1.0)
+        means = np.clip(unit_scale(distribution.values, distribution.bounds), 0.0, 1.0)
         rates = distribution.counts * possible_rates(distribution.counts, means)
         zeros = np.zeros((len(rates), 1))
         return cls(

@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import FloatArray, IntArray, code_count
 from stratal.errors import BudgetError, InputError, check_choice, suggest_names
 from stratal.population import rules
 from stratal.population.distribution import Distribution, LevelDistributions
@@ -474,7 +474,7 @@ def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:
     """Return how many groups levels (L,) make: fewer than L if the budget falls short of their minimum."""
     if int(np.minimum(minimum, sizes).sum()) <= budget:
         return len(sizes)
-    return int(levels_within_budget(sizes, budget, minimum).max()) + 1
+    return code_count(levels_within_budget(sizes, budget, minimum))
 
 
 # Fits rows (n, d) of feature columns to at most so many clusters.

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit, gammaln, logit, ndtri
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, unit_scale
 from stratal.errors import InputError
-from stratal.strata.allocation import one_per_stratum, whole_numbers
+from stratal.strata.allocation import one_per_stratum, whole_numbers_per_stratum
 from stratal.strata.strata import MEAN_SHRINKAGE, Moments, of_sizes, shrunk_log_odds
 
 # κ − 1 of a normal outcome (κ: kurtosis, see `unbounded_deviations`); smaller estimates are raised to it.
@@ -211,7 +211,7 @@ def smoothed_standard_deviations(
     array([0.43, 0.32])
     """
     if not isinstance(strata, Moments):
-        strata = of_sizes(whole_numbers("strata", strata))
+        strata = of_sizes(whole_numbers_per_stratum("strata", strata))
     counts, sums, second = _checked_sums(strata, counts, sums, squares, bounds)
     within = np.maximum(second - sums**2 / np.maximum(counts, 1.0), 0.0)  # Σ (z − z̄_h)²
     plug_in_variances = strata.plug_in_variances * strata.scaled
@@ -370,7 +370,7 @@ def _log_odds(
     strata: Moments, counts: FloatArray, sums: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the log-odds of the overall mean (…, 1), how far strata (H,) are from it, and pseudo-labels."""
-    share = (strata.proxy_means - bounds[0]) / (bounds[1] - bounds[0])
+    share = unit_scale(strata.proxy_means, bounds)
     if strata.has_proxy and strata.scaled:
         middle, distance = shrunk_log_odds(strata.weights, share)
         centre = np.array([middle])

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record, field_names, field_values
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, field_names, field_values, unit_scale
 from stratal.errors import InputError
 from stratal.population.distribution import Distribution, LevelBins, LevelDistributions
 from stratal.population.expressions import Expression
@@ -218,7 +218,7 @@ def expected_deviations(strata: Moments) -> FloatArray:
     low, high = strata.bounds
     if not np.isfinite(high - low):
         return np.asarray(np.sqrt(variances + SPREAD_SHRINKAGE * (weights @ variances - variances)))
-    means = np.clip((means - low) / (high - low), 0.0, 1.0)
+    means = np.clip(unit_scale(means, strata.bounds), 0.0, 1.0)
     variances = variances / (high - low) ** 2
     largest = means * (1.0 - means)
     possible = float(weights @ largest)

@@ -14,6 +14,7 @@ from typing import Self, Unpack
 
 import numpy as np
 
+from stratal.arrays import unit_scale
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.resolve import outcomes
@@ -548,7 +549,7 @@ def anytime_interval(
     low, high = (not part and question.bounds) or (0.0, 1.0)
     # An answer that counts as none is nonresponse.
     answered &= ~np.isnan(z[rows])
-    unit = (z[rows[answered]] - low) / (high - low)
+    unit = unit_scale(z[rows[answered]], (low, high))
     # The units drawn by round and stratum (R, H).
     drawn = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
     np.add.at(drawn, (sample.round - 1, sample.stratum), 1)

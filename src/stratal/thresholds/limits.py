@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import FloatArray, IntArray, Record, code_count
 from stratal.designs.stratum_moments import stratum_sums
 
 # The beta distribution needs a positive second parameter, even if all labels are successes.
@@ -82,8 +82,7 @@ class WeightedTotals(Record):
             # All units of a cluster that was not drawn may be faults of the set, even if only some units of
             # the drawn clusters are in the set.
             largest = largest * np.bincount(cluster).max(initial=1)
-            n_clusters = int(cluster.max(initial=-1)) + 1
-            weighted = stratum_sums(weighted, cluster, n_clusters)
+            weighted = stratum_sums(weighted, cluster, code_count(cluster))
         total = weighted.sum(axis=0)
         return cls(
             total=total,

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, code_count, unit_scale
 from stratal.errors import InputError
 from stratal.estimation.requirement import Requirement
 from stratal.labels.joined_labels import join_labels
@@ -164,7 +164,7 @@ class WaveOutcomes:
 
     def by_draw(self, values: FloatArray) -> FloatArray:
         """Return sums of values (…, n) over independent draws (…, J)."""
-        draws = int(self.draw.max()) + 1
+        draws = code_count(self.draw)
         if draws == len(self.draw):
             return values
         return values @ np.eye(draws)[self.draw]
@@ -202,7 +202,7 @@ def predict(earlier: Sequence[WaveOutcomes], wave: WaveOutcomes) -> Prediction:
         prior = np.full(strata, 0.5)
         if wave.score_means is not None and wave.score_range is not None:
             low, _, high = wave.score_range
-            prior = (wave.score_means - low) / (high - low)
+            prior = unit_scale(wave.score_means, (low, high))
         return Prediction(rates=smoothed_rates(totals, labels, prior), slope=0.0, ratio=1.0)
     outcomes = np.concatenate([one.outcomes for one in earlier])
     mean = float(outcomes.mean())
@@ -422,7 +422,7 @@ def _requirement_alarm(
     is_upper = requirement.name == ROSE or (not is_change and requirement.sign == "<=")
     group = requirement.name.partition("@")[2]
     if group:
-        waves = [wave.of_group(group, (requirement.limit - low) / (high - low)) for wave in waves]
+        waves = [wave.of_group(group, unit_scale(requirement.limit, bounds)) for wave in waves]
     if is_upper:
         oriented_waves = [wave.mirrored for wave in waves]
     else:
@@ -436,7 +436,7 @@ def _requirement_alarm(
     elif is_change:
         process = np.empty(0)
     else:
-        level = (requirement.limit - low) / (high - low)
+        level = unit_scale(requirement.limit, bounds)
         process = level_process(oriented_waves, 1.0 - level if is_upper else level)
     threshold = 1.0 / error
     reached = np.flatnonzero(process >= threshold * (1.0 - _THRESHOLD_TOLERANCE))
@@ -531,7 +531,7 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
             score_range = (info.bounds[0], float(sample.summary.overall_means[0]), info.bounds[1])
     return WaveOutcomes(
         name=wave.name,
-        outcomes=(evidence.z - bounds[0]) / (bounds[1] - bounds[0]),
+        outcomes=unit_scale(evidence.z, bounds),
         weights=weighting.weights,
         stratum=weighting.stratum,
         shares=shares,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.intervals.interval import p_value
+from stratal.intervals.interval import p_value, two_sided_level
 
 
 def test_a_p_value_is_one_minus_the_smallest_level_that_holds_the_null():
@@ -23,3 +23,8 @@ def test_open_and_far_ends_do_not_matter():
 def test_what_is_no_number_is_refused(null):
     with pytest.raises(InputError, match="hypothetical value is not a number"):
         p_value(null, lambda level: (-level, level))
+
+
+def test_a_level_has_the_error_on_both_sides_and_is_never_0():
+    assert two_sided_level(0.025) == pytest.approx(0.95)
+    assert 0.0 < two_sided_level(0.5) < 1e-9

@@ -16,7 +16,7 @@ from stratal.strata.allocation import (
     one_per_stratum,
     optimal_integers,
     whole_number,
-    whole_numbers,
+    whole_numbers_per_stratum,
 )
 
 
@@ -106,8 +106,8 @@ def test_recalibrated_deviations_are_the_librarys(name):
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda: whole_numbers("sizes", [3, 2.5, 1]), "2.5 in stratum 1"),
-        (lambda: whole_numbers("sizes", [3, 2, -1]), "given: -1"),
+        (lambda: whole_numbers_per_stratum("sizes", [3, 2.5, 1]), "2.5 in stratum 1"),
+        (lambda: whole_numbers_per_stratum("sizes", [3, 2, -1]), "given: -1"),
         (lambda: whole_number("budget", "7"), "given: '7'; allowed: 0, 1, 2"),
         (
             lambda: one_per_stratum("S_h", [0.1, -0.5], 2),
