@@ -29,8 +29,8 @@ from stratal.designs.stratified import stratified_factors
 from stratal.estimands import ClassReport
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.mover import between_units, directions, ends_over
+from stratal.intervals.guards import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
-from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.metrics.class_functions import metric_function, of_two_shares
 from stratal.planning.interim_analysis import PLANNED_SHARE

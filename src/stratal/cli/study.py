@@ -388,7 +388,7 @@ def status(requested: StatusOptions) -> Result:
     it is narrow enough or decides a requirement. With --require, the exit status is 0 (PASS), 4 (FAIL) or 5
     (UNDECIDED).
     """
-    from stratal.evaluation import status_of
+    from stratal.evaluation import joint_verdict
     from stratal.report.pages import status_page
 
     with show_progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
@@ -405,7 +405,7 @@ def status(requested: StatusOptions) -> Result:
     elif not stop["enough"] and (stop["half_width"] or selecting):
         next_command = ["study", "extend"]
     if "requirements" in described:
-        verdict = status_of(described["requirements"])
+        verdict = joint_verdict(described["requirements"])
     else:
         verdict = UNDECIDED
     if next_command[-1] == "extend" and reading:

@@ -8,8 +8,8 @@ Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N,
 |---|---|---|
 | `population.summary.StratumSummary` | moments of proxies over all N_h units | the population |
 | `strata.strata.Moments` | moments of the outcome as the proxy predicts them | the proxy |
-| `intervals.smoothed_moments.UnitMoments` | means of z and z² on the 0–1 scale | labels |
-| `intervals.smoothed_moments.SmoothedMoments` | the same, smoothed for few labels | `UnitMoments` |
+| `intervals.guards.UnitMoments` | means of z and z² on the 0–1 scale | labels |
+| `intervals.guards.SmoothedMoments` | the same, smoothed for few labels | `UnitMoments` |
 | `intervals.stratified.StratumRates` | rates and trials that the test of strata reads | `UnitMoments` |
 | `estimation.means.AnticipatedMoments` | E[z | x] and Var(z | x) as formulas of columns | the proxy |
 """

@@ -14,14 +14,14 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.mover import ShareFunctionInterval
 from stratal.estimation.outcome_means import plain_mean
+from stratal.estimation.pooled_pseudo_labels import smoothed
 from stratal.estimation.share_estimates import cell_correlation, mean_of
 from stratal.estimation.share_functions import FirstOfTwo
-from stratal.estimation.smoothing import smoothed
 from stratal.intervals.evidence import Evidence
+from stratal.intervals.guards import LABELS_AT_THE_BOUNDS, remaining_share
 from stratal.intervals.interval import Interval, tail_shares
 from stratal.intervals.interval_types import BinomialInterval, StudentInterval, UndefinedInterval
 from stratal.intervals.methods import interval_of
-from stratal.intervals.smoothed_moments import LABELS_AT_THE_BOUNDS, remaining_share
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.whole_numbers import rounded_up
 

@@ -2,7 +2,7 @@
 
 from stratal.designs.labelling_files import sample_file as sample_file
 from stratal.estimation.requirement import estimate_figures as estimate_figures
-from stratal.estimation.requirement import joint_verdict as status_of
+from stratal.estimation.requirement import joint_verdict as joint_verdict
 from stratal.evaluation.evaluation import Evaluation as Evaluation
 from stratal.evaluation.evaluation import evaluate as evaluate
 from stratal.evaluation.request import EvaluationRequest as EvaluationRequest
@@ -15,7 +15,7 @@ __all__ = [
     "estimate_figures",
     "evaluate",
     "is_sample",
+    "joint_verdict",
     "require_present",
     "sample_file",
-    "status_of",
 ]

@@ -1,6 +1,6 @@
 """The evidence of an estimate, from which its interval is computed.
 
-`smoothed_moments` has the guards for few labels.
+`guards` has the guards for few labels.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ from stratal.arrays import BoolArray, FloatArray, Number, Record, unit_scale
 from stratal.designs import Weighting
 from stratal.designs.weighting import ROUNDING_VARIANCE
 from stratal.errors import InputError, LabelError, check_choice, finite_bounds
-from stratal.intervals.interval import Ends, Interval, unseen_share
-from stratal.intervals.looks import Look
-from stratal.intervals.proportion import skewness_of
-from stratal.intervals.simultaneous import SimultaneousLevel
-from stratal.intervals.smoothed_moments import (
+from stratal.intervals.guards import (
     ROUNDING,
     UnitMoments,
     Variances,
@@ -33,6 +29,10 @@ from stratal.intervals.smoothed_moments import (
     smoothed_moments,
     stratum_rates,
 )
+from stratal.intervals.interval import Ends, Interval, unseen_share
+from stratal.intervals.looks import Look
+from stratal.intervals.proportion import skewness_of
+from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.intervals.stratified import (
     StratumRates,
     stratified_clopper_pearson,

@@ -212,8 +212,6 @@ class Tool:
     answers_folder, answer_files : str
         For a tool that saves answers in the folder that `write` makes: their folder in it, and a pattern of
         the files in their folder.
-    names_annotators : bool
-        Whether the exports contain the names of the annotators.
     """
 
     name: str
@@ -224,7 +222,11 @@ class Tool:
     export_name: str = ""
     answers_folder: str = ""
     answer_files: str = ""
-    names_annotators: bool = True
+
+    @property
+    def names_annotators(self) -> bool:
+        """Whether the exports contain the names of the annotators, which tables do not."""
+        return bool(self.formats)
 
     def answers_path(self, tasks_path: Path) -> str:
         """Return the path of the answers to tasks in a file or folder, for example commands."""

@@ -396,9 +396,9 @@ def read_answer_table(path: Path, id_name: str) -> ToolAnswers:
 
 # Tables are read by `read_answer_table`, so that they have no export format.
 _TABLE_TOOLS = (
-    Tool("excel", "Excel", write_excel, suffixes=(".xlsx",), names_annotators=False),
-    Tool("csv", "CSV", write_csv, suffixes=(".csv",), names_annotators=False),
-    Tool("jsonl", "JSON Lines", write_json_lines, suffixes=(".jsonl", ".ndjson"), names_annotators=False),
+    Tool("excel", "Excel", write_excel, suffixes=(".xlsx",)),
+    Tool("csv", "CSV", write_csv, suffixes=(".csv",)),
+    Tool("jsonl", "JSON Lines", write_json_lines, suffixes=(".jsonl", ".ndjson")),
 )
 
 TOOLS = {tool.name: tool for tool in (LABEL_STUDIO, ARGILLA, POTATO, PRODIGY, *_TABLE_TOOLS)}

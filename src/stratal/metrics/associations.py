@@ -44,8 +44,8 @@ from stratal.intervals.evidence import OutcomeKind
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval
 from stratal.intervals.proportion import student_quantile
 from stratal.metrics.numeric_errors import LARGEST_PART, MIN_ERRORS_FOR_TAILS, largest_share
+from stratal.metrics.pseudo_label_variances import mixed_variance, smoothed_variance
 from stratal.metrics.ranking import only_proxy
-from stratal.metrics.smoothed_variances import mixed_variance, smoothed_variance
 from stratal.population.expressions import Cells, Expression, NumberColumn
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population

@@ -22,9 +22,9 @@ from stratal.estimation.domain_means import clustered, domain_mean, estimate_wit
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.mover import ShareFunctionInterval
+from stratal.estimation.pooled_pseudo_labels import smoothed
 from stratal.estimation.share_estimates import mean_of, shares_above
 from stratal.estimation.share_functions import FirstShare
-from stratal.estimation.smoothing import smoothed
 from stratal.intervals.interval import Interval, two_sided_level
 from stratal.intervals.interval_types import (
     BinomialInterval,
@@ -50,7 +50,7 @@ from stratal.metrics.class_functions import (
     of_two_shares,
 )
 from stratal.metrics.class_shares import CountedAnswersInterval, RatesInStrata, four_cells, hits_and_misses
-from stratal.metrics.smoothed_variances import satterthwaite_of_groups, smoothed_variance
+from stratal.metrics.pseudo_label_variances import satterthwaite_of_groups, smoothed_variance
 from stratal.whole_numbers import rounded_down
 
 

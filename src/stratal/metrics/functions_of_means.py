@@ -25,10 +25,10 @@ from stratal.estimation.linearised import (
 )
 from stratal.estimation.resolve import named_columns
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.guards import ROUNDING
 from stratal.intervals.interval import Interval, two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
 from stratal.intervals.proportion import skewnesses_of, student_t
-from stratal.intervals.smoothed_moments import ROUNDING
 from stratal.report.notes import Note
 
 # Distances from the ratio, in standard errors, of a first search for its limits.

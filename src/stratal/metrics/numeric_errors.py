@@ -20,10 +20,10 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, kurtosis_df, ratio_of_means, skewed_interval
 from stratal.estimation.mover import directions
+from stratal.intervals.guards import ROUNDING
 from stratal.intervals.interval import Interval, two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
 from stratal.intervals.proportion import student_quantile
-from stratal.intervals.smoothed_moments import ROUNDING
 from stratal.report.notes import Note
 
 # Part of the labels whose squares are compared with the sum of all, and the share from which they are too

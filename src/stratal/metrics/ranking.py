@@ -25,7 +25,7 @@ from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import BinomialInterval, OuterInterval
 from stratal.labels.label_values import class_text
-from stratal.metrics.smoothed_variances import mixed_variance, satterthwaite_of_groups, smoothed_variance
+from stratal.metrics.pseudo_label_variances import mixed_variance, satterthwaite_of_groups, smoothed_variance
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 

@@ -19,7 +19,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimand import LabelledOutcomes
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
+from stratal.intervals.guards import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.expected_widths import (
     MAX_SIMULATED_LABELS,

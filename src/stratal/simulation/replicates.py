@@ -17,15 +17,15 @@ from stratal.designs.stratum_moments import collapse_singletons, population_spre
 from stratal.errors import InputError, check_choice
 from stratal.estimation.lam import SHRINKAGE_LABELS, LambdaPrior, fit_stratified, inflation
 from stratal.intervals import evidence
-from stratal.intervals.methods import TABLE, find_interval
-from stratal.intervals.proportion import mean_skewness, student_t
-from stratal.intervals.smoothed_moments import (
+from stratal.intervals.guards import (
     UnitMoments,
     Variances,
     binary_trials,
     effective_labels_of,
     smoothed_moments,
 )
+from stratal.intervals.methods import TABLE, find_interval
+from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.interim_widths import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, sample_variance
 

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2
 
 import stratal
+from stratal.intervals.guards import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import jump_reach
-from stratal.intervals.smoothed_moments import UnitMoments, Variances, stratum_rates
 from stratal.intervals.stratified import stratified_clopper_pearson
 
 

@@ -14,8 +14,8 @@ another without a change of coverage.
 | `stratified.with_borrowed` | rates under the test of strata | all strata | (1 − w_h)/n_h |
 | `stratified.shrink_to_half` (guard 4) | rates if sizes follow labels | 1/2 | by the bias of the sizes |
 | `estimation.lam` | λ | λ of a calibrated proxy, then 0 | 20; 10 informative |
-| `estimation.smoothing` | shares of pairs of classes | those of all strata | 1 |
-| `metrics.smoothed_variances` | influences of a ranking | the same units with other labels | 1 |
+| `estimation.pooled_pseudo_labels` | shares of pairs of classes | those of all strata | 1 |
+| `metrics.pseudo_label_variances` | influences of a ranking | the same units with other labels | 1 |
 | `effective_sample_size` | effective sample size | all strata | 2 |
 | `strata.standard_deviations` | standard deviations for an allocation | a line in the proxy | by the labels |
 | `planning.stratum_deviations` | the same, of residuals | their pooled variance | fixed |

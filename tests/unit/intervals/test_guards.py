@@ -10,7 +10,7 @@ import pytest
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import Evidence
-from stratal.intervals.smoothed_moments import (
+from stratal.intervals.guards import (
     UnitMoments,
     Variances,
     remaining_share,
