@@ -22,7 +22,7 @@ from stratal.population.population import Population
 from stratal.strata import Strata, stratify
 from stratal.strata.dividing import DEFAULT_STRATA, INTERVAL_METHODS, groups_that_fit, levels_within_budget
 from stratal.strata.mean_score import MeanScore
-from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, SLOPES
+from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, RESIDUALS, SLOPES
 
 # Residual standard deviation over that of the proxy, assumed for outcomes without bounds by default: a
 # correlation of .89.
@@ -170,12 +170,13 @@ class AnticipatedInfluence(_Anticipated):
         """The basis of the expectations."""
         value = self.influence.value
         if math.isnan(value):
-            expectation = ""
+            planned = f"Planned for {self.text}; the proxies predict the influence of each label."
         else:
-            expectation = f", which is expected to be {value:.4g}"
+            planned = f"Planned for {self.text}, which is {value:.4g} if the proxies are accurate."
         return (
-            f"Planned for {self.text}{expectation}: the influence of each unit is predicted from the "
-            "proxies.",
+            planned,
+            f"The range covers residuals from {min(RESIDUALS):.2g} to {max(RESIDUALS):.2g} times those that "
+            "the proxies predict; overconfident scores have the larger ones.",
             "Standard errors are approximate (to first order), and assume that no label is missing.",
         )
 
