@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.strata.allocation import AllocationBounds, importance_of
+from stratal.strata.allocation import AllocationBounds, neyman_importance
 
 
 def real_optimum(
@@ -29,7 +29,7 @@ def real_optimum(
     """
     bounds = AllocationBounds.read(sizes, minimum, maximum)
     bounds.check(np.floor(budget) if np.isfinite(budget) else budget)
-    a = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
+    a = neyman_importance(bounds.sizes, "standard_deviations", standard_deviations)
     n_h = bounds.lower.astype(np.float64)
     matters = a > 0
     n_h[matters] = bounds.upper[matters]

@@ -23,7 +23,7 @@ from stratal.population.rules import Everything
 from stratal.population.summary import Drawn, StratumSummary
 from stratal.protocols import JsonMapping
 from stratal.strata import Allocation, Strata, allocate
-from stratal.strata.allocation import FROM_LABELS, check_budget
+from stratal.strata.allocation import LABEL_BASED_METHODS, check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ class Stratified(Design):
         """
         method = self.allocation.method
         dense = None
-        if method in FROM_LABELS:
+        if method in LABEL_BASED_METHODS:
             rule = "proportional"
         else:
             rule = method
@@ -164,7 +164,7 @@ class Stratified(Design):
         return StratifiedWeighting(
             stratum=sample.stratum[labelled],
             sizes=sample.summary.sizes,
-            has_adaptive_allocation=self.allocation.method in FROM_LABELS,
+            has_adaptive_allocation=self.allocation.method in LABEL_BASED_METHODS,
         )
 
 

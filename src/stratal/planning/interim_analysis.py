@@ -32,7 +32,7 @@ from stratal.planning.repeated_labels import RepeatedLabelWidths, half_width_of
 from stratal.planning.stratum_deviations import estimated_deviations, residual_deviations
 from stratal.planning.stratum_minimums import stratum_minimums
 from stratal.strata import Strata, allocate_several
-from stratal.strata.allocation import ALLOCATION_METHODS, FROM_LABELS
+from stratal.strata.allocation import ALLOCATION_METHODS, LABEL_BASED_METHODS
 from stratal.strata.strata import expected_variance, one_stratum
 
 # Weights of the allocation that reads no label, in the mixtures that are compared. Three are enough because
@@ -138,7 +138,7 @@ class InterimAnalysis:
         # No more units are drawn from strata in which the influence is known by construction.
         self.max_n_h = np.where(self.strata.is_known, self.drawn, self.strata.sizes)
         allocation = sample.design.allocation
-        self.label_driven = allocation is not None and allocation.method in FROM_LABELS
+        self.label_driven = allocation is not None and allocation.method in LABEL_BASED_METHODS
         self.outcomes = requested.labelled_outcomes(estimates, labelled)
         if isinstance(estimates, Estimate) and self.outcomes is not None:
             refuted = estimates.refuted

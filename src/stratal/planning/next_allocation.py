@@ -10,7 +10,7 @@ from stratal.designs.extending import last_round
 from stratal.designs.sample import Design, Sample
 from stratal.estimation.estimand import LabelledOutcomes
 from stratal.strata import Allocation
-from stratal.strata.allocation import AllocationBounds, importance_of, optimal_integers
+from stratal.strata.allocation import AllocationBounds, neyman_importance, optimal_integers
 
 
 def next_allocation(
@@ -39,7 +39,7 @@ def next_allocation(
     minimums : int (H,), optional
         Minimums of n_h, in addition to the drawn units.
     """
-    weights = importance_of(sizes, "deviations", deviations)
+    weights = neyman_importance(sizes, "deviations", deviations)
     if minimums is None:
         lower = drawn
     else:

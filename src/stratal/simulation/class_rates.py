@@ -16,7 +16,7 @@ from stratal.designs import Design, Stratified
 from stratal.estimation.estimand import FunctionOfRates
 from stratal.simulation.draws import StratumSums, Truth
 from stratal.simulation.replicates import Replicates, Settings, replicate_intervals, replicate_means
-from stratal.strata.allocation import FROM_LABELS
+from stratal.strata.allocation import LABEL_BASED_METHODS
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -133,5 +133,5 @@ class ClassRates:
             sums,
             truth,
             self.settings,
-            label_driven=self.design.allocation.method in FROM_LABELS,
+            label_driven=self.design.allocation.method in LABEL_BASED_METHODS,
         )

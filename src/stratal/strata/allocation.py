@@ -1,10 +1,10 @@
-"""`allocate`: how many labels each stratum gets, by the name of a rule; the best whole numbers within bounds.
+"""`allocate`: the number of labels of each stratum, as the optimal integers within bounds.
 
-To minimise Σ a_h² / n_h with Σ n_h fixed, the (n + 1)-th unit of stratum h is worth a_h / √(n (n + 1)): the
-square is what it takes off the sum. The values fall with n, so the units with the highest values are the
-optimum, within any bounds (Wright 2012, "The equivalence of Neyman optimum allocation for sampling and equal
-proportions for apportioning the U.S. House of Representatives"). A larger budget goes further down the same
-list, so it never takes a unit back.
+To minimise Σ a_h² / n_h with Σ n_h fixed, the (n + 1)-th unit of stratum h has the priority a_h / √(n (n +
+1)). Its square is the amount by which the unit reduces the sum. The priorities decrease with n, so the units
+with the highest priorities are the optimum, within any bounds (Wright 2012, "The equivalence of Neyman
+optimum allocation for sampling and equal proportions for apportioning the U.S. House of Representatives"). A
+larger budget adds units with lower priorities, so it never removes a unit.
 """
 
 from __future__ import annotations
@@ -34,50 +34,65 @@ from stratal.errors import BudgetError, InputError, check_choice, type_text
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.strata.strata import Moments, expected_deviations
 
-# Bisections at most: all digits of a double.
-_STEPS = 60
+# Maximum number of steps of the threshold search: bisection then determines all digits of a double.
+_MAX_SEARCH_STEPS = 60
 
-# How far beyond the threshold that one look tells the next one is, so that it lies between them: the first is
-# wrong by the bounds, later ones by the rounding of counts.
-_ASIDE = (0.05, 0.02, 0.01, 0.004)
+# Margins on the log threshold for the first steps of the search. Each step evaluates the predicted threshold
+# plus or minus a margin, so that the threshold lies between two consecutive evaluations. The margins decrease
+# because the first prediction ignores the bounds, and later ones ignore only the rounding of counts.
+_BRACKET_MARGINS = (0.05, 0.02, 0.01, 0.004)
 
-# Beyond this a stratum is full whatever its size.
-_LARGEST_RATIO = 1e12
+# Limit of a / t, which avoids overflow: every stratum has fewer units than the count at this ratio.
+_MAX_RATIO = 1e12
 
-# Weights smaller than this share of the largest count as 0: their squares would vanish.
-_NEGLIGIBLE = 1e-200
+# An a_h below this share of the largest counts as 0, because its square would underflow.
+_NEGLIGIBLE_SHARE = 1e-200
 
-# The next units of a stratum that are weighed exactly; the threshold settles all before them.
-_NEAREST = np.arange(4)
+# The threshold search leaves at most this many units of a stratum undecided. These are compared exactly.
+_CANDIDATE_OFFSETS = np.arange(4)
 
 
 @dataclass(frozen=True, slots=True)
-class Divisor:
-    """The value of each further unit: a · value(n) for the (n + 1)-th; `count(a / t)` have at least t."""
+class DivisorMethod:
+    """A divisor method of apportionment, which ranks the units of all strata by their priority.
 
-    value: Callable[[FloatArray], FloatArray]
+    Parameters
+    ----------
+    priority : callable
+        From n to the priority of the (n + 1)-th unit of a stratum with a_h = 1; it is proportional to a_h.
+    count : callable
+        From a_h / t to the number of units with a priority of at least t.
+    first_is_infinite : bool
+        Whether the first unit of a stratum has an infinite priority.
+    """
+
+    priority: Callable[[FloatArray], FloatArray]
     count: Callable[[FloatArray], FloatArray]
     first_is_infinite: bool
 
 
-WRIGHT = Divisor(
+# Minimises Σ a_h² / n_h (Wright 2012; equal proportions).
+WRIGHT = DivisorMethod(
     lambda n: 1.0 / np.sqrt(n * (n + 1.0)),
     lambda ratio: np.floor((np.sqrt(1.0 + 4.0 * ratio * ratio) - 1.0) / 2.0) + 1.0,
     first_is_infinite=True,
 )
-WEBSTER = Divisor(lambda n: 1.0 / (n + 0.5), lambda ratio: np.floor(ratio + 0.5), first_is_infinite=False)
+# Rounds budget · a_h / Σ a_h to the nearest integers (Webster; Sainte-Laguë).
+WEBSTER = DivisorMethod(
+    lambda n: 1.0 / (n + 0.5), lambda ratio: np.floor(ratio + 0.5), first_is_infinite=False
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AllocationBounds(Record):
-    """Sizes and bounds that every allocation respects.
+    """Sizes of the strata, and bounds on their numbers of labels.
 
     Parameters
     ----------
     sizes : int (H,)
         N_h.
     lower, upper : int (H,)
-        Fewest and most labels per stratum, both at most N_h.
+        Minimum and maximum number of labels of each stratum, both at most N_h.
     """
 
     sizes: IntArray
@@ -86,9 +101,9 @@ class AllocationBounds(Record):
 
     @classmethod
     def read(cls, sizes: object, minimum: object = 2, maximum: object = None) -> AllocationBounds:
-        """Return the bounds from sizes (H,), and minimum and maximum, one number or one per stratum.
+        """Return validated bounds. `minimum` and `maximum` are one number, or one per stratum (H,).
 
-        The minimum of a stratum that is smaller is its size; a maximum of None is the size.
+        If a stratum is smaller than its minimum, the minimum is its size. A maximum of None is the size.
 
         Raises
         ------
@@ -99,163 +114,185 @@ class AllocationBounds(Record):
         counts = whole_numbers_per_stratum("sizes", sizes)
         if len(counts) == 0:
             raise InputError("there are no strata", given="sizes of length 0", allowed="at least one stratum")
-        least = whole_numbers_per_stratum("minimum", minimum, len(counts))
+        minimums = whole_numbers_per_stratum("minimum", minimum, len(counts))
+        lower = np.minimum(minimums, counts)
         if maximum is None:
-            upper = counts
-        else:
-            upper = whole_numbers_per_stratum("maximum", maximum, len(counts))
-        if maximum is not None and np.any(upper < np.minimum(least, counts)):
-            h = int(np.flatnonzero(upper < np.minimum(least, counts))[0])
+            return cls(sizes=counts, lower=lower, upper=counts)
+        maximums = whole_numbers_per_stratum("maximum", maximum, len(counts))
+        contradictory_strata = np.flatnonzero(maximums < lower)
+        if len(contradictory_strata):
+            h = int(contradictory_strata[0])
             raise InputError(
                 f"the maximum of stratum {h} is below its minimum",
-                given=f"maximum {upper[h]}, minimum {least[h]}",
+                given=f"maximum {maximums[h]}, minimum {minimums[h]}",
                 allowed="a maximum of at least the minimum",
             )
-        return cls(sizes=counts, lower=np.minimum(least, counts), upper=np.minimum(upper, counts))
+        return cls(sizes=counts, lower=lower, upper=np.minimum(maximums, counts))
 
     def check(self, budget: object) -> int:
-        """Return the budget as an int, refusing one that the bounds cannot meet."""
+        """Return the budget as an int; raise `BudgetError` if the bounds allow no allocation of it."""
         n = whole_number("budget", budget)
-        fewest = int(self.lower.sum())
+        smallest = int(self.lower.sum())
         largest = int(self.upper.sum())
-        if n < fewest:
+        if n < smallest:
             raise BudgetError(
                 "the budget is below the sum of the strata's minima",
                 given=f"{n} for {len(self.sizes)} strata",
-                allowed=f"{fewest} to {largest}",
+                allowed=f"{smallest} to {largest}",
                 action="Raise the budget, use fewer strata, or give minimum=1.",
             )
         if n > largest:
-            census = np.array_equal(self.upper, self.sizes)
-            if census:
-                above = "the population"
-            else:
-                above = "the sum of the strata's maxima"
-            raise BudgetError(f"the budget is above {above}", given=n, allowed=f"{fewest} to {largest}")
+            limit = "the sum of the strata's maxima"
+            if np.array_equal(self.upper, self.sizes):
+                limit = "the population"
+            raise BudgetError(f"the budget is above {limit}", given=n, allowed=f"{smallest} to {largest}")
         return n
 
 
 def optimal_integers(
-    importance: FloatArray, bounds: AllocationBounds, budget: Any, divisor: Divisor = WRIGHT
+    importance: FloatArray, bounds: AllocationBounds, budget: Any, divisor: DivisorMethod = WRIGHT
 ) -> IntArray:
     """Return the n_h (…, H) that minimise Σ a_h²/n_h with Σ n_h = budget, within the bounds.
 
-    Ties go to the stratum with the lowest index. Where a_h is 0 a stratum keeps its lower bound until all
-    others are at their upper bounds; what is left then is spread in proportion to the sizes, by the same
-    rule.
+    Ties go to the stratum with the lowest index. A stratum with a_h = 0 keeps its lower bound until all
+    others are at their upper bounds. The remaining labels are then allocated in proportion to the sizes, by
+    the same divisor method.
 
     Parameters
     ----------
     importance : float (…, H)
         a_h, for instance N_h S_h; finite, not negative. Leading axes are replicates.
-    bounds : Bounds
-        Lower and upper bounds, (H,) or (…, H); a lower bound of 0 gives way first to the largest a_h.
-    budget : int
-        Checked by `Bounds.check`.
-    divisor : Divisor
-        What units are worth.
+    bounds : AllocationBounds
+        Lower and upper bounds, (H,) or (…, H). If lower bounds are 0, the strata with the largest a_h get
+        their first label first.
+    budget : int, or int (…, 1)
+        Σ n_h, checked by `AllocationBounds.check`.
+    divisor : DivisorMethod
+        Priorities of the units.
     """
-    matters = importance > importance.max(axis=-1, keepdims=True) * _NEGLIGIBLE
-    upper = np.where(matters, bounds.upper, bounds.lower)
-    total = np.minimum(budget, upper.sum(axis=-1, keepdims=True))
-    n_h = _highest(importance, np.where(matters, bounds.lower, upper), upper, total, divisor)
-    if (total < budget).any():
+    is_relevant = importance > importance.max(axis=-1, keepdims=True) * _NEGLIGIBLE_SHARE
+    upper = np.where(is_relevant, bounds.upper, bounds.lower)
+    relevant_budget = np.minimum(budget, upper.sum(axis=-1, keepdims=True))
+    n_h = _add_units(importance, np.broadcast_to(bounds.lower, upper.shape), upper, relevant_budget, divisor)
+    if (relevant_budget < budget).any():
         sizes = np.broadcast_to(bounds.sizes, n_h.shape).astype(np.float64)
-        n_h = _highest(sizes, n_h, np.where(matters, n_h, bounds.upper), budget, divisor)
+        n_h = _add_units(sizes, n_h, np.where(is_relevant, n_h, bounds.upper), budget, divisor)
     return n_h
 
 
 def nearest_integers(importance: FloatArray, sizes: IntArray, budget: int) -> IntArray:
-    """Return n_h (…, H) as near to budget · a_h / Σ a_h as whole numbers get, at most N_h (Webster's rule).
+    """Return the integers n_h (…, H) nearest to budget · a_h / Σ a_h, at most N_h (Webster's method).
 
-    What a paper's real-valued rule becomes; a larger budget never takes a label back. Where all a_h are 0
-    the sizes take their place; so they do for what the strata with a_h above 0 cannot hold.
+    It rounds the real-valued allocations of papers. A larger budget never removes a label. If all a_h are 0,
+    the allocation is proportional to the sizes; so is the allocation of labels that exceed the sizes of the
+    strata with positive a_h.
     """
     bounds = AllocationBounds(sizes=sizes, lower=np.zeros_like(sizes), upper=sizes)
     return optimal_integers(importance, bounds, budget, WEBSTER)
 
 
-def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divisor: Divisor) -> IntArray:
-    """Return `lower` with the units of the highest values added, the lowest index among equals.
+def _add_units(
+    importance: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divisor: DivisorMethod
+) -> IntArray:
+    """Return the n_h (…, H): `lower`, plus the units with the highest priorities up to the budget.
 
-    Where the first unit of a stratum has an infinite value, larger a_h go first.
+    Ties go to the stratum with the lowest index. If first units have an infinite priority, the strata with
+    larger a_h get theirs first.
     """
-    empty = (lower == 0) & (upper > 0)
-    if divisor.first_is_infinite and empty.any():
+    is_empty = (lower == 0) & (upper > 0)
+    if divisor.first_is_infinite and is_empty.any():
         remaining = budget - lower.sum(axis=-1, keepdims=True)
-        lower = lower + (empty & _first(np.where(empty, a, -1.0), remaining))
-    free = (upper > lower) & (a > 0)
-    scaled = np.where(free, a, 0.0)
-    scaled = np.where(free, scaled / np.maximum(scaled.max(axis=-1, keepdims=True), 1e-300), 1.0)
-    most = np.where(free, np.minimum(upper, np.maximum(budget, lower)), lower)
-    _, below = by_threshold(scaled, lower, most, budget, divisor=divisor)
-    n_h = np.maximum(below - 1, lower)  # one back, against rounding in the closed form
+        lower = lower + (is_empty & _largest_mask(np.where(is_empty, importance, -1.0), remaining))
+    is_free = (upper > lower) & (importance > 0)
+    scaled = np.where(is_free, importance, 0.0)
+    scaled = np.where(is_free, scaled / np.maximum(scaled.max(axis=-1, keepdims=True), 1e-300), 1.0)
+    maximums = np.where(is_free, np.minimum(upper, np.maximum(budget, lower)), lower)
+    threshold_n_h = threshold_allocation(scaled, lower, maximums, budget, divisor=divisor)
+    # The closed form of the counts is rounded and may include one unit too many.
+    n_h = np.maximum(threshold_n_h - 1, lower)
     remaining = np.asarray(budget - n_h.sum(axis=-1, keepdims=True))
-    candidates = (n_h[..., None] + _NEAREST).astype(np.float64)
+    candidates = (n_h[..., None] + _CANDIDATE_OFFSETS).astype(np.float64)
     with np.errstate(divide="ignore"):
-        values = scaled[..., None] * divisor.value(candidates)
-    values = np.where(candidates < most[..., None], values, -1.0).reshape(*a.shape[:-1], -1)
-    added = _first(values, remaining).reshape(candidates.shape)
-    return np.asarray(n_h + added.astype(np.float64) @ np.ones(len(_NEAREST))).astype(np.int64)
+        priorities = scaled[..., None] * divisor.priority(candidates)
+    is_available = candidates < maximums[..., None]
+    priorities = np.where(is_available, priorities, -1.0).reshape(*importance.shape[:-1], -1)
+    added = _largest_mask(priorities, remaining).reshape(candidates.shape)
+    # A matrix product is faster than a sum over a short last axis.
+    return np.asarray(n_h + added.astype(np.float64) @ np.ones(len(_CANDIDATE_OFFSETS))).astype(np.int64)
 
 
-def _first(values: FloatArray, number: IntArray) -> BoolArray:
-    """Return which of the values (…, m) are the `number` (…, 1) largest, the lowest index among equals."""
-    places = values.shape[-1] - number
-    within = (number > 0) & (places >= 0)
-    last = np.minimum(np.maximum(places, 0), values.shape[-1] - 1)
-    smallest = np.take_along_axis(np.sort(values, axis=-1), last, axis=-1)
-    smallest = np.where(within, smallest, np.where(number > 0, -np.inf, np.inf))
-    chosen = values > smallest
-    equal = values == smallest
-    lacking = number - np.count_nonzero(chosen, axis=-1, keepdims=True)
-    if (np.count_nonzero(equal, axis=-1, keepdims=True) > lacking).any():
-        equal &= np.cumsum(equal, axis=-1) <= lacking
-    return np.asarray(chosen | equal)
+def _largest_mask(values: FloatArray, number: IntArray) -> BoolArray:
+    """Return a mask of the `number` (…, 1) largest of the values (…, m); ties go to the lowest index."""
+    position = values.shape[-1] - number  # of the smallest selected value, in ascending order
+    is_inside = (number > 0) & (position >= 0)
+    position = np.minimum(np.maximum(position, 0), values.shape[-1] - 1)
+    smallest = np.take_along_axis(np.sort(values, axis=-1), position, axis=-1)
+    smallest = np.where(is_inside, smallest, np.where(number > 0, -np.inf, np.inf))
+    is_larger = values > smallest
+    is_tied = values == smallest
+    missing = number - np.count_nonzero(is_larger, axis=-1, keepdims=True)
+    if (np.count_nonzero(is_tied, axis=-1, keepdims=True) > missing).any():
+        is_tied &= np.cumsum(is_tied, axis=-1) <= missing
+    return np.asarray(is_larger | is_tied)
 
 
-def by_threshold(
-    a: FloatArray,
+def threshold_allocation(
+    importance: FloatArray,
     lower: IntArray,
     upper: IntArray,
     budget: Any,
     *,
     costs: FloatArray | float = 1.0,
-    divisor: Divisor = WRIGHT,
-    tolerance: float = 0.5,
-) -> tuple[FloatArray, IntArray]:
-    """Return the value t (…, 1) at which units worth t or more just fit the budget, and their n_h (…, H).
+    divisor: DivisorMethod = WRIGHT,
+) -> IntArray:
+    """Return the n_h (…, H) of the units whose priority is at least t, for the lowest t within the budget.
 
-    The number of units whose value is at least t has a closed form: the t that just fits is found to within
-    `tolerance` units of any stratum. Where no bound is met the number goes with 1/t, which tells t from any
-    other; it is looked for on either side by turns, and by bisection after a few. Where the lower bounds
-    alone exceed the budget they are returned.
+    The number of units with a priority of at least t has a closed form, and t is found to within half a unit
+    of each stratum. Away from the bounds the number is proportional to 1/t, which predicts t. The first steps
+    evaluate values on alternating sides of the prediction, and further steps bisect. If the lower bounds
+    exceed the budget, they are returned.
+
+    Parameters
+    ----------
+    importance : float (…, H)
+        a_h, in (0, 1].
+    lower, upper : int (…, H)
+    budget : float, or float (…, 1)
+        In labels, or in the unit of `costs`.
+    costs : float (H,)
+        Cost of a label in each stratum.
+    divisor : DivisorMethod
     """
-    high = np.ones((*a.shape[:-1], 1))
-    low = np.log(a.min(axis=-1, keepdims=True)) - np.log(np.max(upper, initial=0) + 2.0)
-    best = np.asarray(lower, dtype=np.float64)
-    lower_bounds = best
+    # `low`, `middle` and `high` are logarithms of t: the units above `high` fit the budget.
+    high = np.ones((*importance.shape[:-1], 1))
+    low = np.log(importance.min(axis=-1, keepdims=True)) - np.log(np.max(upper, initial=0) + 2.0)
+    best_n_h = np.asarray(lower, dtype=np.float64)
+    lower_bounds = best_n_h
     upper_bounds = np.asarray(upper, dtype=np.float64)
-    prices = np.broadcast_to(np.asarray(costs, dtype=np.float64), a.shape[-1:])[:, None]
-    middle = np.log((a @ prices) / np.maximum(budget, 1.0))
-    for step in range(_STEPS):
-        if step > len(_ASIDE):
+    unit_costs = np.broadcast_to(np.asarray(costs, dtype=np.float64), importance.shape[-1:])[:, None]
+    middle = np.log((importance @ unit_costs) / np.maximum(budget, 1.0))
+    for step in range(_MAX_SEARCH_STEPS):
+        if step > len(_BRACKET_MARGINS):
             middle = (low + high) / 2.0
         middle = np.minimum(np.maximum(middle, low), high)
-        ratio = np.minimum(a * np.exp(-middle), _LARGEST_RATIO)
+        ratio = np.minimum(importance * np.exp(-middle), _MAX_RATIO)
         counts = np.minimum(np.maximum(divisor.count(ratio), lower_bounds), upper_bounds)
-        spent = counts @ prices
-        fits = spent <= budget
-        best = np.where(fits, counts, best)
+        cost = counts @ unit_costs
+        fits = cost <= budget
+        best_n_h = np.where(fits, counts, best_n_h)
         high = np.where(fits, middle, high)
         low = np.where(fits, low, middle)
-        if (high - low).max() * (counts.max() + 2.0) < tolerance:
+        # Half a unit: the caller compares the remaining candidates exactly.
+        if (high - low).max() * (counts.max() + 2.0) < 0.5:
             break
-        if step < len(_ASIDE):
-            free = np.where((counts > lower_bounds) & (counts < upper_bounds), counts, 0.0) @ prices
-            rest = np.maximum(budget - spent + free, 1.0)
-            middle += np.log(np.maximum(free, 1.0) / rest) + np.where(fits, -_ASIDE[step], _ASIDE[step])
-    return np.exp(high), best.astype(np.int64)
+        if step < len(_BRACKET_MARGINS):
+            is_between_bounds = (counts > lower_bounds) & (counts < upper_bounds)
+            variable_cost = np.where(is_between_bounds, counts, 0.0) @ unit_costs
+            variable_budget = np.maximum(budget - cost + variable_cost, 1.0)
+            margin = _BRACKET_MARGINS[step]
+            middle += np.log(np.maximum(variable_cost, 1.0) / variable_budget)
+            middle += np.where(fits, -margin, margin)
+    return best_n_h.astype(np.int64)
 
 
 def check_budget(budget: object, population_size: float = math.inf) -> None:
@@ -269,10 +306,13 @@ def check_budget(budget: object, population_size: float = math.inf) -> None:
 
 
 def whole_number(name: str, value: object) -> int:
-    """Return `value` as an int, refusing fractions, negatives, booleans and anything that is not a number."""
+    """Return a nonnegative whole number as an int.
+
+    Fractions, negative numbers, booleans and other types raise `InputError`.
+    """
     array = np.asarray(value)
-    number = array.ndim == 0 and array.dtype.kind in "iuf" and np.isfinite(array)
-    if number and array >= 0 and array == int(array):
+    is_number = array.ndim == 0 and array.dtype.kind in "iuf" and np.isfinite(array)
+    if is_number and array >= 0 and array == int(array):
         return int(array)
     raise InputError(f"{name} must be a whole number", given=repr(value), allowed="0, 1, 2, …")
 
@@ -281,68 +321,92 @@ def whole_numbers_per_stratum(name: str, values: Any, length: int | None = None)
     """Return `values` as read-only integers (H,); one number is repeated if a length is given."""
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
-    ours = isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1
-    if ours and length in (None, len(values)) and np.all(values >= 0):
+    is_integer_vector = isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1
+    if is_integer_vector and length in (None, len(values)) and np.all(values >= 0):
         return frozen(values)
     if length is None:
-        count = len(finite_vector(name, values))
-    else:
-        count = length
-    array = one_per_stratum(name, values, count)
-    if np.any(array != np.floor(array)):
-        h = int(np.flatnonzero(array != np.floor(array))[0])
+        length = len(finite_vector(name, values))
+    array = one_per_stratum(name, values, length)
+    fractional_strata = np.flatnonzero(array != np.floor(array))
+    if len(fractional_strata):
+        h = int(fractional_strata[0])
         raise InputError(
             f"{name} must be whole numbers", given=f"{array[h]:g} in stratum {h}", allowed="0, 1, 2, …"
         )
     return frozen(array.astype(np.int64))
 
 
-def importance_of(sizes: AnyArray, name: str, deviations: object) -> FloatArray:
-    """Return N_h S_h (H,), scaled so that it cannot overflow."""
-    array = one_per_stratum(name, deviations, len(sizes))
-    largest = array.max()
+def neyman_importance(sizes: AnyArray, name: str, standard_deviations: object) -> FloatArray:
+    """Return N_h S_h / max S_h (H,). The division avoids overflow; only ratios affect an allocation.
+
+    `name` is the name of the deviations in errors.
+    """
+    deviations = one_per_stratum(name, standard_deviations, len(sizes))
+    largest = deviations.max()
     if largest > 0:
-        return np.asarray(sizes * (array / largest))
-    return np.zeros(len(array))
+        return np.asarray(sizes * (deviations / largest))
+    return np.zeros(len(deviations))
 
 
 def one_per_stratum(
-    name: str, values: object, count: int, least: float = 0.0, *, of: str = "stratum", axes: int = 1
+    name: str,
+    values: object,
+    count: int,
+    minimum: float = 0.0,
+    *,
+    entity: str = "stratum",
+    max_axes: int = 1,
 ) -> FloatArray:
-    """Return `values` as read-only finite numbers (…, count) of at most so many axes, none below `least`."""
+    """Return `values` as a validated, read-only array (…, count) of finite numbers.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument in errors.
+    values : array-like (…, count)
+    count : int
+        Length of the last axis.
+    minimum : float
+        Smallest allowed value.
+    entity : str
+        To what an entry of the last axis belongs, for errors.
+    max_axes : int
+        Largest number of axes.
+    """
     array = np.atleast_1d(numeric_array(name, values))
     refuse_nonfinite(name, array)
-    if array.ndim > axes or array.shape[-1] != count:
+    if array.ndim > max_axes or array.shape[-1] != count:
         shape = f"{' × '.join(map(str, array.shape))} for {count}"
-        raise InputError(f"{name} must have one entry per {of}", given=shape, allowed="as many")
-    if np.any(array < least):
+        raise InputError(f"{name} must have one entry per {entity}", given=shape, allowed="as many")
+    if np.any(array < minimum):
         raise InputError(f"{name} must not be negative", given=f"{array.min():g}", allowed="0 or more")
     return frozen(array)
 
 
-# Share of the money that rounding may cost.
-_SLACK = 1e-12
+# Relative rounding error of sums of costs.
+_COST_ROUNDING = 1e-12
 
-# Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016).
-FROM_LABELS = ("opt-a1", "opt-a2")
+# Allocations of later rounds that depend on the labels of earlier ones: of a second round, and of any number
+# of rounds (Kumar & Raj 2016).
+LABEL_BASED_METHODS = ("opt-a1", "opt-a2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Allocation(Record):
-    """How many units of the budget each stratum gets.
+    """The number of labels of each stratum.
 
     Parameters
     ----------
     n_h : int (H,)
         Labels per stratum; their sum is `budget`.
     method : str
-        Name of the rule that made it.
+        Name of the allocation method.
     budget : int
-        Labels in all.
+        Total number of labels.
     minimum, maximum : int (H,)
-        The bounds that were respected.
+        Bounds on n_h.
     notes : tuple of str
-        What the user should know, for a report.
+        Notes for the report.
 
     Raises
     ------
@@ -366,9 +430,11 @@ class Allocation(Record):
     def __post_init__(self) -> None:
         self._set(n_h=np.array(self.n_h))
         self._freeze()
-        alike = self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape
-        within = alike and np.all((self.n_h >= self.minimum) & (self.n_h <= self.maximum))
-        if not within or self.n_h.sum() != self.budget:
+        has_equal_shapes = self.n_h.ndim == 1 and self.n_h.shape == self.minimum.shape == self.maximum.shape
+        is_within_bounds = has_equal_shapes and np.all(
+            (self.n_h >= self.minimum) & (self.n_h <= self.maximum)
+        )
+        if not is_within_bounds or self.n_h.sum() != self.budget:
             raise InputError(
                 "n_h must lie within its bounds and sum to the budget",
                 given=f"{self.n_h.tolist()}, {self.n_h.sum()} in all",
@@ -381,7 +447,7 @@ class Allocation(Record):
         return len(self.n_h)
 
     def to_dict(self) -> JsonDict:
-        """Return a JSON-ready description."""
+        """Return a JSON-serializable dict."""
         names = ("method", "budget", "n_h", "minimum", "maximum", "notes")
         return plain_fields(self, names)
 
@@ -391,74 +457,73 @@ class Allocation(Record):
         return cls(**description)
 
 
-_UNSCALED = "There is no proxy, or it only orders the units: all strata are treated as equally variable."
-_KNAPSACK = (
+# Notes of an allocation.
+_UNSCALED_NOTE = "There is no proxy, or it only orders the units: all strata are treated as equally variable."
+_KNAPSACK_NOTE = (
     "The best whole numbers that were found within the cost budget; the exact problem is a knapsack problem."
 )
 
-# From strata, N_h (H,) and options to the weight a_h (H,) of each stratum.
-Weigh = Callable[[Moments, FloatArray, Mapping[str, Any]], FloatArray]
+# Returns the importance a_h (H,) of the strata from their moments, N_h (H,) and the options of `allocate`.
+ImportanceFunction = Callable[[Moments, FloatArray, Mapping[str, Any]], FloatArray]
 
 
-def _deviations(strata: Moments, options: Mapping[str, object]) -> FloatArray:
-    """Return S_h (H,): given ones, else the proxy's, else ones."""
+def _standard_deviations(strata: Moments, options: Mapping[str, object]) -> FloatArray:
+    """Return S_h (H,): the option if it is given, otherwise those implied by the proxy, otherwise ones."""
     deviations = options["standard_deviations"]
     if deviations is None:
         return strata.standard_deviations
     return one_per_stratum("standard_deviations", deviations, strata.n_strata)
 
 
-def _neyman(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -> FloatArray:
-    return importance_of(sizes, "standard_deviations", _deviations(strata, options))
+def _neyman_importance(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -> FloatArray:
+    """Return N_h S_h (H,)."""
+    return neyman_importance(sizes, "standard_deviations", _standard_deviations(strata, options))
 
 
-def _robust(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -> FloatArray:
-    """Return N_h S_h, with the S_h expected over the ways in which the proxy may be off.
+def _robust_importance(strata: Moments, sizes: FloatArray, options: Mapping[str, object]) -> FloatArray:
+    """Return N_h S_h (H,), with S_h averaged over possible miscalibrations of the proxy.
 
-    Neyman's rule believes the proxy. A model that is 99.9% sure of every unit in a stratum where it is right
-    98% of the time has a true S_h four times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1
-    whole strata are left with the minimum. Measured by `benchmarks/robust_allocation.py`.
+    Neyman allocation assumes that the proxy is calibrated. In a stratum where a model has a confidence of
+    99.9% but an accuracy of 98%, the true S_h is four times the plug-in value. Where a judge has only the
+    scores 0 and 1, the plug-in S_h is 0, and the stratum would get only its minimum. Measured by
+    `benchmarks/robust_allocation.py`.
     """
     if strata.scaled:
         return sizes * expected_deviations(strata)
     return sizes
 
 
-def _stratppi(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
-    """Return N_h σ_h with σ_h² = (1 − λ)² Var(ẑ) + mean of Var(z | x), the plug-in of Var(z − λẑ).
+def _stratppi_importance(strata: Moments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
+    """Return N_h σ_h (H,) with σ_h² = (1 − λ)² Var(ẑ) + mean of Var(z | x), the plug-in of Var(z − λẑ).
 
-    It is Fisch et al. eq. 20–21 with the autorater's mean as the prediction: the mean of z − λẑ given x is
-    (1 − λ)ẑ, and its variance given x is that of z.
+    Fisch et al. (2024), eq. 20–21, with the mean of the autorater as the prediction: the mean of z − λẑ given
+    x is (1 − λ)ẑ, and its variance given x is that of z.
     """
     if not strata.scaled:
         return sizes
-    if options["lam"] is None:
-        lam_option = 1.0
-    else:
-        lam_option = options["lam"]
-    lam = one_per_stratum(
-        "lam",
-        np.full(len(sizes), lam_option) if np.ndim(lam_option) == 0 else lam_option,
-        len(sizes),
-        -np.inf,
-    )
+    lam_values: Any = 1.0
+    if options["lam"] is not None:
+        lam_values = options["lam"]
+    if np.ndim(lam_values) == 0:
+        lam_values = np.full(len(sizes), lam_values)
+    lam = one_per_stratum("lam", lam_values, len(sizes), -np.inf)
     variances = (1.0 - lam) ** 2 * strata.proxy_variances + strata.conditional_variances
     return np.asarray(sizes * np.sqrt(variances))
 
 
-# The weight a_h (H,) of each rule by name: the labels minimise Σ a_h² / n_h (`integers`, `cost`).
-ALLOCATION_METHODS: dict[str, Weigh] = {
+# The importance a_h (H,) of each method by name: the allocation minimises Σ a_h² / n_h.
+ALLOCATION_METHODS: dict[str, ImportanceFunction] = {
     "proportional": lambda strata, sizes, options: sizes,
     "equal": lambda strata, sizes, options: (sizes > 0).astype(np.float64),
-    "neyman": _neyman,
-    "robust": _robust,
-    "power": lambda strata, sizes, options: np.sqrt(sizes) * _deviations(strata, options),
-    "cost-optimal": _neyman,
-    "stratppi": _stratppi,
+    "neyman": _neyman_importance,
+    "robust": _robust_importance,
+    "power": lambda strata, sizes, options: np.sqrt(sizes) * _standard_deviations(strata, options),
+    "cost-optimal": _neyman_importance,
+    "stratppi": _stratppi_importance,
 }
 
-# Options, and the methods that do not ignore them.
-_USERS = {
+# Options of `allocate`, and the methods that use them; with other methods an option is an error.
+_METHODS_BY_OPTION = {
     "standard_deviations": ("neyman", "power", "cost-optimal"),
     "costs": ("cost-optimal",),
     "cost_budget": ("cost-optimal",),
@@ -478,29 +543,29 @@ def allocate(
     cost_budget: float | None = None,
     lam: Any = None,
 ) -> Allocation:
-    """Share a budget of labels among strata.
+    """Allocate a budget of labels to strata.
 
     Parameters
     ----------
     strata : Strata
         Sizes and plug-in moments per stratum.
     budget : int
-        Labels in all; left out only for "cost-optimal".
+        Total number of labels. Only "cost-optimal" has none.
     method : str
-        "robust" (default: Neyman's with the S_h expected over the ways in which the proxy may be off),
-        "proportional", "equal", "neyman", "power" (Bankier 1988: n_h ∝ √N_h S_h, a bargain between the whole
-        and each stratum's own mean), "cost-optimal" (Cochran, eq. 5.23: n_h ∝ N_h S_h / √c_h, the best whole
-        numbers found within the money) or "stratppi" (Fisch et al. 2024, eq. 18-21: n_h ∝ N_h σ_h for the
-        residual z − λẑ).
+        "robust" (default: Neyman allocation, with S_h averaged over possible miscalibrations of the proxy),
+        "proportional", "equal", "neyman", "power" (Bankier 1988: n_h ∝ √N_h S_h, a compromise between the
+        precision of the overall mean and of the stratum means), "cost-optimal" (Cochran, eq. 5.23:
+        n_h ∝ N_h S_h / √c_h, the best integers found within the cost budget) or "stratppi" (Fisch et al.
+        2024, eq. 18-21: n_h ∝ N_h σ_h for the residual z − λẑ).
     minimum, maximum : int or int (H,)
-        Bounds; 2 by default, so that every stratum has a variance. Strata in which an estimand is known by
-        construction get no label.
+        Bounds on n_h. The default minimum is 2, which is sufficient for a variance in every stratum. Strata
+        in which an estimand is known by construction get no label.
     standard_deviations : float (H,), optional
-        S_h instead of the proxy's, for "neyman", "power" and "cost-optimal".
+        S_h instead of those implied by the proxy, for "neyman", "power" and "cost-optimal".
     costs : float (H,), cost_budget : float
-        Cost of a label per stratum and money in all, for "cost-optimal".
+        Cost of a label in each stratum, and total cost, for "cost-optimal".
     lam : float or float (H,), optional
-        λ of the residual for "stratppi", 1 by default.
+        λ of the residual for "stratppi". Default: 1.
 
     Returns
     -------
@@ -509,14 +574,14 @@ def allocate(
     Raises
     ------
     BudgetError
-        If the bounds cannot meet the budget.
+        If no allocation within the bounds has the sum `budget`.
     InputError
-        If the method is unknown, or lacks what it needs.
+        If the method is unknown, or a required option is missing.
 
     Notes
     -----
-    The whole numbers are the best within the bounds (Wright 2012, `stratal.strata.allocation`). Robust
-    deviations are measured in docs/methods/allocation.md.
+    The integers are optimal within the bounds (Wright 2012, `stratal.strata.allocation`). Measurements of
+    the robust allocation are in docs/methods/allocation.md.
 
     Examples
     --------
@@ -532,11 +597,11 @@ def allocate(
     check_choice("allocation method", method, ALLOCATION_METHODS)
     options = {"standard_deviations": standard_deviations, "costs": costs, "cost_budget": cost_budget}
     options["lam"] = lam
-    for name, users in _USERS.items():
-        if options[name] is not None and method not in users:
-            allowed = f"with method {', '.join(map(repr, users))}"
+    for name, methods in _METHODS_BY_OPTION.items():
+        if options[name] is not None and method not in methods:
+            allowed = f"with method {', '.join(map(repr, methods))}"
             raise InputError(f"method '{method}' takes no {name}", allowed=allowed)
-    limits = _bounds_of_strata(strata, minimum, maximum)
+    bounds = _bounds_of_strata(strata, minimum, maximum)
     notes: tuple[str, ...] = ()
     by_cost = method == "cost-optimal"
     if by_cost and (costs is None or cost_budget is None or budget is not None):
@@ -545,30 +610,31 @@ def allocate(
             given="budget" if budget is not None else None,
             action="Give a cost per stratum and the total cost: costs=, cost_budget=.",
         )
-    sizes = limits.sizes.astype(np.float64)
+    sizes = bounds.sizes.astype(np.float64)
     if by_cost:
-        prices, money = check_money(limits, costs, cost_budget)
-        importance = _neyman(strata, sizes, options)
-        n_h = filled(importance if importance.any() else sizes, prices, money, limits)
-        notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
+        unit_costs, cost_limit = check_costs(bounds, costs, cost_budget)
+        importance = _neyman_importance(strata, sizes, options)
+        if not importance.any():
+            importance = sizes
+        n_h = cost_allocation(importance, unit_costs, cost_limit, bounds)
+        notes = (_KNAPSACK_NOTE, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
     elif budget is None:
         raise InputError(
             "budget is missing",
             action="Give the number of labels; only the method 'cost-optimal' works without it.",
         )
     else:
-        n_h = optimal_integers(
-            ALLOCATION_METHODS[method](strata, sizes, options), limits, limits.check(budget)
-        )
+        importance = ALLOCATION_METHODS[method](strata, sizes, options)
+        n_h = optimal_integers(importance, bounds, bounds.check(budget))
         if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:
-            notes = (_UNSCALED,)
+            notes = (_UNSCALED_NOTE,)
     return Allocation(
-        n_h=n_h, method=method, budget=int(n_h.sum()), minimum=limits.lower, maximum=limits.upper, notes=notes
+        n_h=n_h, method=method, budget=int(n_h.sum()), minimum=bounds.lower, maximum=bounds.upper, notes=notes
     )
 
 
 def allocate_budgets(strata: Moments, budgets: IntArray, method: str, minimum: Any = 2) -> IntArray:
-    """Return the n_h (B, H) of several budgets (B,), each as `allocate` shares it.
+    """Return the n_h (B, H) of several budgets (B,); each row equals the result of `allocate`.
 
     Examples
     --------
@@ -579,86 +645,95 @@ def allocate_budgets(strata: Moments, budgets: IntArray, method: str, minimum: A
     array([[15,  5],
            [37, 13]])
     """
-    limits = _bounds_of_strata(strata, minimum, None)
+    bounds = _bounds_of_strata(strata, minimum, None)
     for budget in budgets:
-        limits.check(budget)
-    options = dict.fromkeys(_USERS)
-    importance = ALLOCATION_METHODS[method](strata, limits.sizes.astype(np.float64), options)
-    return optimal_integers(
-        np.broadcast_to(importance, (len(budgets), len(importance))), limits, budgets[:, None]
-    )
+        bounds.check(budget)
+    options = dict.fromkeys(_METHODS_BY_OPTION)
+    importance = ALLOCATION_METHODS[method](strata, bounds.sizes.astype(np.float64), options)
+    importance_by_budget = np.broadcast_to(importance, (len(budgets), len(importance)))
+    return optimal_integers(importance_by_budget, bounds, budgets[:, None])
 
 
 def _bounds_of_strata(strata: Moments, minimum: Any, maximum: Any) -> AllocationBounds:
-    """Return the bounds of an allocation; known strata need no label."""
+    """Return the bounds of an allocation. Strata with a known influence get no label."""
     if np.any(strata.is_known):
         if maximum is None:
-            upper = strata.sizes
-        else:
-            upper = np.broadcast_to(maximum, strata.sizes.shape)
+            maximum = strata.sizes
         minimum = np.where(strata.is_known, 0, minimum)
-        maximum = np.where(strata.is_known, 0, upper)
+        maximum = np.where(strata.is_known, 0, maximum)
     return AllocationBounds.read(strata.sizes, minimum, maximum)
 
 
-def check_money(bounds: AllocationBounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:
-    """Return what a label costs in each stratum (H,), and the money that may be spent.
+def check_costs(bounds: AllocationBounds, costs: Any, cost_budget: Any) -> tuple[FloatArray, float]:
+    """Return the validated cost of a label in each stratum (H,), and the limit of the total cost.
 
-    It must pay for the minima; a trifle for rounding is added.
+    The limit is the cost budget plus a tolerance for rounding. It must be sufficient for the minima.
     """
-    prices = one_per_stratum("costs", costs, len(bounds.sizes))
-    if not np.all(prices > 0):
-        raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
-    if np.ndim(cost_budget) == 0:
-        money = float(cost_budget)
-    else:
-        money = float("nan")
-    if not np.isfinite(money) or money < 0:
+    unit_costs = one_per_stratum("costs", costs, len(bounds.sizes))
+    if not np.all(unit_costs > 0):
+        raise InputError("every cost must be positive", given=f"{unit_costs.min():g}", allowed="above 0")
+    is_valid = np.ndim(cost_budget) == 0 and np.isfinite(float(cost_budget)) and float(cost_budget) >= 0
+    if not is_valid:
         raise InputError("cost_budget must be a finite number", given=cost_budget, allowed="0 or more")
-    least = float(prices @ bounds.lower)
-    if least > money * (1 + _SLACK):
+    cost_limit = float(cost_budget) * (1 + _COST_ROUNDING)
+    minimum_cost = float(unit_costs @ bounds.lower)
+    if minimum_cost > cost_limit:
         raise BudgetError(
             "the budget is below the total cost of the strata's minima",
-            given=f"{money:g}",
-            allowed=f"at least {least:g}",
+            given=f"{float(cost_budget):g}",
+            allowed=f"at least {minimum_cost:g}",
         )
-    return prices, money * (1 + _SLACK)
+    return unit_costs, cost_limit
 
 
-def filled(a: FloatArray, prices: FloatArray, money: float, bounds: AllocationBounds) -> IntArray:
-    """Return the lower bounds with units added by value per cost as long as one fits, for Σ a_h²/n_h."""
-    values = a / np.sqrt(prices)
+def cost_allocation(
+    importance: FloatArray, unit_costs: FloatArray, cost_limit: float, bounds: AllocationBounds
+) -> IntArray:
+    """Return the n_h (H,) of a greedy search for the minimum of Σ a_h²/n_h with Σ c_h n_h ≤ `cost_limit`.
+
+    It starts from the lower bounds, and adds units in the order of their priority per cost while they fit.
+
+    Parameters
+    ----------
+    importance, unit_costs : float (H,)
+        a_h and c_h.
+    cost_limit : float
+    bounds : AllocationBounds
+    """
+    values = importance / np.sqrt(unit_costs)
     upper = np.where(values > 0, bounds.upper, bounds.lower)
     scaled = np.where(values > 0, values / (values.max() or 1.0), 1.0)
-    _, below = by_threshold(scaled, bounds.lower, upper, money, costs=prices)
-    n_h = np.maximum(below - 1, bounds.lower)  # the heap has little left to do
-    money_left = money - float(prices @ n_h)
+    threshold_n_h = threshold_allocation(scaled, bounds.lower, upper, cost_limit, costs=unit_costs)
+    # One unit less: the closed form may include one too many. The heap adds the few remaining units.
+    n_h = np.maximum(threshold_n_h - 1, bounds.lower)
+    remaining_cost = cost_limit - float(unit_costs @ n_h)
 
-    def entry(h: int) -> tuple[float, float, int]:
+    def heap_entry(h: int) -> tuple[float, float, int]:
         value = float(values[h])
         n = int(n_h[h])
         if n:
-            unit_value = value / math.sqrt(n * (n + 1))
+            priority = value / math.sqrt(n * (n + 1))
         elif value > 0:
-            unit_value = math.inf
+            priority = math.inf
         else:
-            unit_value = 0.0
-        return -unit_value, -value, h
+            priority = 0.0
+        return -priority, -value, h
 
-    heap = [entry(h) for h in range(len(a)) if n_h[h] < bounds.upper[h]]
+    heap = [heap_entry(h) for h in range(len(importance)) if n_h[h] < bounds.upper[h]]
     heapq.heapify(heap)
     while heap:
         h = heapq.heappop(heap)[2]
-        if prices[h] <= money_left:  # money only gets less: other strata are done
+        # A stratum that does not fit is not pushed again, because the remaining cost only decreases.
+        if unit_costs[h] <= remaining_cost:
             n_h[h] += 1
-            money_left -= float(prices[h])
+            remaining_cost -= float(unit_costs[h])
             if n_h[h] < bounds.upper[h]:
-                heapq.heappush(heap, entry(h))
+                heapq.heappush(heap, heap_entry(h))
     return n_h
 
 
 def proportional(sizes: object, budget: int, minimum: object = 2, maximum: object = None) -> IntArray:
-    """Return n_h ∝ N_h, the best for equal S_h (Cochran, 5.3).
+    """Return n_h ∝ N_h, the optimal allocation if all S_h are equal (Cochran, 5.3).
 
     Parameters
     ----------
@@ -667,7 +742,8 @@ def proportional(sizes: object, budget: int, minimum: object = 2, maximum: objec
     budget : int
         Σ n_h.
     minimum, maximum : int or int (H,)
-        Bounds; the minimum of a small stratum is its size, a maximum of None is the size.
+        Bounds. If a stratum is smaller than its minimum, the minimum is its size. A maximum of None is the
+        size.
 
     Returns
     -------
@@ -677,7 +753,7 @@ def proportional(sizes: object, budget: int, minimum: object = 2, maximum: objec
     Raises
     ------
     BudgetError
-        If the bounds cannot meet the budget.
+        If no allocation within the bounds has the sum `budget`.
     InputError
         If a size or bound is not a whole number, or a maximum is below its minimum.
 
@@ -691,9 +767,9 @@ def proportional(sizes: object, budget: int, minimum: object = 2, maximum: objec
 
 
 def equal(sizes: object, budget: int, minimum: object = 2, maximum: object = None) -> IntArray:
-    """Return n_h as equal as the bounds allow: the best where W_h S_h is constant.
+    """Return n_h as equal as the bounds allow: the optimal allocation if W_h S_h is constant.
 
-    Parameters, errors and result are those of `proportional`; what does not divide goes to the first strata.
+    Parameters, errors and result are those of `proportional`. The first strata get the remainder.
 
     Examples
     --------
@@ -707,7 +783,7 @@ def equal(sizes: object, budget: int, minimum: object = 2, maximum: object = Non
 def neyman(
     sizes: object, standard_deviations: object, budget: int, minimum: object = 2, maximum: object = None
 ) -> IntArray:
-    """Return n_h ∝ N_h S_h, exactly optimal among integers for the variance Σ W_h² (1 − f_h) S_h² / n_h.
+    """Return the integers n_h ∝ N_h S_h that minimise the variance Σ W_h² (1 − f_h) S_h² / n_h.
 
     Parameters
     ----------
@@ -718,7 +794,8 @@ def neyman(
     budget : int
         Σ n_h.
     minimum, maximum : int or int (H,)
-        Bounds; the minimum of a small stratum is its size, a maximum of None is the size.
+        Bounds. If a stratum is smaller than its minimum, the minimum is its size. A maximum of None is the
+        size.
 
     Returns
     -------
@@ -728,7 +805,7 @@ def neyman(
     Raises
     ------
     BudgetError
-        If the bounds cannot meet the budget.
+        If no allocation within the bounds has the sum `budget`.
     InputError
         If a size or bound is not a whole number, an S_h is negative, NaN or infinite, or lengths differ.
 
@@ -742,5 +819,5 @@ def neyman(
     array([8, 1, 3])
     """
     bounds = AllocationBounds.read(sizes, minimum, maximum)
-    importance = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
+    importance = neyman_importance(bounds.sizes, "standard_deviations", standard_deviations)
     return optimal_integers(importance, bounds, bounds.check(budget))

@@ -489,11 +489,11 @@ def allocate_several(
     array([1.265, 1.147])
     """
     bounds = AllocationBounds.read(sizes, minimum, maximum)
-    deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes), axes=2)
+    deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes), max_axes=2)
     deviations = np.atleast_2d(deviations)
     bounds = _bounds(bounds, deviations, known_strata)
     count = len(deviations)
-    target_errors = one_per_stratum("standard_errors", standard_errors, count, of="estimand")
+    target_errors = one_per_stratum("standard_errors", standard_errors, count, entity="estimand")
     if np.any(target_errors <= 0):
         raise InputError("standard_errors must be positive", given=target_errors.tolist(), allowed="above 0")
     if budget is None:

@@ -218,7 +218,7 @@ def smoothed_standard_deviations(
     width = bounds[1] - bounds[0]
     if not np.isfinite(width):
         if kurtoses is not None:
-            kurtoses = one_per_stratum("kurtoses", kurtoses, strata.n_strata, axes=2)
+            kurtoses = one_per_stratum("kurtoses", kurtoses, strata.n_strata, max_axes=2)
         return unbounded_deviations(
             counts,
             within,
@@ -252,8 +252,8 @@ def _checked_sums(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return labels, sums and sums of squares, each (…, H), on the scale of 0 to 1 if there are bounds."""
     h, (low, high) = strata.n_strata, bounds
-    n_labels = one_per_stratum("counts", counts, h, axes=2)
-    totals = one_per_stratum("sums", sums, h, -np.inf, axes=2)
+    n_labels = one_per_stratum("counts", counts, h, max_axes=2)
+    totals = one_per_stratum("sums", sums, h, -np.inf, max_axes=2)
     if not np.isfinite(high - low):
         if squares is None:
             raise InputError(
@@ -271,7 +271,7 @@ def _checked_sums(
     rescaled = (totals - low * n_labels) / (high - low)
     second = rescaled
     if squares is not None:
-        raw = one_per_stratum("squares", squares, h, axes=2)
+        raw = one_per_stratum("squares", squares, h, max_axes=2)
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
     return np.broadcast_to(n_labels, rescaled.shape), rescaled, second
 
