@@ -33,6 +33,7 @@ from stratal.population.expressions import ByLevel, Cells, Expression, NumberCol
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
+from stratal.question.scores import ANSWER_IS_RIGHT, Score, class_probability
 from stratal.question.vocabulary import AVERAGES
 from stratal.strata import Strata
 from stratal.strata.standard_deviations import smoothed_standard_deviations
@@ -682,6 +683,7 @@ probability of 'yes', write f1:yes,probability=score (for the other class, use 1
 nevertheless that of a right answer, write f1:yes,right=score.
         """
         self.refuse_unknown_class(population)
+        self._refuse_contradicted_score(population)
         if not population.proxies or self.probability is not None or self.right is not None:
             return
         proxy = population.proxy_info().name
@@ -702,7 +704,14 @@ nevertheless that of a right answer, write f1:yes,right=score.
         >>> "but then 85.0% of the 2 other answers would be 'yes'" in note
         True
         """
+        meaning = class_probability(self.positive)
         score = self.probability
+        remedy = f"write {replace(self, probability=None).text}"
+        if score is None and self.right is None:
+            score = next(
+                (name for name, declared in population.predicts.items() if declared == meaning), None
+            )
+            remedy = f"declare it: predicts={{'{score}': 'right'}} (--predicts {score}=right)"
         if score is None or score not in population.proxy_names:
             return ()
         means = self._mean_scores(population, score)
@@ -715,10 +724,25 @@ nevertheless that of a right answer, write f1:yes,right=score.
         text = (
             f"{self.text!r} takes {score!r} as the probability of {self.positive!r}, but then "
             f"{elsewhere:.1%} of the {n_others:,} other answers would be {self.positive!r}, and the forecast "
-            "is wrong. If it is the probability that the answer is right, write "
-            f"{replace(self, probability=None).text}."
+            f"is wrong. If it is the probability that the answer is right, {remedy}."
         )
         return (text,)
+
+    def _refuse_contradicted_score(self, population: Population) -> None:
+        """Raise an `InputError` if the metric takes a score as something else than what is declared of it."""
+        columns = {self.probability: class_probability(self.positive), self.right: ANSWER_IS_RIGHT}
+        for score, meaning in columns.items():
+            declared = None if score is None else population.predicts.get(score)
+            if declared is None or declared == meaning:
+                continue
+            without_column = replace(self, probability=None, right=None).text
+            raise InputError(
+                f"{self.text!r} contradicts what is declared of {score!r}",
+                given=f"{self.text} and {score}={declared}",
+                allowed=f"{score}={meaning}, or an estimand without this column",
+                action=f"If {score!r} is {Score(name=str(score), predicts=declared).meaning}, write "
+                f"{without_column}. Otherwise correct predicts= (--predicts).",
+            )
 
     def _mean_scores(self, population: Population, score: str) -> tuple[int, float, float] | None:
         """Return the number of answers of the class, and the mean score over these and over the others.
@@ -729,7 +753,9 @@ nevertheless that of a right answer, write f1:yes,right=score.
         if answers in population.group_names and sets_by_text(population, str(answers)):
             return None  # the probability of a whole set does not determine that of one of its tags
         info = population.proxy_info(score)
-        if answers not in population.group_names or not info.scaled or info.bounds != (0.0, 1.0):
+        is_of_class = population.predicts.get(score) == class_probability(self.positive)
+        is_probability = (info.scaled or is_of_class) and info.bounds == (0.0, 1.0)
+        if answers not in population.group_names or not is_probability:
             return None
         is_answered = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
         column = NumberColumn(name=score)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 import stratal
-from stratal.errors import InputError
+from stratal.errors import InputError, StratalWarning
 from stratal.estimands import F1, Accuracy, Average, Recall
 
 
@@ -39,12 +41,69 @@ def test_a_plan_warns_if_the_probability_of_a_class_is_that_of_a_right_answer(sc
     population = _pool(np.maximum(scores, 1.0 - scores), answer)
     warning = "of the 3,398 other answers would be 'match', and the forecast is wrong"
 
-    misread = stratal.plan(population, 200, estimand="recall:match,probability=score")
+    with pytest.warns(StratalWarning, match="the forecast is wrong"):
+        misread = stratal.plan(population, 200, estimand="recall:match,probability=score")
     meant = stratal.plan(population, 200, estimand="recall:match")
 
     assert any(warning in note and "write recall:match." in note for note in misread.notes)
     assert not any("forecast is wrong" in note for note in meant.notes)
     assert warning in str(misread)
+
+
+def test_a_plan_warns_if_a_declared_probability_of_a_class_is_that_of_a_right_answer(scores):
+    answer = np.where(scores > 0.5, "match", "other")
+    confidence = {"score": np.maximum(scores, 1.0 - scores)}
+    population = stratal.Population.from_arrays(
+        proxy=confidence, groups={"answer": answer}, predicted="answer", predicts="class:match"
+    )
+
+    with pytest.warns(StratalWarning, match="other answers would be 'match'.*predicts={'score': 'right'}"):
+        stratal.plan(population, 200, estimand="recall:match")
+
+
+def test_a_draw_prints_the_warning_of_the_plan(scores, tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    lines = [
+        f"u{row},{'match' if score > 0.5 else 'other'},{max(score, 1 - score)}\n"
+        for row, score in enumerate(scores.tolist())
+    ]
+    (tmp_path / "file.csv").write_text("id,answer,score\n" + "".join(lines))
+    options = ["--proxy", "score", "--predicted", "answer", "--budget", "200"]
+    options += ["--estimand", "recall:match,probability=score"]
+    with pytest.warns(StratalWarning, match="the forecast is wrong"):
+        planned = run_command("plan", "file.csv", *options, "--output", "plan.json")
+
+    assert "the forecast is wrong" in planned.stdout
+    for source in (["file.csv", *options], ["plan.json"]):
+        with pytest.warns(StratalWarning, match="'recall:match,probability=score' takes 'score' as the"):
+            run_command("draw", *source, "--output", f"drawn-{source[0]}")
+
+
+@pytest.mark.parametrize(
+    ("declared", "estimand"),
+    [
+        ("right", "recall:match,probability=score"),
+        ("class:other", "f1:match,probability=score"),
+        ("class:match", "f1:match,right=score"),
+        ("order", "f1:match,probability=score"),
+    ],
+)
+def test_an_estimand_that_contradicts_a_declaration_is_refused_and_the_remedy_works(
+    scores, declared, estimand
+):
+    population = stratal.Population.from_arrays(
+        proxy={"score": scores},
+        groups={"answer": np.where(scores > 0.5, "match", "other")},
+        predicted="answer",
+        predicts=declared,
+    )
+    with pytest.raises(
+        InputError, match=rf"contradicts .*score={declared}; allowed.*write (\S+)\. "
+    ) as raised:
+        stratal.plan(population, 200, estimand=estimand)
+
+    remedy = re.search(r"write (\S+)\. ", str(raised.value))[1]
+    assert stratal.plan(population, 200, estimand=remedy).allocation.budget == 200
 
 
 def test_a_high_threshold_leaves_high_probabilities_to_other_answers():
