@@ -12,7 +12,7 @@ from stratal.cli.conditions import Condition, ValueCondition, with_any
 from stratal.cli.options import Planning, Reading, Seed, Text
 from stratal.cli.output import show_progress
 from stratal.cli.parsing import join_names, pair, split_names
-from stratal.errors import InputError
+from stratal.errors import InputError, warn_caller
 
 if TYPE_CHECKING:
     from stratal import Sample
@@ -58,9 +58,17 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
 
         The texts give the reason for the size of a `pilot`, and how labels of `previous` waves are used.
         """
+        from stratal.estimation import as_estimand
+        from stratal.estimation.estimand import parts_of
+
         if self.design not in ("auto", "simple-random", "stratified"):
             return _unequal(self), {}
         plan = self.plan(pilot=pilot)
+        # A draw does not print the notes of its plan.
+        if plan.population is not None:
+            for part in parts_of(as_estimand(self.goal), plan.population):
+                for note in part.misread_score_notes(plan.population):
+                    warn_caller(note)
         with show_progress("drawing"):
             drawn = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
         texts = {}

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from stratal.designs import SimpleRandom
-from stratal.errors import InputError, check_choice, warn_caller
+from stratal.errors import InputError, check_choice
 from stratal.estimation.anticipated import StratificationOptions
 from stratal.estimation.estimand import EstimandLike, as_estimand, planned_for
 from stratal.intervals.interval import check_confidence_level
@@ -197,8 +197,6 @@ def plan(
         planner = replace(planner, labels=previous_labels)
     for part in planner.parts:
         part.refuse_a_misread_proxy(population)
-        for note in part.misread_score_notes(population):
-            warn_caller(note)  # also for a draw, which does not print the plan
     if budget is not None:
         return planner.plan_rounds(budget)
     if pilot:
