@@ -45,6 +45,7 @@ FILES_AND_SERVERS = {
 EXCEPTIONS = {
     ("stratal.designs.extending", "differing"): "names what changed in a file since it was planned for",
     ("stratal.estimation.stratum_table", "StratumRow"): "a row of the JSON schema",
+    ("stratal.labels.labels", "TO_LABEL_NAME"): "the file to fill in, for the next command",
     ("stratal.planning.plan", "PlannedDesign"): "a row of the JSON schema",
     ("stratal.planning.plan", "PlannedPart"): "a row of the JSON schema",
     ("stratal.planning.entry_points", "plan_for_rate"): "plans from counts without a file",

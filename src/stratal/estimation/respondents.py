@@ -1,4 +1,4 @@
-"""The labelled units of a sample as estimators see them: their outcomes, and what is said of the others."""
+"""The labelled units of a sample as estimators need them, and notes on the units without a label."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ from stratal.strata import Strata
 
 
 def known_without_labels(sample: Sample) -> list[Expression]:
-    """Return the formulas that are 1 in the strata without labels, which the estimand does not need."""
+    """Return the formulas that are 1 in strata without labels, which the estimand does not need."""
     strata = sample.design.strata
     known_tests = () if strata is None else strata.known_influences
     return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
 
 
 def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | None) -> BoolArray:
-    """Return which strata (H,) got no labels by plan, after a check that the caller needs none of them.
+    """Return which strata (H,) got no labels by plan, after a check that the estimand needs none there.
 
     Parameters
     ----------
     sample : Sample
     strata : Strata
-        Of its design.
+        The strata of its design.
     irrelevant : Expression, optional
-        1 for the units that the caller knows without a label.
+        1 for the units whose part of the estimand is known without a label.
 
     Raises
     ------
     InputError
-        If some of these strata matter to the caller.
+        If the estimand needs labels in some of these strata.
     """
     without: BoolArray = strata.is_known & (sample.n_h == 0)
     for h in np.flatnonzero(without).tolist():
@@ -69,9 +69,9 @@ def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | N
 def unstated_target(sample: Sample, labelled: BoolArray) -> str:
     """Return the target where none is stated: the superpopulation if every unit is labelled.
 
-    Nothing is left to be estimated of the units themselves then. It remains the target of a table whose rows
-    were all to be labelled and of which a few labels are missing: a single missing label changes how much is
-    known of the superpopulation by little, and does not change what the labels are for.
+    The values of the units themselves are then known. The superpopulation is also the target of a table in
+    which every row should have a label and a few labels are missing: a single missing label hardly changes
+    the information on the superpopulation, and does not change the purpose of the labels.
 
     Parameters
     ----------
@@ -91,8 +91,8 @@ def worst_bounds(
 ) -> tuple[float, float] | None:
     """Return the weighted mean if every missing label is at the lower bound, and if at the upper.
 
-    None where none is missing, or the outcome has no bounds. Worst-case bounds (Manski 1989): neither the
-    proxy nor any assumption of why labels are missing has a part in them.
+    None if no label is missing, or the outcome has no bounds. These are worst-case bounds (Manski 1989):
+    they depend neither on the proxy nor on an assumption about why labels are missing.
 
     Parameters
     ----------
@@ -157,10 +157,10 @@ _SHARE_ROUNDING = 5e-4
 
 
 def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
-    """Return the sizes (H,) with the units of empty strata shared among the others, in proportion to these.
+    """Return the sizes (H,) with the units of empty strata distributed among the others in proportion.
 
-    Few units cannot be shared in proportion. Then there are somewhat more units in total, which only makes
-    the share that is labelled smaller, and the variance larger.
+    A small number of units cannot be distributed in proportion. The total is then slightly larger, which
+    makes the labelled share smaller and the variance larger.
     """
     remaining: IntArray = np.where(empty, 0, sizes)
     units = int(sizes.sum())
@@ -176,7 +176,7 @@ def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
 
 
 def _has_no_proxy(strata: Strata) -> BoolArray:
-    """Return which strata (H,) hold only units whose proxy is missing."""
+    """Return which strata (H,) contain only units whose proxy is missing."""
     possible = possible_levels(strata.rule, OWN_STRATUM_GROUP, (MISSING_PROXY,))
     return possible[:, 0] & ~possible[:, 1]
 
@@ -205,11 +205,11 @@ class Respondents(Record):
     names : tuple of str (H,)
     notes : tuple of str
     codes : int (strata of the design,), optional
-        Where strata were merged, the one that each became part of.
+        The merged stratum of each stratum, if strata were merged.
     kept_strata : bool (strata of the design,), optional
-        Where strata were left out, those that were not; `codes` are then these strata's.
+        The strata that were not left out, if some were; `codes` then refers to these.
     share : float
-        Share of the population that these strata are: below 1 where the others need no label.
+        Share of the population in these strata: below 1 if the others need no label.
     """
 
     stratum: IntArray
@@ -230,13 +230,13 @@ class Respondents(Record):
         sample : Sample
         labelled : bool (n,)
         irrelevant : Expression, optional
-            1 for the units that the caller knows without a label. Strata of such units that got none are
-            left out.
+            1 for the units whose part of the estimand is known without a label. Strata of such units that
+            have no label are left out.
 
         Raises
         ------
         InputError
-            If the sample left strata without labels that the caller needs.
+            If the sample has no labels in strata that the estimand needs.
         """
         stratum = sample.stratum[labelled]
         names = sample.design.stratum_names
@@ -307,7 +307,7 @@ class Respondents(Record):
         )
 
     def complete(self, estimate: Estimate, sample: Sample, **more: Any) -> Estimate:
-        """Return an estimate from these units with what is known of their sample, and more fields."""
+        """Return an estimate from these units with the facts of their sample, and more fields."""
         sizes = self.summary.sizes
         table = estimate.stratum_table
         if table is not None:
@@ -335,9 +335,9 @@ def known_outcome(
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
     """Return the kind and the bounds of the outcome, and notes on them.
 
-    They are those that the user states, otherwise those of the words of the labels, otherwise those of the
-    sample, which were known before any label. Otherwise labels that are all 0 or 1 determine them, with a
-    note. If the kind is None, `infer_outcome` determines it.
+    The first source that has them is used: the user's statement, the words of the labels, the sample's
+    question. Otherwise labels that are all 0 or 1 determine them, with a note. If the kind is None,
+    `infer_outcome` determines it.
     """
     if outcome == "binary":
         return outcome, None, ()
@@ -387,7 +387,7 @@ _UNDECLARED = (
 )
 
 
-# Largest share of labels that are taken for typing errors; more are values of another scale.
+# Largest share of labels that count as typing errors. A larger share shows another scale.
 _MAX_TYPING_ERRORS = 0.05
 
 
@@ -398,9 +398,9 @@ def refuse_outside(
     outcome: object,
     bounds: tuple[float, float] | None,
 ) -> None:
-    """Refuse labels outside the values that the user allowed, naming the first such unit.
+    """Refuse labels outside the values that the user allows; the error names the first such unit.
 
-    `labelled` are the drawn units that the labels are of; all unless given.
+    `labelled` are the drawn units that have these labels, by default all.
     """
     outside = int(((z < 0) | (z > 1)).sum())
     # A few other numbers among labels of 0 and 1 are probably typing errors, such as 11.
@@ -433,7 +433,7 @@ def refuse_outside(
 
 
 def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
-    """Return which proxies enter: the named one, else those on the outcome's scale, else all."""
+    """Return the columns of the proxies to use: the named one, or those on the outcome's scale, or all."""
     if proxy is None:
         scaled = [number for number, info in enumerate(sample.proxy_info) if info.scaled]
         return scaled or list(range(len(sample.proxy_info)))

@@ -316,15 +316,15 @@ def mixed_label_share(
     return np.asarray(2.0 * each / np.maximum(counts + 2.0 * each, 1.0))
 
 
-# Looks at the tail at most; what is not settled then keeps its last value.
+# Maximum number of evaluations of the tail probability. The search usually ends after a few.
 _STEPS = 80
 
-# What a step may still miss, on the scale of arsinh: a limit's sixth digit. One stratum's is Clopper &
-# Pearson's, and agrees with what others compute to more.
-_CLOSE = 1e-6
-_CLOSER = 1e-10
+# Tolerance of the search on the scale of arsinh: six digits of a limit. The limits of one stratum are those
+# of Clopper & Pearson, and must agree with other implementations to more digits.
+_TOLERANCE = 1e-6
+_TOLERANCE_OF_ONE_STRATUM = 1e-10
 
-# A bracket this narrow is one number.
+# Relative width of a bracket at which its ends differ by rounding only.
 _EQUAL = 1e-11
 
 # A mean this near 0 is the limit: the sum reaches an estimate within half a step of 0 at any price.
@@ -797,7 +797,7 @@ def _solved(
     rows = np.arange(n)
     result = np.zeros(n)
     guesses = 0 if n <= 2 * _FEW_ROWS else _GUESSES
-    close = _CLOSE if len(ones) > 1 else _CLOSER
+    tolerance = _TOLERANCE if len(ones) > 1 else _TOLERANCE_OF_ONE_STRATUM
     for step in range(_STEPS):
         price = unit * np.sinh(x)
         near = step >= guesses
@@ -823,7 +823,7 @@ def _solved(
                 middle = (low + high) / 2.0
                 ahead = np.where(beyond & np.isfinite(middle), middle, ahead)
             reach = np.abs(last_y) + (reach if step == guesses else 0.0)
-            settled = (np.abs(y * reach) < close) | (high - low < _EQUAL) | (mean < _NO_MEAN)
+            settled = (np.abs(y * reach) < tolerance) | (high - low < _EQUAL) | (mean < _NO_MEAN)
             left = np.flatnonzero(~settled)
             result[rows] = mean + (ahead - x) * change
             if len(left) == 0:

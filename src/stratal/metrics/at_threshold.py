@@ -193,13 +193,13 @@ class _AtThreshold(Estimand):
 
 def _influence(value: float, slopes: FloatArray, probability: Expression, outside: Below) -> Influence:
     """Return the influence with slopes in hits, answers, truths and all (4,)."""
-    hits, answers, truths, everything = slopes.tolist()
+    hits, answers, truths, constant = slopes.tolist()
     inside = 1.0 - outside
-    if_negative = answers * inside + everything
+    if_negative = answers * inside + constant
     if_positive = if_negative + hits * inside + truths
     rest = 1.0 - probability
     names = (f"{outside.name} < {outside.limit:g}", f"{outside.name} >= {outside.limit:g}")
-    is_known_outside = truths == 0 and everything == 0
+    is_known_outside = truths == 0 and constant == 0
     return Influence(
         value=value,
         mean=probability * if_positive + rest * if_negative,

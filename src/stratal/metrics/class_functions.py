@@ -1,7 +1,7 @@
 """Metrics of classes as functions of the shares of labels and answers, such as precision, F1 and kappa.
 
 Every metric of a class k is a ratio of two linear forms in four weighted shares: hits (true and predicted
-k), predicted k, true k, and everything. Averages over classes and Matthews' correlation follow by the chain
+k), predicted k, true k, and all units. Averages over classes and Matthews' correlation follow by the chain
 rule.
 """
 
@@ -75,13 +75,14 @@ class Shares:
     Parameters
     ----------
     hits, predicted, true : float (…, K)
-    everything : float or float (…,)
+    total : float or float (…,)
+        Of all units.
     """
 
     hits: FloatArray
     predicted: FloatArray
     true: FloatArray
-    everything: Any
+    total: Any
 
     @staticmethod
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
@@ -93,7 +94,7 @@ class Shares:
             np.bincount(codes, weight, minlength=size).astype(np.float64)
             for codes, weight in ((true[hit], weights[hit]), (predicted, weights), (true, weights))
         )
-        return Shares(hits=hits, predicted=of_answers, true=of_truth, everything=float(weights.sum()))
+        return Shares(hits=hits, predicted=of_answers, true=of_truth, total=float(weights.sum()))
 
     @staticmethod
     def of_forms(rows: FloatArray) -> Shares:
@@ -102,18 +103,18 @@ class Shares:
             hits=rows[..., 0],
             predicted=rows[..., 1],
             true=rows[..., 2],
-            everything=rows[..., 3].sum(axis=-1)[()],
+            total=rows[..., 3].sum(axis=-1)[()],
         )
 
     def along(self, true: IntArray, predicted: IntArray) -> FloatArray:
         """Return the slopes applied to each unit (n,): its linearised variable."""
         hits = np.where(true == predicted, self.hits[true], 0.0)
-        return np.asarray(hits + self.true[true] + self.predicted[predicted] + self.everything)
+        return np.asarray(hits + self.true[true] + self.predicted[predicted] + self.total)
 
     def forms(self, form: FloatArray) -> FloatArray:
         """Return a linear form of the shares for each class (…, K)."""
         parts = form[0] * self.hits + form[1] * self.predicted + form[2] * self.true
-        return np.asarray(parts + form[3] * self.everything)
+        return np.asarray(parts + form[3] * self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ class ClassRatio:
             counted = places < self.n_classes
         else:
             counted = places == self.which
-        is_defined = (below > MIN_SHARE * shares.everything) & counted
+        is_defined = (below > MIN_SHARE * shares.total) & counted
         below = np.where(is_defined, below, 1.0)
         by = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)
         return np.where(is_defined, above / below, 0.0), np.asarray(by * is_defined, np.float64), below
@@ -188,7 +189,7 @@ class _Signed:
         """Return the numerator (…,), and the denominator as the root of a product of two, and these."""
         p = shares.predicted
         t = shares.true
-        total = shares.everything
+        total = shares.total
         above = shares.hits.sum(axis=-1) * total - (p * t).sum(axis=-1)
         if self.name == "mcc":
             pairs = ((p, p), (t, t))
@@ -200,7 +201,7 @@ class _Signed:
     def value(self, shares: Shares) -> FloatArray:
         """Return it (…,)."""
         above, below, first, second = self._parts(shares)
-        is_defined = np.minimum(first, second) > MIN_SHARE * shares.everything**2
+        is_defined = np.minimum(first, second) > MIN_SHARE * shares.total**2
         return np.where(is_defined, np.clip(above / np.where(is_defined, below, 1.0), -1.0, 1.0), np.nan)
 
     def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
@@ -210,14 +211,14 @@ class _Signed:
             return np.nan, shares, "only one class was seen"
         p = shares.predicted
         t = shares.true
-        total = shares.everything
+        total = shares.total
         _, below, first, second = self._parts(shares)
         of_answers, of_truth = (p, t) if self.name == "mcc" else (t, p)
         slopes = Shares(
             hits=np.full(len(p), total / below),
             predicted=value * of_answers / first - t / below,
             true=value * of_truth / second - p / below,
-            everything=float(shares.hits.sum() / below - value * total * (1 / first + 1 / second)),
+            total=float(shares.hits.sum() / below - value * total * (1 / first + 1 / second)),
         )
         return value, slopes, ""
 
@@ -283,7 +284,7 @@ def _shares_of_two(hits: Number, misses: Number, answered: Number) -> Shares:
     true = hits + misses
     either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
     first, second, third = (np.stack(pair, axis=-1) for pair in either)
-    return Shares(hits=first, predicted=second, true=third, everything=1.0)
+    return Shares(hits=first, predicted=second, true=third, total=1.0)
 
 
 def of_two_shares(function: Metric, n_classes: int) -> TwoShareMetric | None:

@@ -118,7 +118,7 @@ class Classification(Estimand):
             *(probabilities.of_class(row) for row in indicators),
         ]
         sums = averages(population, expressions).reshape(3, k)
-        shares = class_functions.Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
+        shares = class_functions.Shares(hits=sums[0], predicted=sums[1], true=sums[2], total=1.0)
         metric = class_functions.metric_function(self.name, self._class_number(levels), k)
         value, slopes, problem = metric(shares, unit="unit")
         if not np.isfinite(value):
@@ -127,7 +127,7 @@ class Classification(Estimand):
                 given="answers are " + suggest_names("", [name for name in levels if name != self.of]),
                 action="Check the class, give its probability (probability=COL), or plan for the accuracy.",
             )
-        answered = slopes.predicted + slopes.everything
+        answered = slopes.predicted + slopes.total
         mean, square = _class_moments(probabilities, slopes.hits, answered, slopes.true)
         cells, irrelevant_cells = self._cells(probabilities)
         return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=irrelevant_cells)
@@ -160,9 +160,7 @@ class Classification(Estimand):
             expressions.append(probabilities.by_answer(indicator))
             expressions.append(probabilities.of_class(indicator))
         sums = averages(population, expressions).reshape(len(tags), 3)
-        shares = class_functions.Shares(
-            hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], everything=1.0
-        )
+        shares = class_functions.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], total=1.0)
         tag_or_average = 0 if self.classes else self.of
         value, slopes, problem = class_functions.metric_function(self.name, tag_or_average, len(tags))(shares)
         if not np.isfinite(value):
@@ -179,7 +177,7 @@ class Classification(Estimand):
             )
             means.append(mean)
             variances.append(square - mean * mean)
-        mean_influence = total(means) + slopes.everything
+        mean_influence = total(means) + slopes.total
         cells = Cells(names=("all",))
         if self.classes:
             names = (f"answer {tags[0]}", "other answers")

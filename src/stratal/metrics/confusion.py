@@ -298,7 +298,7 @@ class Confusion:
             error = sum(interval.lengths(ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
             apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
-            slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.everything**2)
+            slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.total**2)
             error = slope * apart.standard_error
             slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
             interval = SumInterval(
@@ -448,9 +448,10 @@ class Confusion:
         return answered
 
     def unseen_note(self, which: int, class_name: str) -> str | None:
-        """Return what labels without a miss leave possible; None where one was seen, or nothing is known.
+        """Return a note on how many units of a class may have other answers, if no label shows one.
 
-        Where strata mix answers, every label of a stratum counts: none of them was a miss.
+        None if a label shows one, or if no upper limit follows from the design. If a stratum contains
+        different answers, all of its labels count as labels of other answers.
         """
         weighting = self.weighting
         if not weighting.random_within_strata or np.any((self.true == which) & (self.predicted != which)):
@@ -548,9 +549,9 @@ class Confusion:
         return both[0], both[1], np.array(shares)
 
     def _possible(self, which: int | str | None, true: IntArray, predicted: IntArray) -> BoolArray | None:
-        """Return which units and pseudo-labels have their like in which strata (n + J, H).
+        """Return which units and pseudo-labels have values that are possible in a stratum (n + J, H).
 
-        A wrong pseudo-label that is not answered with its class may be answered with any other.
+        A wrong pseudo-label whose answer is not its class may have any other answer.
         """
         if self.possible is None or not self.weighting.random_within_strata:
             return None
@@ -584,13 +585,16 @@ class Confusion:
         value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
         variable = slopes.along(true, predicted)
         n = len(self.true)
-        hidden = smoothing.variance(variable)
-        larger = 1.0
+        design_variance = smoothing.variance(variable)
+        factor = 1.0
         if is_single_class:
-            # Borrowed labels must not make the denominator look larger than it was found to be.
-            observed = float(self.weighting.weights @ counted)
-            larger = max((float(weights[:n] @ counted) + float(weights[n:].sum())) / observed, 1.0) ** 2
-        largest, error = smoothed_variance(hidden, variable, weights, result, self.weighting, target, larger)
+            # Pseudo-labels increase the denominator, which would make the variance too small.
+            observed_weight = float(self.weighting.weights @ counted)
+            smoothed_weight = float(weights[:n] @ counted) + float(weights[n:].sum())
+            factor = max(smoothed_weight / observed_weight, 1.0) ** 2
+        largest, error = smoothed_variance(
+            design_variance, variable, weights, result, self.weighting, target, factor
+        )
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
         trials = spread / largest if largest > 0 else np.inf

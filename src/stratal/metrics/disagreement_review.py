@@ -1,4 +1,4 @@
-"""The table for a review of the items on which judges and people differ."""
+"""The table for a review of the items on which judges and annotators disagree."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ from stratal.metrics.class_answers import labels_as_verdicts, no_verdicts
 from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 
-# Share of the labels' range by which a score and a label differ that are looked at again: of right (1) or
-# wrong (0) the score is on the other side.
-_FAR = 0.5
+# A score and a label disagree if they differ by more than this share of the range of the labels. For labels
+# of right (1) and wrong (0), the score then lies closer to the other label.
+_MIN_DISAGREEMENT = 0.5
 
 
 def write_disagreements(
     sample: Sample, labels: object, judges: Sequence[str], path: str | Path, *, value: str = "label"
 ) -> int:
-    """Write the labelled items on which a judge and people differ, for a review.
+    """Write the labelled items on which a judge and the annotators disagree, for a review.
 
-    A row has the id, what annotators saw, each judge's verdict or score, which of them differ, and people's
-    label; its last column, called as the labels' own, is empty. Items on which most judges differ come first,
-    then those of which the first proxy (or, of scores, the judge) is surest.
+    A row has the id, the columns that annotators saw, the verdict or score of each judge, the names of the
+    judges that disagree with the label, and the label. The last column has the name of the column of labels,
+    and is empty. Items on which most judges disagree come first, then those with the highest first proxy (or
+    for scores, the largest difference between score and label).
 
     Parameters
     ----------
@@ -42,19 +43,21 @@ def write_disagreements(
     judges : sequence of str
         Columns of verdicts, or proxies with scores.
     path : str or Path
-        A CSV file. What is filled in there replaces the first labels: `stratal.read_labels(labels, path)`.
+        A CSV file. Its answers replace the first labels: `stratal.read_labels(labels, path)`.
     value : str
-        What the labels' own column is called.
+        Name of the column of labels.
 
     Returns
     -------
     int
-        Items in the file.
+        Number of items in the file.
 
     Raises
     ------
     InputError
-        If the path does not end in `.csv`, or there is a file already.
+        If the path does not end in `.csv`, or the file exists.
+    LabelError
+        If a label may be a code of missing labels.
     """
     target = Path(path)
     if target.suffix.lower() != ".csv" or target.exists():
@@ -68,16 +71,16 @@ def write_disagreements(
     review = _review(sample, joined, judges)
     differ = review.differ
     shown = review.shown
-    surest = review.surest
+    priority = review.priority
     people = review.people
     count = np.sum(differ, axis=0)
-    rows = [row for row in np.lexsort((-surest, -count)).tolist() if count[row]]
+    rows = [row for row in np.lexsort((-priority, -count)).tolist() if count[row]]
     reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value}
     payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
     if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
-        payload[sample.proxy_names[0]] = surest
+        payload[sample.proxy_names[0]] = sample.proxies[:, 0]
     ids = id_texts(sample.ids)
-    # As people wrote it, by which it is found again in their file.
+    # Labels as the annotators wrote them, so that the review can be compared with their file.
     decoded = review.decoded
     labels_by_class = zip(
         joined.unit.tolist(), decoded.classes().tolist(), joined.answers.tolist(), strict=True
@@ -96,7 +99,7 @@ def write_disagreements(
 
 
 def count_disagreements(sample: Sample, labels: object, judges: Sequence[str]) -> dict[str, int]:
-    """Return the numbers of `labelled` items, and of `items` on which a judge and people differ."""
+    """Return the numbers of `labelled` items, and of `items` on which a judge and annotators disagree."""
     review = _review(sample, _join_checked_labels(sample, labels, judges, "label"), judges)
     labelled = np.array([answer is not None for answer in review.people], dtype=bool)
     return {"items": int(np.any(review.differ, axis=0).sum()), "labelled": int(labelled.sum())}
@@ -112,7 +115,7 @@ def _join_checked_labels(sample: Sample, labels: object, judges: Sequence[str], 
 
 
 class _Review(NamedTuple):
-    """Labels beside judges, for the drawn units (n,).
+    """Labels and judges of the drawn units (n,).
 
     Parameters
     ----------
@@ -121,17 +124,18 @@ class _Review(NamedTuple):
     decoded : JoinedLabels
         The labels in the spelling of the first judge.
     shown : mapping of judge to (n,)
+        Verdicts or scores of each judge.
     differ : sequence of bool (n,)
-        For each judge.
-    surest : float (n,)
-        How sure the first proxy, or the last judge that gives scores, is.
+        For each judge, whether it disagrees with the label.
+    priority : float (n,)
+        The first proxy, or the distance between the label and the last judge that gives scores.
     """
 
     people: AnyArray
     decoded: JoinedLabels
     shown: Mapping[str, AnyArray]
     differ: Sequence[BoolArray]
-    surest: FloatArray
+    priority: FloatArray
 
 
 def _review(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Review:
@@ -142,14 +146,14 @@ def _review(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Rev
     people = next(iter(classes.values()), class_column(sample, joined, "labels"))
     labelled = np.array([answer is not None for answer in people], dtype=bool)
     if sample.proxies.shape[1]:
-        surest = sample.proxies[:, 0]
+        priority = sample.proxies[:, 0]
     else:
-        surest = np.zeros(sample.size)
+        priority = np.zeros(sample.size)
     differ = []
     shown = {}
     for judge in judges:
         if judge in sample.groups:
-            # Classes as those of the labels: the verdict 1.0 is the label 1.
+            # Verdicts in the spelling of labels: the verdict 1.0 is the label 1.
             verdicts = [class_text(verdict) for verdict in group_column(sample, judge).tolist()]
             shown[judge] = np.array(verdicts, dtype=object)
             judged = ~no_verdicts(sample, joined, judge)
@@ -158,7 +162,7 @@ def _review(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Rev
         shown[judge] = number_column(sample, judge, "judge")
         numbers = number_column(sample, joined, "label")
         distance = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
-        differ.append(distance > _FAR * (np.nanmax(numbers) - np.nanmin(numbers)))
-        surest = distance
+        differ.append(distance > _MIN_DISAGREEMENT * (np.nanmax(numbers) - np.nanmin(numbers)))
+        priority = distance
     decoded = next(iter(spelling.values()), joined)
-    return _Review(people=people, decoded=decoded, shown=shown, differ=differ, surest=surest)
+    return _Review(people=people, decoded=decoded, shown=shown, differ=differ, priority=priority)

@@ -1,4 +1,4 @@
-"""All that labels say about judges: correlation, bias and calibration of scores, agreement of verdicts."""
+"""Comparison of judges with labels: agreement of verdicts; correlation, bias and calibration of scores."""
 
 from __future__ import annotations
 

@@ -268,8 +268,8 @@ class Selection(PageDisplay):
         rows = np.flatnonzero(truth != None)  # noqa: E711
         if not preferred:
             drawn_answers = {name: column[rows] for name, column in columns.items()}
-            everything = {name: self._answers[name] for name in design.answers}
-            refuse_mismatched_models(truth[rows], drawn_answers, everything)
+            all_answers = {name: self._answers[name] for name in design.answers}
+            refuse_mismatched_models(truth[rows], drawn_answers, all_answers)
         return np.asarray(truth)
 
     def _with_verdicts(self, labels: Mapping[str, object]) -> FloatArray:

@@ -525,7 +525,7 @@ def value_ranges(rule: Rule, column: str) -> FloatArray:
 
     Limits that the rule does not guarantee are infinite.
     """
-    everything = np.tile([-np.inf, np.inf], (rule.n_strata, 1))
+    intervals = np.tile([-np.inf, np.inf], (rule.n_strata, 1))
     if isinstance(rule, CutPoints) and rule.column == column:
         edges = np.concatenate([[-np.inf], rule.cuts, [np.inf]])
         return np.column_stack([edges[:-1], edges[1:]])
@@ -535,7 +535,7 @@ def value_ranges(rule: Rule, column: str) -> FloatArray:
         cells = cells_of(rule)
         if cells is not None:
             return _ranges_of_cells(rule.cells, column)[cells]
-    return everything
+    return intervals
 
 
 def _ranges_of_cells(cells: Cells, column: str) -> FloatArray:

@@ -66,8 +66,8 @@ class ClassRates:
         if not isinstance(design, Stratified) or task.z is not None or settings.target != "population":
             return None
         sizes = design.strata.sizes
-        everything = replace(design.allocation, n_h=sizes, budget=task.population.size, maximum=sizes)
-        census = replace(design, allocation=everything).draw(task.population, seed=0)
+        all_units = replace(design.allocation, n_h=sizes, budget=task.population.size, maximum=sizes)
+        census = replace(design, allocation=all_units).draw(task.population, seed=0)
         rows = np.asarray(census.ids, dtype=np.int64)
         rates = task.estimand.rates_in_strata(census, task.labels[rows])
         counts = design.allocation.n_h

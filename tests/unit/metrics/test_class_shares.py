@@ -187,7 +187,7 @@ def test_a_metric_of_two_classes_is_the_same_function_of_two_shares(name, which)
             hits=np.array([cells[3], cells[0]]),
             predicted=np.array([cells[1] + cells[3], cells[0] + cells[2]]),
             true=np.array([cells[2] + cells[3], cells[0] + cells[1]]),
-            everything=1.0,
+            total=1.0,
         )
         assert of_two(cells[0], cells[1], cells[0] + cells[2]) == pytest.approx(function(shares)[0])
 

@@ -55,7 +55,7 @@ def test_the_moments_are_those_of_all_classes_that_a_unit_may_be_of(population, 
         hits=np.bincount(own, chance[units, own], minlength=3) / len(own),
         predicted=np.bincount(own, minlength=3) / len(own),
         true=chance.mean(axis=0),
-        everything=1.0,
+        total=1.0,
     )
     which = LEVELS.index(estimand.of) if estimand.of in LEVELS else estimand.of
     value, slopes, _ = metric_function(estimand.name, which, 3)(shares)

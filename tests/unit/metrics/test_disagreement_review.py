@@ -185,3 +185,15 @@ def test_a_code_that_is_a_verdict_is_a_label(judged):
     labels[0] = "1"
 
     assert write_disagreements(with_codes, labels, ["verdict"], "again.csv") == 1
+
+
+def test_the_first_proxy_is_shown_as_it_is_if_another_one_is_reviewed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    by_two = stratal.Population.from_arrays(
+        ids=np.arange(20), proxy={"sure": np.full(20, 0.5), "score": np.linspace(0.0, 1.0, 20)}
+    )
+    sample = stratal.designs.SimpleRandom(budget=20).draw(by_two, seed=1)
+    write_disagreements(sample, [0.0, 1.0] * 10, ["score"], "again.csv")
+    head, rows = filled("again.csv", [])
+
+    assert {row[head.index("sure")] for row in rows} == {"0.5"}
