@@ -389,6 +389,7 @@ class Sample(Record, TableDisplay):
         ...     stratal.Sample.read(sample.write(folder + "/sample.parquet")) == sample
         True
         """
+        # Files are read with PyArrow, which samples in memory do not need.
         from stratal.designs.sample_file import write_parts
 
         return write_parts(Path(path), self._columns(), self._description())
@@ -408,6 +409,7 @@ class Sample(Record, TableDisplay):
         Traceback (most recent call last):
         stratal.errors.InputError: nowhere.parquet: no such file...
         """
+        # Files are read with PyArrow, which samples in memory do not need.
         from stratal.designs.sample_file import damaged, read_parts, refuse_what_was_not_drawn
 
         if not isinstance(path, str | os.PathLike):

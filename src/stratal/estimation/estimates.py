@@ -375,12 +375,14 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     def to_markdown(self, confidence_level: float = 0.95) -> str:
         """Return a table in Markdown."""
+        # Rendering is imported only when a table is written.
         from stratal.report.document import table_markdown
 
         return table_markdown(self.table(confidence_level))
 
     def to_latex(self, confidence_level: float = 0.95) -> str:
         """Return a table in LaTeX, with the rules of booktabs."""
+        # Rendering is imported only when a table is written.
         from stratal.report.document import table_latex
 
         return table_latex(self.table(confidence_level))

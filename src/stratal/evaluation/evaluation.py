@@ -106,6 +106,7 @@ class Evaluation:
     @property
     def status(self) -> str | None:
         """The verdict on all requirements together: PASS, FAIL or UNDECIDED; None without requirements."""
+        # Few evaluations have requirements.
         from stratal.estimation.requirement import joint_verdict
 
         if self.verdicts is None:
@@ -137,6 +138,7 @@ class Evaluation:
 
         If it is `brief`, of very many groups only those that an answer shows have errors and intervals.
         """
+        # Rendering is imported only when a result is shown.
         from stratal.report.text import MIN_TABLE_ROWS
 
         lowest = MIN_TABLE_ROWS if brief else None
@@ -160,6 +162,7 @@ class Evaluation:
             if "judge" in described:
                 # Scores on another scale than the labels agree or disagree with none of them.
                 if any(row["metric"] == "agreement" for row in described["judge"]):
+                    # Only comparisons with judges need a review.
                     from stratal.metrics.disagreement_review import count_disagreements
 
                     described["differing"] = count_disagreements(self.sample, self.words, request.judge)
@@ -182,6 +185,7 @@ class Evaluation:
 
     def page(self, described: JsonDict | None = None, *, details: bool = False) -> Page:
         """Return the page of the result; `described` is what `to_dict` returned, computed unless given."""
+        # Rendering is imported only when a result is shown.
         from stratal.report.estimates import answer_page, details_page
         from stratal.report.sections import new_answers_page
 
@@ -195,11 +199,13 @@ class Evaluation:
         return answer_page(described, quantity)
 
     def __repr__(self) -> str:
+        # Rendering is imported only when a result is shown.
         from stratal.report.text import one_line
 
         return one_line(self, self.page().lines)
 
     def __str__(self) -> str:
+        # Rendering is imported only when a result is shown.
         from stratal.report.text import page_text
 
         return page_text(self.page())
@@ -236,6 +242,7 @@ class Evaluation:
         request = result.request
         annotator_pairs: list[JsonDict] = []
         if result.study is not None:
+            # The modules of studies, with their database, are imported only for studies.
             from stratal.study import open_study
             from stratal.study.status import pairs_of
 
@@ -326,6 +333,7 @@ class Evaluation:
         InputError
             If no judge was requested, or the file exists.
         """
+        # Few evaluations write a review.
         from stratal.metrics.disagreement_review import write_disagreements
 
         request = self.request
@@ -553,6 +561,7 @@ def _with_population(evidence: LabelledSample, read_population: PopulationReader
                 allowed="with calibration= (--calibration), a table of labels, or for a coefficient",
                 action="Leave it out.",
             )
+        # Only estimates with features of other models need it.
         from stratal.estimation.calibrated import population_with_features
 
         units = population_with_features(sample, request.population, (*request.features, *columns))
@@ -569,6 +578,7 @@ def _with_population(evidence: LabelledSample, read_population: PopulationReader
 
 def _evaluate_new_version(evidence: LabelledSample) -> Evaluation:
     """Return the evaluation of a new version's answers, as far as their outcomes are known."""
+    # Few evaluations are of a new version.
     from stratal.estimation.requirement import held_against_new_version
     from stratal.metrics.new_version import NEW_ANSWER, with_new_answers
 
@@ -737,6 +747,7 @@ def _verdicts(
     Unless an option says otherwise, a failed answer counts against the requirement: as the lowest outcome for
     >=, as the highest for <=.
     """
+    # Few evaluations have requirements.
     from stratal.estimation.requirement import Requirement, held_against
 
     request = evidence.request
@@ -794,6 +805,7 @@ def _new_answers(evidence: LabelledSample) -> Labels:
 
 def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers: Labels) -> NewVersion:
     """Return what the labels show of the new answers."""
+    # Few evaluations are of a new version.
     from stratal.metrics.new_version import new_version
 
     sample = result.sample

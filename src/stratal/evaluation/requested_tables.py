@@ -31,6 +31,7 @@ def compute_tables(evidence: LabelledSample) -> list[Estimates]:
     if request.metric:
         tables.append(_metric_table(evidence))
     if evidence.models:
+        # Each table imports its metrics, because most evaluations request none of them.
         from stratal.metrics.comparison import compare
 
         outcomes = {name: evidence.read(name) for name in evidence.models}
@@ -202,6 +203,7 @@ def _in_words_of_labels(table: Estimates, evidence: LabelledSample) -> Estimates
 
 def _question_table(evidence: LabelledSample) -> Estimates:
     """Return an estimate for each question of a study that has answers."""
+    # The modules of studies, with their database, are imported only for studies.
     from stratal.study import estimate_study, open_study
 
     rows = []

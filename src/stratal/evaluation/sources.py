@@ -112,6 +112,7 @@ def _label_paths(labels: Any) -> list[Path]:
 def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
     first = paths[0]
     if first.is_dir() and not (first / SAMPLE_NAME).is_file():
+        # Only folders can be studies, whose modules are imported late.
         from stratal.study.database import DATABASE
 
         if (first / DATABASE).is_file() or not find_logs(first):
@@ -172,6 +173,7 @@ def table_and_request(
 
 def _refuse_labels_of_sample(path: Path) -> None:
     """Refuse the labels of a drawn sample in the same folder, of which they are not a random sample."""
+    # Only tables of labels are compared with the studies next to them.
     from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
 
     sample = path.parent / SAMPLE_NAME

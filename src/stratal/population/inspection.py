@@ -245,6 +245,7 @@ def _stacked_texts(rows: Rows, names: Sequence[str]) -> Rows | None:
 
 def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict]]:
     """Return the same of a table on another engine, through Ibis."""
+    # The queries import Ibis, which takes long, and which files do not need.
     from stratal.population.queries.units import is_nan
     from stratal.population.queries.units import text_number_expression as number_of
 

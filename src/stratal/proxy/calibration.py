@@ -239,6 +239,7 @@ def _transform_scores(values: FloatArray, centre: float, scale: float) -> FloatA
 
 def _fit_isotonic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]) -> FittedCurve:
     """Return a smoothed isotonic fit; units with equal scores have one level."""
+    # `scipy.optimize` is imported only for this form of calibration, which few estimates fit.
     from scipy.optimize import isotonic_regression
 
     scores, inverse = np.unique(x, return_inverse=True)

@@ -270,6 +270,7 @@ def regress(
     ('intercept', 'x')
     """
     if isinstance(sample, str | tuple):
+        # A sample that was drawn needs no table.
         from stratal.regression.from_table import sample_of_arrays, sample_of_formula
 
         if features or formula is not None or population is not None:

@@ -74,6 +74,7 @@ def sections_html(
     *, title: str, subtitle: str, answer: str, sections: Sequence[Page], kind: str, version: str
 ) -> str:
     """Return sections as one HTML page; `answer` is the line of a section that is printed large."""
+    # Jinja2 is imported only for HTML, not for answers in the terminal.
     from jinja2 import Environment, FileSystemLoader
     from markupsafe import Markup
 

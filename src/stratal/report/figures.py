@@ -309,6 +309,7 @@ def logarithmic_scale(ax: Foreign, which: str = "y") -> None:
 
     Within one decade every digit has a tick, up to four decades 1, 2 and 5, beyond only the powers of ten.
     """
+    # Matplotlib is an optional package.
     from matplotlib.ticker import LogLocator
 
     ax.set(**{f"{which}scale": "log"})

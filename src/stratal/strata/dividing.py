@@ -76,6 +76,7 @@ def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int =
     float
         Infinite where the budget does not suffice.
     """
+    # SciPy's special functions are imported only if the number of strata is searched for.
     from scipy.special import stdtrit
 
     draws = _proportional_draws(moments.sizes, budget, minimum)

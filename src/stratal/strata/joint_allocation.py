@@ -228,6 +228,7 @@ def _curvature(demands: Demands, n_h: FloatArray, free: BoolArray) -> FloatArray
     spread = demands.spread[np.ix_(free, inside)]
     weights = 0.5 / n_h[inside] ** 3
     if np.count_nonzero(spread) < _SPARSE * spread.size:  # levels of a category share no strata
+        # Sparse matrices are imported only for many strata.
         from scipy.sparse import csr_array
 
         few = csr_array(spread)

@@ -51,6 +51,7 @@ def _ids_of(folder: Path) -> tuple[Path, set[str]]:
     path = folder / SAMPLE_NAME
     with suppress(StratalError, OSError):
         if (folder / DATABASE).is_file():
+            # Most folders have no study, which only this import can open.
             from stratal.study.opening import open_study
 
             with open_study(folder, reading=True) as study, study.database.read() as rows:

@@ -309,6 +309,7 @@ def drift(values: Sequence[float]) -> JsonDict | None:
     """
     if len(values) < 2 * PARTS:
         return None
+    # `scipy.stats` takes longer to import than all else of a status.
     from scipy.stats import mannwhitneyu
 
     array = np.asarray(values, np.float64)

@@ -366,6 +366,7 @@ def _decode_quickly(line: str) -> JsonDict | None:
 
     `msgspec` is four times as fast as `json`, accepts less, and keeps the last of two equal keys.
     """
+    # Only JSON needs it.
     import msgspec
 
     try:

@@ -544,6 +544,7 @@ def _open_workbook(path: Path) -> Any:
 @contextmanager
 def _readable_workbook(path: Path) -> Iterator[None]:
     """Translate the errors of a damaged workbook into an `InputError`; errors of XML are SyntaxErrors."""
+    # Few tables are workbooks.
     import zipfile
     import zlib
 
@@ -567,6 +568,7 @@ def _readable_workbook(path: Path) -> Iterator[None]:
 
 def _find_unreadable_cells(book: Any, page: Any) -> str:
     """Return a description of the first merged cell or formula without a value, empty if there is none."""
+    # Few tables are workbooks.
     from xml.etree.ElementTree import iterparse
 
     with book._archive.open(page._worksheet_path) as stream:

@@ -165,6 +165,7 @@ def _has_labels(request: EvaluationRequest, source: Any, labels: Any) -> bool:
         evidence = gather(request, source, labels)
         return any(evidence.read(name).answered for name in evidence.names)
     if form == SourceForm.STUDY:
+        # The modules of studies, with their database, are imported only for studies.
         from stratal.study import Study, open_study
 
         if isinstance(source, Study):
@@ -179,6 +180,7 @@ def _has_labels(request: EvaluationRequest, source: Any, labels: Any) -> bool:
 
 def _study_sample(source: Any) -> Sample:
     """Return the sample of a study or of its folder."""
+    # The modules of studies, with their database, are imported only for studies.
     from stratal.study import Study, open_study
 
     if isinstance(source, Study):
