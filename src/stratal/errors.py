@@ -69,29 +69,30 @@ class StratalError(Exception):
     budget is too small (given: 3; allowed: at least 10). Give minimum=1.
     """
 
+    # `given` is the word that the message puts before the value, and therefore no placeholder.
     def __init__(
         self, what: str, *, given: object = None, allowed: str | None = None, action: str | None = None
     ) -> None:
         self.what = what
-        self.given = given  # the word that the message itself puts before the value
+        self.given = given
         self.allowed = allowed
         self.action = action
         self.in_options = False
         super().__init__(self.message(str))
 
     def message(self, rewrite: Callable[[str], str]) -> str:
-        """Return the whole message, with `rewrite` applied to the words of the library alone.
+        """Return the whole message, with `rewrite` applied to the words of the library.
 
-        What was given is the user's, and so is what stands before the first colon: a file, a column.
+        The value and the text before the first colon (a file, a column) are the user's, and stay as they are.
         """
         start = self.what.find(": ") + 1
         text = self.what[:start] + rewrite(self.what[start:])
         # A value is the user's; keywords with their options are the library's.
-        given = None if self.given is None else str(self.given)
-        if given is not None and " (--" in given:
-            given = rewrite(given)
+        value_text = None if self.given is None else str(self.given)
+        if value_text is not None and " (--" in value_text:
+            value_text = rewrite(value_text)
         details = {
-            "given": given,
+            "given": value_text,
             "allowed": None if self.allowed is None else rewrite(self.allowed),
         }
         shown = "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
@@ -102,7 +103,7 @@ class StratalError(Exception):
         return text
 
     def __str__(self) -> str:
-        """Return the message; what it says of the command in brackets, `(--id COLUMN)`, only there."""
+        """Return the message. Options in brackets, such as `(--id COLUMN)`, are only shown in commands."""
         if self.in_options:
             return str(self.args[0])
         return self.message(without_options)

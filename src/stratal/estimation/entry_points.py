@@ -50,6 +50,7 @@ def estimate(
     estimand: EstimandLike = None,
     by: object = None,
     judge: str | Sequence[str] | None = None,
+    # "Look" is the term of group sequential designs for an interim analysis, and therefore no placeholder.
     look: int | None = None,
     predicts: str | Mapping[str, str] | None = None,
     **options: Any,
@@ -243,7 +244,7 @@ def _with_checked_codes(
     return checked[""], checked
 
 
-def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
+def at_look(estimates: Estimate | Estimates, sample: Sample, look_number: int) -> Any:
     """Return estimates at a planned look.
 
     The information of a nested sample is 1 / (1/n − 1/N) times a constant, of each stratum and so to first
@@ -251,20 +252,20 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look: int) -> Any:
     """
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
-        raise InputError("no looks were planned for these labels", given=f"look={look}", action=action)
+        raise InputError("no looks were planned for these labels", given=f"look={look_number}", action=action)
     rows = estimates if isinstance(estimates, Estimates) else [estimates]
     planned = PlannedLooks.parse(sample.looks)
     size = sample.population_size
-    evenly = planned.at(look).information
+    evenly = planned.at(look_number).information
     drawn = np.cumsum(np.bincount(sample.round, minlength=2)[1:])
-    if len(drawn) >= look:
-        parts = drawn[:look] / drawn[look - 1]
+    if len(drawn) >= look_number:
+        parts = drawn[:look_number] / drawn[look_number - 1]
     else:
         parts = np.array(evenly)
     n = max(row.labels for row in rows) * parts
     # The information of a look is the inverse of the variance, with the finite population correction.
     information = n / np.maximum(1.0 - n / size, 1.0 / size)
-    limits_at_look = planned.at(look, information)
+    limits_at_look = planned.at(look_number, information)
     rows = [row.at(limits_at_look) for row in rows]
     if isinstance(estimates, Estimates):
         return replace(estimates, estimates=tuple(rows))

@@ -272,9 +272,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             return 1.0 / self.design_effect
         return float("inf")
 
-    def at(self, look: Look | None) -> Estimate:
+    def at(self, planned_look: Look | None) -> Estimate:
         """Return the estimate at a planned look, with intervals that hold at all looks together."""
-        return replace(self, evidence=replace(self.evidence, look=look))
+        return replace(self, evidence=replace(self.evidence, planned_look=planned_look))
 
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
@@ -584,7 +584,8 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
 
     `covariance` (2, 2) of the estimates replaces that of their influences, if these are not sufficient.
     """
-    look = first.evidence.look  # the correction for interim analyses is applied once, to the difference
+    # The correction for interim analyses is applied once, to the difference.
+    planned_look = first.evidence.planned_look
     pair = [first.at(None), second.at(None)]
     signs = np.array([1.0, -1.0])
     weighting = first.evidence.weighting
@@ -623,7 +624,7 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         moments = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
         interval = skewed_interval(moments, result.variable[:, None], weighting).of(0)
     difference = linearised_estimate(result, weighting, interval=interval, target=target, n=n, null=0.0)
-    return difference.at(look)
+    return difference.at(planned_look)
 
 
 def warnings_entry(notes: Sequence[str], others: Sequence[str] = ()) -> dict[str, list[str]]:

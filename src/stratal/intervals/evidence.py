@@ -347,7 +347,7 @@ class Evidence(DerivedEvidence, Record):
     linearised: bool = False
     member: BoolArray | None = None
     simultaneous: SimultaneousLevel | None = None
-    look: Look | None = None
+    planned_look: Look | None = None
 
     @property
     def n(self) -> int:

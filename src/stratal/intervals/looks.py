@@ -84,23 +84,24 @@ class PlannedLooks:
         """The boundary and the number: `pocock:4`."""
         return f"{self.boundary}:{self.number}"
 
-    # "Look" is the term of group sequential designs for an interim analysis: not a placeholder.
-    def at(self, look: int, information: FloatArray | None = None) -> Look:
-        """Return a look, from 1; `information` (look,) of the looks so far increases, evenly unless given.
+    def at(self, look_number: int, information: FloatArray | None = None) -> Look:
+        """Return a look, from 1, with the increasing `information` (look_number,) of the looks up to it.
+
+        By default, the information increases evenly.
 
         Raises
         ------
         InputError
             For a look that was not planned.
         """
-        if not isinstance(look, int | np.integer) or not 1 <= look <= self.number:
+        if not isinstance(look_number, int | np.integer) or not 1 <= look_number <= self.number:
             raise InputError(
                 "this interim analysis was not planned",
-                given=repr(look),
+                given=repr(look_number),
                 allowed=f"1 to {self.number}, in order",
             )
         if information is None:
-            times = np.arange(1.0, look + 1.0)
+            times = np.arange(1.0, look_number + 1.0)
         else:
             times = information
         return Look(planned=self, information=tuple((np.asarray(times) / times[-1]).tolist()))

@@ -32,9 +32,9 @@ def interval_of(
     interval = find_interval(evidence, method)
     name = interval.method
     level = confidence_level
-    if evidence.look is not None:
-        name = f"{name}, {evidence.look}"
-        level = evidence.look.level(level, alternative)
+    if evidence.planned_look is not None:
+        name = f"{name}, {evidence.planned_look}"
+        level = evidence.planned_look.level(level, alternative)
     if evidence.simultaneous is not None:
         name = f"{name}, simultaneous"
         level = evidence.simultaneous.level(level, alternative, normal=method == "normal")
@@ -56,9 +56,9 @@ def p_value_of(
     p = find_interval(evidence, method).p_value(null, alternative)
     if evidence.simultaneous is not None:
         p = evidence.simultaneous.adjusted(p, alternative, normal=method == "normal")
-    if evidence.look is None:
+    if evidence.planned_look is None:
         return p
-    return evidence.look.adjusted(p, alternative)
+    return evidence.planned_look.adjusted(p, alternative)
 
 
 def find_interval(evidence: IntervalEvidence, method: str) -> Interval:

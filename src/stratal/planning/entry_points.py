@@ -312,9 +312,9 @@ def _judged_population(
     """Return units whose proxy is the probability of the outcome 1 given a judge's verdict."""
     for name, value in (("sensitivity", sensitivity), ("specificity", specificity)):
         if value is None or not 0 < value < 1:
-            given = "nothing" if value is None else f"{value:g}"
+            value_text = "nothing" if value is None else f"{value:g}"
             action = f"Give both error rates of the judge: {name}=.9 (--{name} .9)."
-            raise InputError(f"{name}= (--{name}) must lie between 0 and 1", given=given, action=action)
+            raise InputError(f"{name}= (--{name}) must lie between 0 and 1", given=value_text, action=action)
     assert sensitivity is not None
     assert specificity is not None
     positive_share = rate * sensitivity + (1 - rate) * (1 - specificity)

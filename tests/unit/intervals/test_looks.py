@@ -74,13 +74,13 @@ def test_an_estimate_at_a_look_has_the_level_of_the_look_and_a_p_value_that_agre
     sample = stratal.plan(population, 200, looks=4).draw(seed=1)
     at = stratal.estimate(sample, labelled(sample, z, 100), look=2)
     alone = stratal.estimate(sample, labelled(sample, z, 100))
-    level = at.evidence.look.level(0.95, "two-sided")
+    level = at.evidence.planned_look.level(0.95, "two-sided")
     assert [*at.confidence_interval()] == [*alone.confidence_interval(level)]
     assert at.value == alone.value
     assert "look 2 of 4 (Pocock)" in at.confidence_interval().method
-    assert at.evidence.look.adjusted(1 - level, "two-sided") == pytest.approx(0.05, rel=1e-6)
+    assert at.evidence.planned_look.adjusted(1 - level, "two-sided") == pytest.approx(0.05, rel=1e-6)
     for end in at.confidence_interval():
-        wanted = at.evidence.look.adjusted(alone.p_value(end), "two-sided")
+        wanted = at.evidence.planned_look.adjusted(alone.p_value(end), "two-sided")
         assert at.p_value(end) == pytest.approx(wanted, rel=1e-6)
     assert at.p_value(0.5) > alone.p_value(0.5)
 
@@ -90,7 +90,7 @@ def test_the_price_is_paid_once_in_differences_of_estimates(study):
     population, z = study
     sample = stratal.plan(population, 200, looks=4).draw(seed=1)
     labels = labelled(sample, z, 100)
-    level = stratal.estimate(sample, labels, look=2).evidence.look.level(0.95, "two-sided")
+    level = stratal.estimate(sample, labels, look=2).evidence.planned_look.level(0.95, "two-sided")
     at = stratal.estimate(sample, labels, by="g", look=2).differences()[0]
     alone = stratal.estimate(sample, labels, by="g").differences()[0]
     assert [*at.confidence_interval()] == [*alone.confidence_interval(level)]
@@ -106,7 +106,7 @@ def test_looks_stay_with_the_sample_and_its_rounds(study, tmp_path):
     found = stratal.estimate(read, labelled(sample, z, 200), look=2)
     # The information of 60 of 200 labels, less what a finite population knows already.
     before = 60 / (1 - 0.3 * 200 / 4000) / (200 / (1 - 200 / 4000))
-    assert found.evidence.look.information == pytest.approx((before, 1.0))
+    assert found.evidence.planned_look.information == pytest.approx((before, 1.0))
 
 
 def test_a_plan_expects_the_interval_of_the_last_look(study):

@@ -119,7 +119,8 @@ def test_without_a_further_column_the_plan_is_that_without_earlier_waves():
 
     assert with_labels.strata == without.strata
     assert with_labels.allocation == without.allocation
-    assert "only recalibrate" in with_labels.previous
+    assert "would only recalibrate the proxy, which saves no labels" in with_labels.previous
+    assert "groups=, --groups" in with_labels.previous
     assert without.to_dict().keys() == with_labels.to_dict().keys() - {"previous"}
 
 
@@ -189,10 +190,13 @@ def test_what_cannot_be_meant_is_refused(waves):
     population, _ = items(10, "now")
     sample, labels = waves[0]
 
-    def message(error, previous, **options):
+    def refusal(error, previous, **options):
         with pytest.raises(error) as raised:
             stratal.plan(options.pop("population", population), 100, previous=previous, **options)
-        return str(raised.value)
+        return raised.value
+
+    def message(error, previous, **options):
+        return str(refusal(error, previous, **options))
 
     assert "must be a list of earlier waves" in message(InputError, "week1")
     assert "the wrong form" in message(InputError, [sample])
@@ -205,4 +209,6 @@ def test_what_cannot_be_meant_is_refused(waves):
     other = stratal.Population.from_arrays(proxy={"other": [0.1, 0.9] * 100})
     assert "was drawn without the proxy 'other'" in message(InputError, waves, population=other)
     ordered = stratal.Population.from_arrays(proxy={"score": [1.0, 9.0] * 100}, scaled=False)
-    assert "bounds=(lowest, highest)" in message(InputError, waves, population=ordered)
+    without_bounds = refusal(InputError, waves, population=ordered)
+    assert "scale with known bounds; 'score' is not one" in without_bounds.what
+    assert without_bounds.action == "State the bounds: bounds=(lowest, highest) (--bounds LOW,HIGH)."

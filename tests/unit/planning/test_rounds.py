@@ -118,7 +118,7 @@ class TestNextRound:
         again = stratal.Sample.read(pilot.write(tmp_path / "pilot.parquet"))
         with pytest.raises(InputError, match="does not contain the population") as caught:
             stratal.next_round(again, labelled(again), additional=10)
-        assert "population=" in str(caught.value)
+        assert caught.value.action == "Give this population: population=."
 
         larger = stratal.next_round(again, labelled(again), additional=10, population=population())
 
