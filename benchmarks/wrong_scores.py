@@ -39,7 +39,7 @@ from stratal.planning.stratum_minimums import cell_share_minimums
 from stratal.population.influence import stratum_averages
 from stratal.population.rules import cells_of
 from stratal.strata import smoothed_standard_deviations
-from stratal.strata.strata import of_sizes
+from stratal.strata.strata import moments_of_sizes
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "wrong_scores.md"
@@ -196,7 +196,7 @@ class Stage:
         tables, place = np.unique(seen, axis=0, return_inverse=True)
         asked: Any = as_estimand(self.plan.estimand)
         chance = stratum_averages(self.population, strata.rule, [asked.chance(self.population)])[:, 0]
-        moments = replace(of_sizes(strata.sizes), proxy_means=np.clip(chance, 0.0, 1.0))
+        moments = replace(moments_of_sizes(strata.sizes), proxy_means=np.clip(chance, 0.0, 1.0))
         learned = smoothed_standard_deviations(moments, n_h, tables.astype(float)) * self.gaps(tables)
         planned = strata.standard_deviations
         relative = [each / (each @ strata.weights)[..., None] for each in (planned, learned)]

@@ -10,7 +10,7 @@ from tests.reference.real_optimum import real_optimum
 from tests.tiers import sized
 
 from stratal import strata as allocation
-from stratal.strata.strata import Moments, of_sizes
+from stratal.strata.strata import Moments, moments_of_sizes
 
 
 @st.composite
@@ -141,7 +141,7 @@ def test_cost_optimal_stays_within_the_money_and_is_the_best_but_for_a_label(pro
     money = data.draw(st.floats(float(costs @ minimum), float(costs @ maximum) + 1.0))
 
     how = {"standard_deviations": deviations, "costs": costs, "cost_budget": money}
-    n_h = allocation.allocate(of_sizes(sizes), None, "cost-optimal", minimum, maximum, **how).n_h
+    n_h = allocation.allocate(moments_of_sizes(sizes), None, "cost-optimal", minimum, maximum, **how).n_h
 
     assert costs @ n_h <= money * (1 + 1e-9)
     assert np.all(n_h >= minimum)

@@ -11,7 +11,7 @@ from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import STRATIFICATION_METHODS, stratify
 from stratal.strata.boundaries import PrefixSums, k_means_boundaries, neyman_boundaries
-from stratal.strata.dividing import boundaries_of
+from stratal.strata.dividing import find_boundaries
 
 ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
 SETTINGS = settings(max_examples=sized(20, 200), deadline=None)
@@ -59,7 +59,7 @@ def test_no_other_cuts_cost_less(distribution, most):
 @SETTINGS
 @given(distributions(), st.integers(1, 6), st.sampled_from(ONE_DIMENSIONAL))
 def test_no_other_method_costs_less(distribution, n_strata, method):
-    other = boundaries_of(distribution, method, n_strata)
+    other = find_boundaries(distribution, method, n_strata)
     whole = costs(distribution, ())
 
     assert len(other) < n_strata

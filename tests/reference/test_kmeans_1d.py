@@ -11,7 +11,7 @@ import pytest
 from stratal.population.distribution import build_distribution
 from stratal.population.in_memory import ArrayCounter
 from stratal.strata.boundaries import k_means_boundaries
-from stratal.strata.strata import of_bins
+from stratal.strata.strata import moments_of_bins
 
 VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "kmeans_1d.json"
 
@@ -26,7 +26,7 @@ def solve(values, k):
     distribution = build_distribution(ArrayCounter(values), scaled=False)
     boundaries = k_means_boundaries(distribution, k)[-1]
     labels = np.searchsorted(distribution.cuts[boundaries - 1], values, side="right")
-    return labels, of_bins(distribution, boundaries).proxy_means
+    return labels, moments_of_bins(distribution, boundaries).proxy_means
 
 
 @pytest.mark.skipif(not VECTORS.exists(), reason="the published numbers are not at hand")

@@ -16,7 +16,7 @@ from stratal.simulation.adaptive_allocation import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 from stratal.strata.standard_deviations import smoothed_standard_deviations
-from stratal.strata.strata import of_sizes
+from stratal.strata.strata import moments_of_sizes
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 REPLICATES = sized(100, 400)
@@ -57,7 +57,7 @@ class Case:
             found = raw_deviations(z, stratum, len(n_h))
         else:
             found = smoothed_standard_deviations(
-                replace(of_sizes(self.sizes), proxy_means=self.means), n_h, right
+                replace(moments_of_sizes(self.sizes), proxy_means=self.means), n_h, right
             )
         larger = next_allocation(self.sizes, n_h, found, budget - n_h.sum(), allocation_of=allocation_of)
         bad = self.sizes - self.good - (n_h - right)

@@ -20,9 +20,14 @@ from stratal.errors import BudgetError, InputError, not_positive_error
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
-from stratal.strata.dividing import DEFAULT_STRATA, INTERVAL_METHODS, groups_that_fit, levels_within_budget
+from stratal.strata.dividing import DEFAULT_STRATA, INTERVAL_METHODS, count_groups, pool_small_levels
 from stratal.strata.mean_score import MeanScore
-from stratal.strata.strata import CALIBRATION_SLOPE, OFFSETS, RESIDUALS, SLOPES
+from stratal.strata.strata import (
+    CALIBRATION_SLOPE,
+    SCENARIO_OFFSETS,
+    SCENARIO_RESIDUAL_FACTORS,
+    SCENARIO_SLOPES,
+)
 
 # Residual standard deviation over that of the proxy, assumed for outcomes without bounds by default: a
 # correlation of .89.
@@ -175,7 +180,8 @@ class AnticipatedInfluence(_Anticipated):
             planned = f"Planned for {self.text}, which is {value:.4g} if the proxies are accurate."
         return (
             planned,
-            f"The range covers residuals from {min(RESIDUALS):.2g} to {max(RESIDUALS):.2g} times those that "
+            f"The range covers residuals from {min(SCENARIO_RESIDUAL_FACTORS):.2g} to "
+            f"{max(SCENARIO_RESIDUAL_FACTORS):.2g} times those that "
             "the proxies predict; overconfident scores have the larger ones.",
             "Standard errors are approximate (to first order), and assume that no label is missing.",
         )
@@ -270,7 +276,7 @@ class AnticipatedOutcome(_Anticipated):
                 notes=("There is no proxy, so nothing shows which units are uncertain.",),
             )
         sizes = self._level_sizes
-        n_groups = groups_that_fit(sizes, budget, options.minimum)
+        n_groups = count_groups(sizes, budget, options.minimum)
         # Small categories share a stratum only if the budget does not suffice for all.
         pool = budget if n_groups < len(sizes) else None
         strata = self._divided(self._most(budget, n_groups), pool, self._method)
@@ -346,7 +352,7 @@ class AnticipatedOutcome(_Anticipated):
             if n_groups < pools[-1][1]:
                 pools.append((pool, n_groups))
             pool = max(1, minimum * int(sizes.sum()) // least)
-            n_groups = code_count(levels_within_budget(sizes, pool, minimum))
+            n_groups = code_count(pool_small_levels(sizes, pool, minimum))
             least *= 2
         return pools
 
@@ -399,8 +405,8 @@ class AnticipatedOutcome(_Anticipated):
             expectation = "Scores are calibrated probabilities (slope 1 on the log-odds scale)"
         return (
             expectation,
-            f"The range covers log-odds off by up to {OFFSETS[-1]:g}, and slopes of {SLOPES[0]:g} to "
-            f"{SLOPES[-1]:g}",
+            f"The range covers log-odds off by up to {SCENARIO_OFFSETS[-1]:g}, and slopes of "
+            f"{SCENARIO_SLOPES[0]:g} to {SCENARIO_SLOPES[-1]:g}",
             ALL_COME_BACK,
         )
 

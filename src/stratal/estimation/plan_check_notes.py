@@ -343,7 +343,7 @@ def planned_strata(sample: Sample) -> Strata | None:
         proxy_variances=variance,
         conditional_variances=np.maximum((mean - low) * (high - mean) - variance, 0.0),
     )
-    return Strata.of(moments, bounds=info.bounds)
+    return Strata.from_moments(moments, bounds=info.bounds)
 
 
 def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> str | None:

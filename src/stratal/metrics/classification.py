@@ -37,7 +37,7 @@ from stratal.question.scores import ANSWER_IS_RIGHT, Score, class_probability
 from stratal.question.vocabulary import AVERAGES
 from stratal.strata import Strata
 from stratal.strata.standard_deviations import smoothed_standard_deviations
-from stratal.strata.strata import of_sizes
+from stratal.strata.strata import moments_of_sizes
 
 # Share of right answers below which a proxy is probably not their probability: no usual model has so few
 # right answers of one class while its other answers are right twice as often.
@@ -360,7 +360,7 @@ class Classification(Estimand):
         mean_effect = np.bincount(stratum, effects, minlength=n_strata) / np.maximum(counts, 1)
         mean_effect = np.where(counts > 0, mean_effect, effects.mean())
         chances = stratum_averages(sample.population, strata.rule, [self.chance(sample.population)])[:, 0]
-        moments = replace(of_sizes(strata.sizes), proxy_means=np.clip(chances, 0.0, 1.0))
+        moments = replace(moments_of_sizes(strata.sizes), proxy_means=np.clip(chances, 0.0, 1.0))
         positives = np.bincount(stratum, is_class, minlength=n_strata)
         deviations = smoothed_standard_deviations(moments, counts, positives)
         return np.asarray(np.where(strata.is_known, 0.0, deviations * mean_effect))

@@ -217,7 +217,7 @@ class PreviousLabels:
             inside = np.isin(codes, strata_of_category)
             if inside.sum() >= MIN_LABELS_TO_RECALIBRATE:
                 places = np.searchsorted(strata_of_category, codes[inside])
-                recalibrated = self._recalibrated(strata.part(strata_of_category), places, self.z[inside])
+                recalibrated = self._recalibrated(strata.select(strata_of_category), places, self.z[inside])
                 means[:, strata_of_category], variances[:, strata_of_category] = recalibrated
         return means, variances
 

@@ -44,7 +44,7 @@ from stratal.population.population import Population
 from stratal.population.rules import INFLUENCE, CutPoints
 from stratal.proxy.calibration import PENALTY, fit_penalised
 from stratal.strata import Allocation, Strata, allocate, stratify
-from stratal.strata.dividing import moments_by_pass
+from stratal.strata.dividing import moments_by_rule
 
 # The variance is at most so many times that of the plan without earlier waves: 1.05 times the standard error.
 LARGEST_VARIANCE_RATIO = 1.05**2
@@ -232,8 +232,8 @@ class PreviousWaves:
             else raw.names[parent]
             for parent, name in zip(parents.tolist(), recalibrated.names, strict=True)
         ]
-        moments = moments_by_pass(population, rule, self.proxy)
-        strata = Strata.of(
+        moments = moments_by_rule(population, rule, self.proxy)
+        strata = Strata.from_moments(
             replace(moments, scaled=raw.scaled, bounds=raw.bounds),
             rule,
             tuple(names),

@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, unit_scale
 from stratal.population.distribution import Distribution
-from stratal.strata.strata import of_bins, possible_rates
+from stratal.strata.strata import moments_of_bins, possible_rates
 
 # Most bins of the full recursion of `neyman_boundaries`; more are merged first, the cuts refined after.
 NEYMAN_BINS = 1_500
@@ -545,14 +545,14 @@ def fit_mixture(distribution: Distribution, n_components: int) -> FloatArray:
     random, so the same population always gives the same strata.
     """
     edges = coarse_edges(distribution, FIT_BINS)
-    groups = of_bins(distribution, edges[1:-1])
+    groups = moments_of_bins(distribution, edges[1:-1])
     values = groups.proxy_means
     weights = groups.sizes / groups.sizes.sum()
     centre = float(weights @ values)
     deviation = float(np.sqrt(weights @ (values - centre) ** 2))
     if deviation == 0.0:
         return np.array([[1.0], [centre], [1.0]])
-    start = of_bins(distribution, equal_size(distribution, n_components))
+    start = moments_of_bins(distribution, equal_size(distribution, n_components))
     narrow = np.maximum(np.sqrt(start.proxy_variances), deviation * 0.05)
     mixture = np.stack([start.weights, start.proxy_means, narrow])
     previous = -np.inf

@@ -1,7 +1,7 @@
-"""`stratify`: one verb for every way of dividing a population.
+"""`stratify`: division of a population into strata, by any method.
 
 Strata are intervals of a proxy, categories, a category crossed with intervals, clusters by k-means on feature
-columns, or intervals of what an estimand's influence is expected to be.
+columns, or intervals of the expected influence of an estimand.
 """
 
 from __future__ import annotations
@@ -24,131 +24,142 @@ from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population, require_population
 from stratal.protocols import Keywords
-from stratal.strata import boundaries as cutting
+from stratal.strata import boundaries as interval_boundaries
 from stratal.strata.strata import (
     Moments,
     Strata,
+    check_proxy_range,
     expected_deviations,
     join_moments,
-    of_bins,
-    of_level_distributions,
-    of_sizes,
-    refuse_widest,
+    moments_of_bins,
+    moments_of_levels,
+    moments_of_sizes,
 )
 from stratal.strata.whole_number_k_means import coordinate_bits, whole_number_k_means
 
-# Strata of a proxy unless another number is asked for; plans and simulations of means use the same one. Plans
-# of other estimands have `most_strata` of `stratal.estimation.anticipated`.
+# Default number of strata of a proxy, also in plans and simulations of means. The default in plans of other
+# estimands is `most_strata` in `stratal.estimation.anticipated`.
 DEFAULT_STRATA = 10
 
-# More strata than this are never chosen, though they can be asked for.
-MOST_STRATA = 50
+# Largest number of strata that "auto" chooses. Users may request more.
+MAX_AUTOMATIC_STRATA = 50
 
-# Numbers that are tried where each needs a run of its own.
-NUMBERS_TRIED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, MOST_STRATA)
+# Numbers of strata that "auto" compares if the method needs a separate run for each number.
+CANDIDATE_NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, MAX_AUTOMATIC_STRATA)
 
-# Strata are added as long as all together they shorten the squared interval by more than this share.
-WORTHWHILE = 0.005
+# "auto" chooses the smallest number of strata whose expected squared half-width exceeds the minimum by at
+# most this share.
+WIDTH_TOLERANCE = 0.005
 
-# Correlation with the outcome that is assumed of a proxy whose scale is unknown.
-MARGIN_CORRELATION = 0.5
+# Assumed correlation with the outcome of a proxy whose scale is unknown.
+ASSUMED_CORRELATION = 0.5
 
 
 def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int = 2) -> float:
     """Return t² Σ W_h² (1/n_h − 1/N_h) S_h², with n_h proportional but at least `minimum`.
 
-    t is Student's quantile on n − H degrees of freedom: the price of more strata. S_h² is the mean over the
-    ways in which the proxy may be off, as in robust allocation: taken at its word, an overconfident proxy
-    asks for far too many strata (n / 2 of them on one of the data sets that were tried). For a proxy that
-    only orders, a correlation of `MARGIN_CORRELATION` is assumed.
+    t is the quantile of Student's distribution with n − H degrees of freedom, which penalises more strata.
+    S_h² is averaged over possible miscalibrations of the proxy, as in robust allocation: with its plug-in
+    values, an overconfident proxy leads to far too many strata (n / 2 of them on one of the tested data
+    sets). For a proxy that is not on the outcome's scale, the correlation `ASSUMED_CORRELATION` is assumed.
 
     Parameters
     ----------
     moments : Moments
-        Of H strata.
+        Moments of H strata.
     budget : int
         n, at least `minimum` for each stratum.
     minimum : int
-        Draws that each stratum keeps (all of its units where it has fewer).
+        Minimum n_h; a smaller stratum is sampled completely.
 
     Returns
     -------
     float
-        Infinite where the budget does not suffice.
+        Infinite if the budget is below the sum of the minima.
     """
     # SciPy's special functions are imported only if the number of strata is searched for.
     from scipy.special import stdtrit
 
-    draws = _proportional_draws(moments.sizes, budget, minimum)
-    if draws is None:
+    n_h = _real_proportional_allocation(moments.sizes, budget, minimum)
+    if n_h is None:
         return float("inf")
     if moments.scaled:
         unit_variances = expected_deviations(moments) ** 2
     else:
         between = (moments.proxy_means - moments.weights @ moments.proxy_means) ** 2
         total = float(moments.weights @ (moments.proxy_variances + between))
+        variance_shares = np.zeros(len(between))
         if total > 0:
-            share = moments.proxy_variances / total
-        else:
-            share = np.zeros(len(between))
-        unit_variances = 1.0 - MARGIN_CORRELATION**2 + MARGIN_CORRELATION**2 * share
-    variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
-    quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))  # of an interval of 95%
+            variance_shares = moments.proxy_variances / total
+        # In units of the outcome's variance: the strata reduce only the part that the proxy explains.
+        unit_variances = 1.0 - ASSUMED_CORRELATION**2 + ASSUMED_CORRELATION**2 * variance_shares
+    variance = float(np.sum(moments.weights**2 * (1.0 / n_h - 1.0 / moments.sizes) * unit_variances))
+    quantile = float(stdtrit(max(budget - len(n_h), 1), 0.975))  # of a 95% confidence interval
     return max(quantile**2 * variance, 0.0)
 
 
-def _proportional_draws(sizes: IntArray, budget: int, minimum: int) -> FloatArray | None:
-    """Return real-valued proportional draws, bounded below, that sum to `budget`; `None` if impossible."""
+def _real_proportional_allocation(sizes: IntArray, budget: int, minimum: int) -> FloatArray | None:
+    """Return the real-valued proportional n_h (H,) with a minimum; None if the budget does not allow it."""
     lower = np.minimum(minimum, sizes).astype(np.float64)
     if lower.sum() > budget or budget > sizes.sum():
         return None
-    is_bounded = np.zeros(len(sizes), bool)
+    is_at_minimum = np.zeros(len(sizes), bool)
     while True:
-        free = sizes[~is_bounded].sum()
-        if free:
-            rate = (budget - lower[is_bounded].sum()) / free
-        else:
-            rate = 0.0
-        short = ~is_bounded & (sizes * rate < lower)
-        if not short.any():
-            return np.asarray(np.where(is_bounded, lower, sizes * rate))
-        is_bounded |= short
+        free_size = sizes[~is_at_minimum].sum()
+        sampling_fraction = 0.0
+        if free_size:
+            sampling_fraction = (budget - lower[is_at_minimum].sum()) / free_size
+        is_below_minimum = ~is_at_minimum & (sizes * sampling_fraction < lower)
+        if not is_below_minimum.any():
+            return np.asarray(np.where(is_at_minimum, lower, sizes * sampling_fraction))
+        is_at_minimum |= is_below_minimum
 
 
-def choose_number(candidates: Sequence[Moments], budget: int, *, minimum: int = 2) -> int:
-    """Return the first candidate whose expected interval is within `WORTHWHILE` of the shortest.
+def choose_candidate(candidates: Sequence[Moments], budget: int, *, minimum: int = 2) -> int:
+    """Return the index of the first candidate whose expected interval is nearly the shortest.
+
+    Its expected squared half-width exceeds the minimum by at most the share `WIDTH_TOLERANCE`.
+
+    Parameters
+    ----------
+    candidates : sequence of Moments
+        Moments of the strata, in increasing order of their number.
+    budget, minimum : int
+        As in `expected_squared_half_width`.
 
     Raises
     ------
     BudgetError
-        If the budget gives no candidate its minimum.
+        If the budget is below the sum of the minima of every candidate.
     """
-    scores = np.array([expected_squared_half_width(entry, budget, minimum=minimum) for entry in candidates])
-    if not np.isfinite(scores).any():
-        needed = min(int(np.minimum(minimum, entry.sizes).sum()) for entry in candidates)
-        allowed = f"{needed} to {candidates[0].size}"
+    widths = np.array(
+        [expected_squared_half_width(moments, budget, minimum=minimum) for moments in candidates]
+    )
+    if not np.isfinite(widths).any():
+        min_budget = min(int(np.minimum(minimum, moments.sizes).sum()) for moments in candidates)
+        allowed = f"{min_budget} to {candidates[0].size}"
         raise BudgetError(
             "the budget is too small for the minimum of draws per stratum", given=budget, allowed=allowed
         )
-    return int(np.flatnonzero(scores <= scores.min() * (1.0 + WORTHWHILE))[0])
+    return int(np.flatnonzero(widths <= widths.min() * (1.0 + WIDTH_TOLERANCE))[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StratificationRequest:
-    """How many strata are wanted, checked.
+    """The validated options of a stratification.
 
     Parameters
     ----------
     method : str
     n_strata : int, optional
-        `None` to choose from the budget.
+        `None` ("auto") to choose it by the budget.
     budget : int, optional
     minimum : int
-        Draws that each stratum keeps when the number is chosen.
+        Minimum number of labels per stratum, if the number of strata depends on the budget.
     scaled : bool
         Whether the proxy is on the outcome's scale.
     bounds : (float, float)
-        Bounds of the outcome, infinite where it has none.
+        Bounds of the outcome; infinite if it has none.
     """
 
     method: str
@@ -158,55 +169,60 @@ class StratificationRequest:
     scaled: bool = True
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
-    def most(self, share: float = 1.0) -> int:
-        """Return the most strata of a part with this share of the units: as asked, as the budget bears."""
+    def max_strata(self, share: float = 1.0) -> int:
+        """Return the maximum number of strata, by the request and the budget.
+
+        `share` is the share of the units that is divided.
+        """
         if self.budget is None:
             assert self.n_strata is not None
             return self.n_strata
-        bearable = max(1, int(share * self.budget) // max(self.minimum, 1))
+        max_within_budget = max(1, int(share * self.budget) // max(self.minimum, 1))
         if self.n_strata is None:
-            return bearable
-        return min(self.n_strata, bearable)
+            return max_within_budget
+        return min(self.n_strata, max_within_budget)
 
-    def chosen(self, candidates: Sequence[Moments]) -> tuple[int, str]:
-        """Return the number of the candidate to take at the budget, and a note."""
+    def choose(self, candidates: Sequence[Moments]) -> tuple[int, str]:
+        """Return the index of the best candidate for the budget, and a note."""
         assert self.budget is not None
-        scaled_candidates = [replace(entry, scaled=self.scaled, bounds=self.bounds) for entry in candidates]
-        best = choose_number(scaled_candidates, self.budget, minimum=self.minimum)
+        scaled_candidates = [
+            replace(moments, scaled=self.scaled, bounds=self.bounds) for moments in candidates
+        ]
+        best = choose_candidate(scaled_candidates, self.budget, minimum=self.minimum)
         return best, f"{candidates[best].n_strata} strata were chosen for a budget of {self.budget}."
 
 
-# Methods that find the boundaries of 1, 2, …, H strata in one run.
-ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
-    "k-means": cutting.k_means_boundaries,
-    "neyman": cutting.neyman_boundaries,
-    "robust-neyman": cutting.robust_neyman_boundaries,
+# Methods that return the boundaries of 1, 2, …, H strata in one run.
+METHODS_FOR_ALL_NUMBERS: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
+    "k-means": interval_boundaries.k_means_boundaries,
+    "neyman": interval_boundaries.neyman_boundaries,
+    "robust-neyman": interval_boundaries.robust_neyman_boundaries,
 }
 
-# Methods that find the boundaries of a given number of strata.
-ONE_BY_ONE: dict[str, Callable[[Distribution, int], IntArray]] = {
-    "equal-size": cutting.equal_size,
-    "equal-width": cutting.equal_width,
-    "cum-sqrt-f": partial(cutting.cumulative_root, power=1 / 2),
-    "cum-cbrt-f": partial(cutting.cumulative_root, power=1 / 3),
-    "weighted-mean": cutting.weighted_mean,
-    "gaussian-mixture": cutting.mixture_boundaries,
+# Methods that return the boundaries for one number of strata.
+METHODS_FOR_ONE_NUMBER: dict[str, Callable[[Distribution, int], IntArray]] = {
+    "equal-size": interval_boundaries.equal_size,
+    "equal-width": interval_boundaries.equal_width,
+    "cum-sqrt-f": partial(interval_boundaries.cumulative_root, power=1 / 2),
+    "cum-cbrt-f": partial(interval_boundaries.cumulative_root, power=1 / 3),
+    "weighted-mean": interval_boundaries.weighted_mean,
+    "gaussian-mixture": interval_boundaries.mixture_boundaries,
 }
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
-INTERVAL_METHODS = (*ALL_AT_ONCE, *ONE_BY_ONE)
+INTERVAL_METHODS = (*METHODS_FOR_ALL_NUMBERS, *METHODS_FOR_ONE_NUMBER)
 
 
 def interval_strata(distribution: Distribution, column: str, request: StratificationRequest) -> Strata:
     """Return strata that are intervals of one column."""
     notes: tuple[str, ...] = ()
     if request.n_strata is None:
-        table = candidate_boundaries(distribution, request.method, request.most())
-        best, note = request.chosen([of_bins(distribution, boundaries) for boundaries in table])
-        boundaries = table[best]
+        candidates = candidate_boundaries(distribution, request.method, request.max_strata())
+        best, note = request.choose([moments_of_bins(distribution, cut) for cut in candidates])
+        boundaries = candidates[best]
         notes = (note,)
     else:
-        boundaries = boundaries_of(distribution, request.method, request.n_strata)
+        boundaries = find_boundaries(distribution, request.method, request.n_strata)
         if len(boundaries) + 1 < request.n_strata:
             n_bins = len(distribution.values)
             count = len(boundaries) + 1
@@ -216,11 +232,11 @@ def interval_strata(distribution: Distribution, column: str, request: Stratifica
             notes = (f"{request.n_strata} strata were requested and {count} formed: {reason}.",)
     rule = rules.CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     names = interval_names(column, rule.cuts)
-    return Strata.of(of_bins(distribution, boundaries), rule, names, notes=notes)
+    return Strata.from_moments(moments_of_bins(distribution, boundaries), rule, names, notes=notes)
 
 
-# A part of a population that is divided on its own, a level or a pool of small ones: its distribution, None
-# if it cannot be cut, and its moments as one stratum.
+# A part of the population that is divided separately (a level, or the pool of small levels): its
+# distribution, None if it cannot be divided, and its moments as one stratum.
 PopulationPart = tuple[Distribution | None, Moments]
 
 
@@ -229,53 +245,63 @@ def part_boundaries(
 ) -> tuple[list[IntArray], Moments, tuple[str, ...]]:
     """Return the boundaries within each part, the moments of all strata, and notes.
 
-    An open number of strata is the same for every part, as far as its draws suffice.
+    If the number of strata is "auto", it is the same in every part, up to the maximum of the part.
     """
     total = sum(int(moments_of_part.sizes[0]) for _, moments_of_part in parts)
-    tables = []
+    boundaries_by_part = []
     for distribution, moments_of_part in parts:
-        most = request.most(int(moments_of_part.sizes[0]) / total)
-        if distribution is None or most == 1:
-            tables.append([_NO_BOUNDARIES])
+        max_strata = request.max_strata(int(moments_of_part.sizes[0]) / total)
+        if distribution is None or max_strata == 1:
+            boundaries_by_part.append([_NO_BOUNDARIES])
         elif request.n_strata is None:
-            tables.append(candidate_boundaries(distribution, request.method, most))
+            boundaries_by_part.append(candidate_boundaries(distribution, request.method, max_strata))
         else:
-            tables.append([boundaries_of(distribution, request.method, most)])
-    numbers = range(max(len(table) for table in tables))
-    picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
+            boundaries_by_part.append([find_boundaries(distribution, request.method, max_strata)])
+    # A candidate has the boundaries of one number of strata in each part; a part with fewer boundaries than
+    # others repeats its last ones.
+    n_candidates = max(len(boundaries) for boundaries in boundaries_by_part)
     candidates = [
-        join_moments(
-            [
-                of_bins(distribution, cut) if distribution is not None and len(cut) else moments_of_part
-                for (distribution, moments_of_part), cut in zip(parts, pick, strict=True)
-            ]
-        )
-        for pick in picks
+        [boundaries[min(index, len(boundaries) - 1)] for boundaries in boundaries_by_part]
+        for index in range(n_candidates)
     ]
+    candidate_moments = [_moments_of_parts(parts, candidate) for candidate in candidates]
     if request.n_strata is None:
-        best, note = request.chosen(candidates)
-        return picks[best], candidates[best], (note,)
-    short = sum(len(entry) + 1 < request.n_strata for entry in picks[0])
-    few = f"{short} of {len(parts)} groups have fewer than {request.n_strata} strata."
-    return picks[0], candidates[0], (few,) if short else ()
+        best, note = request.choose(candidate_moments)
+        return candidates[best], candidate_moments[best], (note,)
+    notes: tuple[str, ...] = ()
+    n_incomplete = sum(len(boundaries) + 1 < request.n_strata for boundaries in candidates[0])
+    if n_incomplete:
+        notes = (f"{n_incomplete} of {len(parts)} groups have fewer than {request.n_strata} strata.",)
+    return candidates[0], candidate_moments[0], notes
 
 
-def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> IntArray:
+def _moments_of_parts(parts: Sequence[PopulationPart], boundaries: Sequence[IntArray]) -> Moments:
+    """Return the moments of the strata between the boundaries of each part, in the order of the parts."""
+    moments = []
+    for (distribution, moments_of_part), part_cuts in zip(parts, boundaries, strict=True):
+        if distribution is None or len(part_cuts) == 0:
+            moments.append(moments_of_part)
+        else:
+            moments.append(moments_of_bins(distribution, part_cuts))
+    return join_moments(moments)
+
+
+def find_boundaries(distribution: Distribution, method: str, n_strata: int) -> IntArray:
     """Return the boundaries of at most `n_strata` strata.
 
     Raises
     ------
     InputError
-        If Neyman cuts are asked of a proxy without a plug-in for S_h.
+        For Neyman boundaries of a proxy that does not imply S_h.
     """
-    refuse_widest(distribution)
+    check_proxy_range(distribution)
     if method == "neyman":
-        has_spread = distribution.second_moments is not None
+        implies_deviations = distribution.second_moments is not None
         allowed = "a proxy on the outcome's scale, with bounds or second moments"
     else:
-        has_spread = method != "robust-neyman" or distribution.bounds is not None
+        implies_deviations = method != "robust-neyman" or distribution.bounds is not None
         allowed = "a proxy on the scale of an outcome with bounds"
-    if method in ("neyman", "robust-neyman") and not (distribution.scaled and has_spread):
+    if method in ("neyman", "robust-neyman") and not (distribution.scaled and implies_deviations):
         raise InputError(
             "Neyman cuts require the variance of the outcome around the proxy",
             given=f"method={method!r}",
@@ -284,24 +310,27 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
         )
     if n_strata == 1:
         return np.empty(0, np.int64)
-    if method in ALL_AT_ONCE:
+    if method in METHODS_FOR_ALL_NUMBERS:
         if n_strata >= len(distribution.values):
             return np.arange(1, len(distribution.values))
-        if method == "k-means":
-            return cutting.k_means_cuts(distribution, n_strata)
-        return ALL_AT_ONCE[method](distribution, n_strata)[-1]
-    return ONE_BY_ONE[method](distribution, n_strata)
+        if method == "k-means":  # the same boundaries as of the general function, in less time
+            return interval_boundaries.k_means_cuts(distribution, n_strata)
+        return METHODS_FOR_ALL_NUMBERS[method](distribution, n_strata)[-1]
+    return METHODS_FOR_ONE_NUMBER[method](distribution, n_strata)
 
 
-def candidate_boundaries(distribution: Distribution, method: str, most: int) -> list[IntArray]:
-    """Return the boundaries to choose from when the number of strata is open, the fewest first.
+def candidate_boundaries(distribution: Distribution, method: str, max_strata: int) -> list[IntArray]:
+    """Return the boundaries for each candidate number of strata, in increasing order of the number.
 
-    Every number up to `most` for methods that find all at once, else those of `NUMBERS_TRIED`.
+    The numbers are 1, …, `max_strata` for `METHODS_FOR_ALL_NUMBERS`, otherwise those of `CANDIDATE_NUMBERS`.
     """
-    if method in ALL_AT_ONCE:
-        boundaries_of(distribution, method, 1)
-        return ALL_AT_ONCE[method](distribution, min(most, MOST_STRATA))
-    return [boundaries_of(distribution, method, number) for number in NUMBERS_TRIED if number <= most]
+    if method in METHODS_FOR_ALL_NUMBERS:
+        # Called only for its validation.
+        find_boundaries(distribution, method, 1)
+        return METHODS_FOR_ALL_NUMBERS[method](distribution, min(max_strata, MAX_AUTOMATIC_STRATA))
+    return [
+        find_boundaries(distribution, method, number) for number in CANDIDATE_NUMBERS if number <= max_strata
+    ]
 
 
 def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
@@ -316,17 +345,18 @@ def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
     return (f"{column} < {texts[0]}", *between, f"{column} >= {texts[-1]}")
 
 
-# Levels that the name of a pooled stratum lists; the others are counted.
-_SHOWN_LEVELS = 3
+# Maximum number of levels in the name of a pooled stratum; the number of the others follows.
+_MAX_NAMED_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The levels of a group column, small ones possibly pooled.
+    """G groups of the L levels of a group column: each level, or several small levels as one pool.
 
     Parameters
     ----------
     rule : Categories
+        Assigns the levels to the groups.
     sizes : int (L,)
         Units in each level.
     notes : tuple of str
@@ -337,11 +367,11 @@ class Groups:
     notes: tuple[str, ...]
 
     def members(self) -> list[list[int]]:
-        """Return the positions of the levels in each of the G groups."""
-        result: list[list[int]] = [[] for _ in range(self.rule.n_strata)]
-        for position, code in enumerate(self.rule.codes.tolist()):
-            result[code].append(position)
-        return result
+        """Return the indices of the levels in each of the G groups."""
+        indices: list[list[int]] = [[] for _ in range(self.rule.n_strata)]
+        for level_index, code in enumerate(self.rule.codes.tolist()):
+            indices[code].append(level_index)
+        return indices
 
     def names(self) -> list[str]:
         """Return a readable name of each group."""
@@ -350,14 +380,14 @@ class Groups:
 
 
 def pooled_groups(levels: dict[str, int], column: str, request: StratificationRequest) -> Groups:
-    """Return the groups of a column: its levels, those too small for their draws in one pool.
+    """Return the groups of a column. Levels with too small a share of the budget are pooled.
 
-    What a level's draws are follows from the budget; without one nothing is too small.
+    Without a budget, no level is pooled. `levels` maps each level to its number of units.
     """
     sizes = np.array(list(levels.values()), np.int64)
     codes = np.arange(len(sizes))
     if request.budget is not None:
-        codes = levels_within_budget(sizes, request.budget, request.minimum)
+        codes = pool_small_levels(sizes, request.budget, request.minimum)
     rule = rules.Categories(column=column, levels=tuple(levels), codes=codes)
     n_pooled = len(sizes) - int(codes.max())
     notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",) if n_pooled > 1 else ()
@@ -367,49 +397,47 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
 def category_strata(
     population: Population, by: str, request: StratificationRequest, distributions: LevelDistributions | None
 ) -> Strata:
-    """Return the strata of an existing category, with the moments of the proxy where there is one."""
+    """Return the levels of the column `by` as strata. Without a proxy, `distributions` is None."""
     if distributions is None:
         groups = pooled_groups(population.levels(by), by, request)
-        moments = of_sizes(groups.sizes)
+        moments = moments_of_sizes(groups.sizes)
     else:
         groups = pooled_groups(distributions.sizes, by, request)
-        moments = of_level_distributions(distributions)
+        moments = moments_of_levels(distributions)
     codes = groups.rule.codes
-    if np.array_equal(codes, np.arange(len(codes))):
-        pooled = moments
-    else:
-        pooled = moments.pooled(codes)
-    return Strata.of(pooled, groups.rule, tuple(groups.names()), notes=groups.notes)
+    if not np.array_equal(codes, np.arange(len(codes))):
+        moments = moments.pool(codes)
+    return Strata.from_moments(moments, groups.rule, tuple(groups.names()), notes=groups.notes)
 
 
 def crossed_strata(population: Population, by: str, column: str, request: StratificationRequest) -> Strata:
-    """Return a category crossed with intervals of a proxy; a pool of small categories is cut as one."""
+    """Return the levels of `by` crossed with intervals of a proxy; a pool of levels is divided as one."""
     distributions = population.distributions(by, column)
     if request.n_strata == 1:
-        boundaries_of(next(iter(distributions.values())), request.method, 1)
+        # Called only for its validation.
+        find_boundaries(next(iter(distributions.values())), request.method, 1)
         return category_strata(population, by, request, distributions)
     groups = pooled_groups(distributions.sizes, by, request)
-    all_moments = of_level_distributions(distributions)
+    all_moments = moments_of_levels(distributions)
     parts: list[PopulationPart] = []
     for members in groups.members():
-        moments_of_members = all_moments.part(np.array(members))
+        moments_of_members = all_moments.select(np.array(members))
         if len(members) != 1:
-            moments_of_members = moments_of_members.pooled(np.zeros(len(members), np.int64))
+            moments_of_members = moments_of_members.pool(np.zeros(len(members), np.int64))
         parts.append((pooled_distribution(distributions, np.array(members)), moments_of_members))
     boundaries, moments, notes = part_boundaries(parts, request)
     inner: list[rules.CutPoints] = []
     names: list[str] = []
-    for (distribution, _), cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
-        rule = rules.CutPoints(
-            column=column, cuts=np.empty(0) if distribution is None else distribution.cuts[cut - 1]
-        )
-        inner.append(rule)
-        if len(rule.cuts):
-            pieces = interval_names(column, rule.cuts)
+    for (distribution, _), part_cuts, group_name in zip(parts, boundaries, groups.names(), strict=True):
+        cuts = np.empty(0)
+        if distribution is not None:
+            cuts = distribution.cuts[part_cuts - 1]
+        inner.append(rules.CutPoints(column=column, cuts=cuts))
+        if len(cuts):
+            names.extend(f"{group_name}, {interval}" for interval in interval_names(column, cuts))
         else:
-            pieces = ("",)
-        names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
-    return Strata.of(
+            names.append(group_name)
+    return Strata.from_moments(
         moments,
         rules.Crossed(categories=groups.rule, inner=tuple(inner)),
         tuple(names),
@@ -418,9 +446,10 @@ def crossed_strata(population: Population, by: str, column: str, request: Strati
 
 
 def pooled_distribution(distributions: LevelDistributions, members: IntArray) -> Distribution | None:
-    """Return the distribution of several categories together; `None` if one of them is a histogram.
+    """Return the joint distribution of the levels with the indices `members`.
 
-    `members` are the categories' numbers.
+    It is None for several levels if one of them is a histogram, because bins of different widths have no
+    common cuts.
     """
     if len(members) == 1:
         return distributions[distributions.bins.names[members[0]]]
@@ -429,16 +458,16 @@ def pooled_distribution(distributions: LevelDistributions, members: IntArray) ->
     bins = distributions.bins
     rows = np.flatnonzero(np.isin(bins.level, members))
     weights = bins.counts[rows]
-    values, place = np.unique(bins.values[rows], return_inverse=True)
-    counts = np.bincount(place, weights).astype(np.int64)
-    second = None
+    values, value_codes = np.unique(bins.values[rows], return_inverse=True)
+    counts = np.bincount(value_codes, weights).astype(np.int64)
+    second_moments = None
     if bins.second_moments is not None:
-        second = np.bincount(place, weights * bins.second_moments[rows]) / counts
+        second_moments = np.bincount(value_codes, weights * bins.second_moments[rows]) / counts
     return Distribution(
         values=values,
         counts=counts,
         cuts=values[1:],
-        second_moments=second,
+        second_moments=second_moments,
         scaled=distributions.scaled,
         bounds=distributions.bounds,
     )
@@ -448,43 +477,47 @@ def level_name(column: str, levels: Sequence[str]) -> str:
     """Return a name for a stratum of one or several levels of a group column."""
     if len(levels) == 1:
         return f"{column} = {levels[0]}"
-    shown = list(levels[:_SHOWN_LEVELS])
-    if len(levels) > len(shown):
-        shown.append(f"and {len(levels) - len(shown)} more")
-    return f"{column} in {{{', '.join(shown)}}}"
+    named_levels = list(levels[:_MAX_NAMED_LEVELS])
+    if len(levels) > len(named_levels):
+        named_levels.append(f"and {len(levels) - len(named_levels)} more")
+    return f"{column} in {{{', '.join(named_levels)}}}"
 
 
-def levels_within_budget(sizes: IntArray, budget: int, minimum: int) -> IntArray:
-    """Return the stratum of each level (L,), small ones pooled until proportional draws reach `minimum`.
+def pool_small_levels(sizes: IntArray, budget: int, minimum: int) -> IntArray:
+    """Return the group of each level (L,). Levels with a proportional n_h below `minimum` are pooled.
 
-    The pool is the last stratum. Where it stays too small itself, the next smallest level joins it.
+    The pool is the last group. While its own proportional n_h is below `minimum`, the next smallest level is
+    added.
     """
-    least = int(np.ceil(minimum * sizes.sum() / budget))
-    n_small = int(np.sum(sizes < least))
+    min_size = int(np.ceil(minimum * sizes.sum() / budget))
+    n_small = int(np.sum(sizes < min_size))
     if n_small == 0:
         return np.arange(len(sizes))
     order = np.argsort(sizes, kind="stable")
-    enough = np.flatnonzero(np.cumsum(sizes[order]) >= least)
-    n_pooled = max(n_small, int(enough[0]) + 1 if len(enough) else len(sizes))
-    pooled = np.zeros(len(sizes), bool)
-    pooled[order[:n_pooled]] = True
-    return np.asarray(np.where(pooled, np.sum(~pooled), np.cumsum(~pooled) - 1))
+    is_large_enough = np.cumsum(sizes[order]) >= min_size
+    if is_large_enough.any():
+        n_pooled = max(n_small, int(np.argmax(is_large_enough)) + 1)
+    else:
+        n_pooled = len(sizes)
+    is_pooled = np.zeros(len(sizes), bool)
+    is_pooled[order[:n_pooled]] = True
+    return np.asarray(np.where(is_pooled, np.sum(~is_pooled), np.cumsum(~is_pooled) - 1))
 
 
-def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:
-    """Return how many groups levels (L,) make: fewer than L if the budget falls short of their minimum."""
+def count_groups(sizes: IntArray, budget: int, minimum: int) -> int:
+    """Return the number of groups of L levels: fewer than L only if the budget is below their minima."""
     if int(np.minimum(minimum, sizes).sum()) <= budget:
         return len(sizes)
-    return code_count(levels_within_budget(sizes, budget, minimum))
+    return code_count(pool_small_levels(sizes, budget, minimum))
 
 
-# Fits rows (n, d) of feature columns to at most so many clusters.
+# Fits at most the given number of clusters to rows (n, d) of the feature columns with these names.
 ClusterFit = Callable[[FloatArray, tuple[str, ...], int], rules.NearestCentre]
 
-# Rows that clusters are fitted on at most, evenly spaced where there are more.
-ROWS = 262_144
+# Maximum number of rows to which clusters are fitted; of more rows, evenly spaced ones are used.
+MAX_FITTED_ROWS = 262_144
 
-# Columns that rows are ordered by at once.
+# Number of columns that one sort compares.
 _SORT_KEYS = 8
 
 
@@ -497,23 +530,24 @@ def fit_centres(
     seed: int = 0,
     standardise: bool = True,
 ) -> rules.NearestCentre:
-    """Fit k-means, or a clusterer of the user's, to rows; every unit then belongs to the nearest mean.
+    """Fit k-means or another clusterer to rows; the rule assigns every unit to the nearest cluster mean.
 
-    So any clusterer gives a rule that a table can follow. k-means keeps its clusters as they are; others keep
-    them where they are about round and of one size. Rows that it calls noise (−1) make no cluster.
+    The rule can be evaluated in a query. It reproduces the clusters of k-means, and those of other clusterers
+    if they are approximately spherical and of equal size. Rows with the cluster label −1 (noise) belong to no
+    cluster in the fit.
 
     Parameters
     ----------
     rows : float (n, d)
     names : tuple of str (d,)
     n_strata : int
-        Most centres of k-means; there are fewer where fewer units differ.
+        Maximum number of centres of k-means; there are fewer if there are fewer distinct rows.
     clusterer : object, optional
-        With scikit-learn's `fit_predict`; it brings its own number of clusters. It is copied, not changed.
+        An object with scikit-learn's `fit_predict`, which determines the number of clusters. It is copied.
     seed : int
-        Of the starting centres of k-means.
+        Seed of the initial centres of k-means.
     standardise : bool
-        Whether each column is divided by its standard deviation first. Turn it off for embeddings.
+        Whether each column is divided by its standard deviation first. Set it to False for embeddings.
 
     Raises
     ------
@@ -546,20 +580,32 @@ def fit_centres(
 def rows_of_levels(
     population: Population, by: str | None, sizes: Mapping[str, int], names: tuple[str, ...]
 ) -> dict[str, FloatArray]:
-    """Return the feature rows (n, d) of each level, in an order of their own, by one pass.
+    """Return the feature rows (n, d) of each level, sorted by their values, in one pass over the population.
 
-    Without `by` all units are of one level "". Where there are more than `ROWS` of all levels together, each
-    has evenly spaced ones.
+    The order of the rows of the population therefore does not affect clusters. Without `by`, all units have
+    the level "". If there are more than `MAX_FITTED_ROWS` units, evenly spaced rows of each level are
+    returned.
+
+    Parameters
+    ----------
+    population : Population
+    by : str, optional
+        Group column.
+    sizes : mapping of level to int
+        Number of units in each level.
+    names : tuple of str (d,)
+        Feature columns.
     """
-    thinned = sum(sizes.values()) > ROWS
-    strides = {level: -(-size * len(sizes) // ROWS) if thinned else 1 for level, size in sizes.items()}
+    strides = dict.fromkeys(sizes, 1)
+    if sum(sizes.values()) > MAX_FITTED_ROWS:
+        strides = {level: -(-size * len(sizes) // MAX_FITTED_ROWS) for level, size in sizes.items()}
     counts_so_far = dict.fromkeys(sizes, 0)
     rows_by_level: dict[str, list[FloatArray]] = {level: [] for level in sizes}
     for batch in population.batches(names if by is None else (by, *names)):
         matrix = rules.feature_rows(batch, names)
         if not np.isfinite(matrix).all():
-            bad = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
-            problem = f"feature column '{bad}' contains values that are not finite numbers"
+            column = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
+            problem = f"feature column '{column}' contains values that are not finite numbers"
             raise InputError(
                 problem, action="Fill in the missing values, or leave the column out of features=."
             )
@@ -571,20 +617,20 @@ def rows_of_levels(
         rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
         for level, level_rows in zip(levels_present.tolist(), rows, strict=True):
             if level in rows_by_level:
-                thinned_rows = level_rows[-counts_so_far[level] % strides[level] :: strides[level]]
-                rows_by_level[level].append(matrix[thinned_rows])
+                selected_rows = level_rows[-counts_so_far[level] % strides[level] :: strides[level]]
+                rows_by_level[level].append(matrix[selected_rows])
                 counts_so_far[level] += len(level_rows)
     rows_joined = {level: np.concatenate(parts) for level, parts in rows_by_level.items()}
     return {level: rows[row_order(rows)] for level, rows in rows_joined.items()}
 
 
 def row_order(rows: FloatArray) -> IntArray:
-    """Return the order (n,) of rows (n, d) by their columns from left to right; only equal rows may tie."""
+    """Return the lexicographic order (n,) of rows (n, d): by the first column, then the second, and so on."""
     order = np.lexsort(rows.T[:_SORT_KEYS][::-1])
-    # Most rows differ in the first columns. Only those that do not are compared in the next ones.
+    # Most rows differ in the first columns. Only rows with ties there are compared by the next columns.
     for start in range(_SORT_KEYS, rows.shape[1], _SORT_KEYS):
-        differ = np.any(np.diff(rows[order, :start], axis=0) != 0, axis=1)
-        group = np.concatenate([[0], np.cumsum(differ)])
+        differs_from_previous = np.any(np.diff(rows[order, :start], axis=0) != 0, axis=1)
+        group = np.concatenate([[0], np.cumsum(differs_from_previous)])
         tied = np.flatnonzero(np.bincount(group)[group] > 1)
         if len(tied) == 0:
             break
@@ -594,7 +640,7 @@ def row_order(rows: FloatArray) -> IntArray:
 
 
 def cluster_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the feature columns to cluster on: those named, or all.
+    """Return the feature columns for clustering: `features`, or all.
 
     Raises
     ------
@@ -626,59 +672,66 @@ def cluster_strata(
     proxy: str | None,
     request: StratificationRequest,
 ) -> Strata:
-    """Return clusters of the population, in the order of their mean proxies, or within each level of `by`."""
+    """Return clusters of all units, or of each level of `by`, in the order of their mean proxies."""
     if by is None:
         rows = rows_of_levels(population, None, {"": population.size}, names)[""]
 
-        def divide(number: int) -> Strata:
-            return _settled(population, fit(rows, names, number), proxy, number)
+        def make_clusters(number: int) -> Strata:
+            return _clusters_as_strata(population, fit(rows, names, number), proxy, number)
 
-        return _chosen(divide, request)
-    # A pool of small categories is one stratum.
+        return _choose_strata(make_clusters, request)
+    # A pool of small levels is one stratum.
     groups = pooled_groups(population.levels(by), by, request)
     group_of_single_level = {
-        groups.rule.levels[m[0]]: g for g, m in enumerate(groups.members()) if len(m) == 1
+        groups.rule.levels[members[0]]: group
+        for group, members in enumerate(groups.members())
+        if len(members) == 1
     }
     sizes = dict(zip(groups.rule.levels, groups.sizes.tolist(), strict=True))
-    of_level = rows_of_levels(population, by, {level: sizes[level] for level in group_of_single_level}, names)
+    sizes_of_single_levels = {level: sizes[level] for level in group_of_single_level}
+    rows_by_level = rows_of_levels(population, by, sizes_of_single_levels, names)
 
-    def draft(number: int) -> Strata:
+    def make_clusters_by_level(number: int) -> Strata:
         inner: list[rules.Rule] = [rules.Everything()] * groups.rule.n_strata
-        for level, g in group_of_single_level.items():
-            most = min(number, request.most(sizes[level] / population.size), sizes[level])
-            if most > 1:
-                inner[g] = fit(of_level[level], names, most)
+        for level, group in group_of_single_level.items():
+            n_clusters = min(number, request.max_strata(sizes[level] / population.size), sizes[level])
+            if n_clusters > 1:
+                inner[group] = fit(rows_by_level[level], names, n_clusters)
         rule = rules.Crossed(categories=groups.rule, inner=tuple(inner))
-        return _settled_groups(population, rule, groups, proxy)
+        return _crossed_clusters_as_strata(population, rule, groups, proxy)
 
-    return _chosen(draft, request)
+    return _choose_strata(make_clusters_by_level, request)
 
 
-def _chosen(draft: Callable[[int], Strata], request: StratificationRequest) -> Strata:
-    """Return the draft of the number asked for, or of the one that suits the budget, with a note."""
+def _choose_strata(make_strata: Callable[[int], Strata], request: StratificationRequest) -> Strata:
+    """Return the strata of the requested number, or of the best number for the budget, with a note.
+
+    `make_strata` returns the strata for a number of strata.
+    """
     if request.n_strata is not None:
-        return draft(request.n_strata)
-    drafts = [draft(number) for number in NUMBERS_TRIED if number <= request.most()]
-    best, note = request.chosen(drafts)
-    return replace(drafts[best], notes=(*drafts[best].notes, note))
+        return make_strata(request.n_strata)
+    candidates = [make_strata(number) for number in CANDIDATE_NUMBERS if number <= request.max_strata()]
+    best, note = request.choose(candidates)
+    return replace(candidates[best], notes=(*candidates[best].notes, note))
 
 
-def moments_by_pass(population: Population, rule: rules.Rule, proxy: str | None) -> Moments:
-    """Return the moments of any rule's strata, by one pass over the population; sizes may be zero."""
+def moments_by_rule(population: Population, rule: rules.Rule, proxy: str | None) -> Moments:
+    """Return the moments of the strata of any rule, in one pass over the population. Sizes may be zero."""
     n_strata = rule.n_strata
     if not population.proxies:
-        return of_sizes(population.summarise(rule).sizes)
+        return moments_of_sizes(population.summarise(rule).sizes)
     name = population.proxy_info(proxy).name
     distribution = population.distribution(name)
+    # Differences from the mean keep more digits of the variances.
     centre = distribution.mean
-    inside = distribution.conditional_variances
-    sums = np.zeros((4, n_strata))
+    sums = np.zeros((4, n_strata))  # of 1, ẑ − centre, (ẑ − centre)² and Var(z | x)
     for batch in population.batches(tuple(dict.fromkeys((*rule.columns, name)))):
         codes = rule.assign(batch)
         values = np.asarray(batch[name], np.float64)
         shifted = values - centre
-        conditional = inside[np.searchsorted(distribution.cuts, values, side="right")]
-        for row, terms in enumerate((None, shifted, shifted**2, conditional)):
+        bin_of_unit = np.searchsorted(distribution.cuts, values, side="right")
+        conditional_variances = distribution.conditional_variances[bin_of_unit]
+        for row, terms in enumerate((None, shifted, shifted**2, conditional_variances)):
             sums[row] += np.bincount(codes, terms, minlength=n_strata)
     counts = np.maximum(sums[0], 1.0)
     means = sums[1] / counts
@@ -690,37 +743,47 @@ def moments_by_pass(population: Population, rule: rules.Rule, proxy: str | None)
     )
 
 
-def _settled(population: Population, rule: rules.NearestCentre, proxy: str | None, requested: int) -> Strata:
-    """Return the draft of a clustering: clusters that have units, in the order of their mean proxies."""
+def _clusters_as_strata(
+    population: Population, rule: rules.NearestCentre, proxy: str | None, requested: int
+) -> Strata:
+    """Return the nonempty clusters as strata, in the order of their mean proxies."""
     notes: tuple[str, ...] = ()
     if rule.n_strata < requested:
         notes = (f"{requested} strata were requested and {rule.n_strata} formed: too few units differ.",)
-    moments = moments_by_pass(population, rule, proxy)
-    # Means that differ in their last digits are equal: sums over batches depend on the batches.
+    moments = moments_by_rule(population, rule, proxy)
+    # Means are rounded before they are sorted, because the last digits of sums depend on the batches.
     order = np.argsort(rules.round_to_digits(moments.proxy_means), kind="stable")
     order = order[moments.sizes[order] > 0]
     names = tuple(f"cluster {number + 1}" for number in range(len(order)))
-    return Strata.of(moments.part(order), replace(rule, centres=rule.centres[order]), names, notes=notes)
+    return Strata.from_moments(
+        moments.select(order), replace(rule, centres=rule.centres[order]), names, notes=notes
+    )
 
 
-def _settled_groups(population: Population, rule: rules.Crossed, groups: Groups, proxy: str | None) -> Strata:
-    """Return the draft of clusters within groups, those that have units."""
-    moments = moments_by_pass(population, rule, proxy)
-    filled = moments.sizes > 0
+def _crossed_clusters_as_strata(
+    population: Population, rule: rules.Crossed, groups: Groups, proxy: str | None
+) -> Strata:
+    """Return the nonempty clusters within groups as strata."""
+    moments = moments_by_rule(population, rule, proxy)
+    is_nonempty = moments.sizes > 0
     inner: list[rules.Rule] = []
     names: list[str] = []
-    for name, entry, offset in zip(groups.names(), rule.inner, rule.offsets.tolist(), strict=True):
-        settled_rule = entry
-        if isinstance(entry, rules.NearestCentre):
-            settled_rule = replace(entry, centres=entry.centres[filled[offset : offset + entry.n_strata]])
-        inner.append(settled_rule)
-        several = settled_rule.n_strata > 1
-        names += [f"{name}, cluster {k + 1}" if several else name for k in range(settled_rule.n_strata)]
-    settled = replace(rule, inner=tuple(inner))
-    return Strata.of(moments.part(np.flatnonzero(filled)), settled, tuple(names), notes=groups.notes)
+    for name, group_rule, offset in zip(groups.names(), rule.inner, rule.offsets.tolist(), strict=True):
+        nonempty_rule = group_rule
+        if isinstance(group_rule, rules.NearestCentre):
+            is_retained = is_nonempty[offset : offset + group_rule.n_strata]
+            nonempty_rule = replace(group_rule, centres=group_rule.centres[is_retained])
+        inner.append(nonempty_rule)
+        if nonempty_rule.n_strata > 1:
+            names += [f"{name}, cluster {number + 1}" for number in range(nonempty_rule.n_strata)]
+        else:
+            names.append(name)
+    crossed_rule = replace(rule, inner=tuple(inner))
+    nonempty_moments = moments.select(np.flatnonzero(is_nonempty))
+    return Strata.from_moments(nonempty_moments, crossed_rule, tuple(names), notes=groups.notes)
 
 
-# Every method that `stratify` knows.
+# Values of `method` in `stratify`.
 STRATIFICATION_METHODS = (*INTERVAL_METHODS, "category", "features", "none")
 
 
@@ -746,47 +809,48 @@ def stratify(
     population : Population
         N units.
     method : str
-        Intervals of the proxy: `"k-means"` (exact; best for proportional allocation), `"neyman"` (exact; best
-        for Neyman allocation), `"robust-neyman"` (for Neyman allocation with a proxy that may be
+        Intervals of the proxy: `"k-means"` (exact; optimal for proportional allocation), `"neyman"` (exact;
+        optimal for Neyman allocation), `"robust-neyman"` (for Neyman allocation with a proxy that may be
         miscalibrated), `"equal-size"`, `"equal-width"`, `"cum-sqrt-f"`, `"cum-cbrt-f"`,
         `"weighted-mean"`, `"gaussian-mixture"`. Otherwise `"features"` (k-means on feature columns),
         `"category"` (the levels of `by`), or `"none"` (one stratum).
     n_strata : int or "auto"
-        Strata wanted (within each category, if crossed), or `"auto"` for the number with the shortest
-        expected interval at `budget`.
+        Number of strata (within each level, if crossed), or `"auto"` for the number with the shortest
+        expected interval for `budget`.
     by : str, optional
-        A group column. With any method but `"category"`, each of its levels is divided on its own.
+        A group column. With any method but `"category"`, each of its levels is divided separately.
     proxy : str, optional
-        The proxy to divide by; the population's first unless named.
+        Name of the proxy. Default: the first proxy of the population.
     features : sequence of str, optional
-        Feature columns for `method="features"`; all of them unless named.
+        Feature columns for `method="features"`. Default: all.
     clusterer : object, optional
-        For `method="features"`: a scikit-learn clusterer, or anything with its `fit_predict`, instead of
-        k-means; it brings its own number of clusters, and each unit joins the cluster whose mean is nearest.
+        For `method="features"`: a scikit-learn clusterer, or an object with its `fit_predict`, instead of
+        k-means. It determines the number of clusters, and each unit is assigned to the nearest cluster mean.
     budget : int, optional
-        Labels that can be bought; needed for `"auto"`. With `by`, categories whose share of it is too small
-        for `minimum` draws are pooled into one, and each has no more strata than its share bears.
+        Labelling budget (number of labels); required for `"auto"`. With `by`, levels whose proportional share
+        of it is below `minimum` are pooled into one, and the share limits the number of strata of a level.
     minimum : int
-        Draws that each stratum keeps when their number is chosen, or categories are pooled.
+        Minimum number of labels per stratum, for the choice of the number of strata and for pooling.
     standardise : bool
-        Whether features are divided by their standard deviations. Turn it off for embeddings.
+        Whether features are divided by their standard deviations. Set it to False for embeddings.
     seed : int
-        Of k-means on features; the other methods use no randomness.
+        Seed of k-means on features. The other methods use no random numbers.
     influence : Influence, optional
-        Divide by the influence of an estimand, `estimand.influence(population)`, instead of a proxy: strata
-        are intervals of E[u | x] within its cells. Those in which u is known need no label (`known`).
+        Divide by the influence of an estimand, `estimand.influence(population)`, instead of a proxy. Strata
+        are intervals of E[u | x] within its cells. Strata in which u is known need no label.
 
     Returns
     -------
     Strata
-        Fewer than asked for where fewer distinct values exist; its `notes` say so.
+        There are fewer than requested if there are fewer distinct values; `notes` then contains a note.
 
     Raises
     ------
     InputError
-        For an unknown method or column, a missing proxy, or Neyman cuts of a proxy that only orders.
+        For an unknown method or column, a missing proxy, or Neyman boundaries of a proxy that is not on the
+        outcome's scale.
     BudgetError
-        If the budget gives not even one stratum its minimum.
+        If the budget is below the minimum of a single stratum.
 
     Examples
     --------
@@ -799,17 +863,14 @@ def stratify(
     population = require_population(population, "stratify")
     if influence is not None:
         options = {"method": method, "n_strata": n_strata, "budget": budget, "minimum": minimum}
-        return _by_influence(population, influence, options)
+        return _stratify_by_influence(population, influence, options)
+    info = None
+    # Without a proxy, only a declaration of the labels determines the bounds.
+    declared_bounds = population.label_outcome.bounds
     if population.proxies:
         info = population.proxy_info(proxy)
-    else:
-        info = None
-    # Without a proxy only what was declared of the labels is known.
-    if info is None:
-        limits = population.label_outcome.bounds
-    else:
-        limits = info.bounds
-    bounds = (-math.inf, math.inf) if limits is None else limits
+        declared_bounds = info.bounds
+    bounds = (-math.inf, math.inf) if declared_bounds is None else declared_bounds
     check_choice("stratification", method, STRATIFICATION_METHODS)
     is_whole_number = (
         isinstance(n_strata, int | np.integer) and not isinstance(n_strata, bool) and n_strata >= 1
@@ -839,13 +900,13 @@ def stratify(
     if method == "features":
         names = cluster_columns(population, features)
         fit = partial(fit_centres, clusterer=clusterer, seed=seed, standardise=standardise)
-        if clusterer is not None and by is None:  # it brings its own number of clusters
+        if clusterer is not None and by is None:  # the clusterer determines the number of clusters
             request = replace(request, n_strata=1)
         strata = cluster_strata(population, by, names, fit, proxy, request)
     elif method == "none" and not population.proxies:
-        strata = Strata.of(of_sizes(np.array([population.size])))
+        strata = Strata.from_moments(moments_of_sizes(np.array([population.size])))
     elif method == "none":
-        strata = Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
+        strata = Strata.from_moments(moments_of_bins(population.distribution(proxy), np.empty(0, np.int64)))
     elif method == "category":
         if population.proxies:
             distributions = population.distributions(by or "", proxy)
@@ -867,22 +928,25 @@ def stratify(
     )
 
 
-def _by_influence(population: Population, influence: Influence, options: Keywords) -> Strata:
-    """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
+def _stratify_by_influence(population: Population, influence: Influence, options: Keywords) -> Strata:
+    """Return strata that are intervals of the expected influence within its cells.
+
+    The rule of the strata is a formula of the columns of the population.
+    """
     method = options["method"]
     if method not in (*INTERVAL_METHODS, "none"):
         problem = "an influence can only be divided into intervals"
         raise InputError(problem, given=f"method={method!r}", allowed="an interval method")
     view = influence.seen_in(population)
-    several = len(view.levels(rules.CELL)) > 1 and method != "none"
-    strata = stratify(view, by=rules.CELL if several else None, proxy=rules.INFLUENCE, **options)
+    has_cells = len(view.levels(rules.CELL)) > 1 and method != "none"
+    strata = stratify(view, by=rules.CELL if has_cells else None, proxy=rules.INFLUENCE, **options)
     known_tests: tuple[Expression | None, ...] = ()
     if influence.known_cells and method != "none":
         cells = list(view.levels(rules.CELL)) * strata.n_strata
         if isinstance(strata.rule, rules.Categories):
             cells = list(strata.rule.levels)
         if isinstance(strata.rule, rules.Crossed):
-            counts = [part.n_strata for part in strata.rule.inner]
+            counts = [cell_rule.n_strata for cell_rule in strata.rule.inner]
             cells = np.repeat(strata.rule.categories.levels, counts).tolist()
         known_tests = tuple(influence.cells.test_of(c) if c in influence.known_cells else None for c in cells)
     (values,) = (batch[rules.INFLUENCE] for batch in view.batches((rules.INFLUENCE,), view.size))

@@ -14,7 +14,7 @@ from stratal.population.expressions import Below, Expression
 from stratal.population.rules import CutPoints
 from stratal.strata.boundaries import split_evenly
 from stratal.strata.dividing import interval_names
-from stratal.strata.strata import Strata, of_bins
+from stratal.strata.strata import Strata, moments_of_bins
 
 # Cells of the score, between which the accepted set may end.
 N_CELLS = 20
@@ -163,8 +163,12 @@ def score_cells(distribution: Distribution, column: str, most: int) -> Strata:
     if first > 0:
         known_influences = (Below(name=column, limit=float(rule.cuts[0])), *[None] * len(boundaries))
     names = interval_names(column, rule.cuts)
-    return Strata.of(
-        of_bins(distribution, boundaries), rule, names, method="equal-size", known_influences=known_influences
+    return Strata.from_moments(
+        moments_of_bins(distribution, boundaries),
+        rule,
+        names,
+        method="equal-size",
+        known_influences=known_influences,
     )
 
 

@@ -15,7 +15,7 @@ from scipy.special import expit, gammaln, logit, ndtri
 from stratal.arrays import FloatArray, unit_scale
 from stratal.errors import InputError
 from stratal.strata.allocation import one_per_stratum, whole_numbers_per_stratum
-from stratal.strata.strata import MEAN_SHRINKAGE, Moments, of_sizes, shrunk_log_odds
+from stratal.strata.strata import MEAN_SHRINKAGE, Moments, moments_of_sizes, shrunk_log_odds
 
 # κ − 1 of a normal outcome (κ: kurtosis, see `unbounded_deviations`); smaller estimates are raised to it.
 _NORMAL_EXCESS = 2.0
@@ -211,7 +211,7 @@ def smoothed_standard_deviations(
     array([0.43, 0.32])
     """
     if not isinstance(strata, Moments):
-        strata = of_sizes(whole_numbers_per_stratum("strata", strata))
+        strata = moments_of_sizes(whole_numbers_per_stratum("strata", strata))
     counts, sums, second = _checked_sums(strata, counts, sums, squares, bounds)
     within = np.maximum(second - sums**2 / np.maximum(counts, 1.0), 0.0)  # Σ (z − z̄_h)²
     plug_in_variances = strata.plug_in_variances * strata.scaled

@@ -1,15 +1,16 @@
 """`Strata`: a partition of the population, with the moments of the proxy and the S_h that follow from them.
 
-`expected_deviations` gives the S_h that a plan uses: a miscalibrated proxy cannot make them zero. A model
-that is 99.9% sure of every unit in a stratum where it is right 98% of the time has a true S_h four times
-its plug-in, and √(m(1 − m)) of a judge's flat 0 and 1 is zero. So the proxy's means are taken as one of many
-possible: shrunk a little to the overall mean, then with log-odds flatter or steeper around it by a factor
-between 1/4 and 2.
+`expected_deviations` returns the S_h that a plan uses. A miscalibrated proxy cannot make them zero: in a
+stratum where a model has a confidence of 99.9% but an accuracy of 98%, the true S_h is four times the plug-in
+value, and the plug-in value √(m(1 − m)) of a judge whose scores are 0 and 1 is zero. The variances are
+therefore averaged over possible miscalibrations: the mean proxies are shrunk slightly to the overall mean,
+and their log-odds around it are multiplied by factors between 1/4 and 2.
 
-`scenarios` lists the ways in which a proxy may be off one by one, with the variance of a stratified mean in
-each: the outcome's log-odds may be shifted against the proxy's and flatter or steeper, and a graded outcome
-may be less spread than its bounds allow. A plan promises a range over them, and labels may later refute them
-all (`stratal.estimation.plan_check_notes`)."""
+`scenarios` lists single miscalibrations, with the stratum variances under each: the log-odds of the outcome
+may be those of the proxy plus an offset, times a slope, and the variance of a graded outcome may be smaller
+than its bounds allow. The standard errors of a plan are a range over these scenarios, and labels may later
+contradict all of them (`stratal.estimation.plan_check_notes`).
+"""
 
 from __future__ import annotations
 
@@ -30,48 +31,54 @@ from stratal.protocols import JsonDict, Keywords
 from stratal.report.figures import Bars, PlotDisplay
 from stratal.report.text import TableDisplay, json_dict
 
-_EACH = ("sizes", "proxy_means", "proxy_variances", "conditional_variances")
+# Fields of `Moments` with one entry per stratum.
+_STRATUM_FIELDS = ("sizes", "proxy_means", "proxy_variances", "conditional_variances")
 
-# Proxies further apart than this are refused: their squares would overflow.
-WIDEST = 1e140
+# Maximum range of a proxy: a larger one raises an error, because its squares could overflow.
+MAX_PROXY_RANGE = 1e140
 
-# How far each stratum's mean proxy is moved to the overall mean.
+# Weight of the overall mean in the shrunk mean proxy of a stratum.
 MEAN_SHRINKAGE = 0.1
 
-# Factors on the log-odds about the overall mean: models are more often too sure than too timid.
-STEEPNESS = np.exp(np.linspace(np.log(0.25), np.log(2.0), 9))
+# Slopes on the log-odds around the overall mean over which S_h² is averaged. Most are below 1, because models
+# are more often overconfident than underconfident.
+AVERAGED_SLOPES = np.exp(np.linspace(np.log(0.25), np.log(2.0), 9))
 
-# How far a variance's share of the largest possible one is moved to the pooled share.
-SPREAD_SHRINKAGE = 0.2
+# Weight of the pooled variance ratio in the shrunk ratio of a stratum. The ratio is S_h² over the largest
+# variance that the mean and the bounds allow.
+VARIANCE_SHRINKAGE = 0.2
 
-# Slope of the outcome on the proxy that expectations assume; a calibrated proxy has 1.
+# Slope of the outcome on the proxy in the expected scenario. A calibrated proxy has 1; models are more often
+# overconfident.
 CALIBRATION_SLOPE = 0.8
 
-# Shifts of the log-odds: seven in eight of a standard normal, the prior that rounds with labels have.
-OFFSETS = (-1.5, 0.0, 1.5)
+# Offsets of the log-odds in the scenarios. They cover 7/8 of a standard normal distribution, the prior of
+# `stratal.strata.standard_deviations`.
+SCENARIO_OFFSETS = (-1.5, 0.0, 1.5)
 
-# Factors on the log-odds about the overall mean: from nearly useless to much too timid.
-SLOPES = (0.25, 0.5, 1.0, 2.0)
+# Slopes on the log-odds around the overall mean in the scenarios: from an almost uninformative proxy to a
+# very underconfident one.
+SCENARIO_SLOPES = (0.25, 0.5, 1.0, 2.0)
 
-# Shares of the largest variance r(1 - r) that a graded outcome outside 0 and 1 may have.
-SPREADS = (0.25, 1.0)
+# Ratios of the variance to the largest possible one, r(1 - r), in the scenarios of a graded outcome.
+SCENARIO_VARIANCE_RATIOS = (0.25, 1.0)
 
-# Factors on the standard deviation that is assumed of what a proxy without bounds leaves open.
-RESIDUALS = (0.5, 1.0, 2.0)
+# Factors on the conditional standard deviation in the scenarios of an outcome without bounds.
+SCENARIO_RESIDUAL_FACTORS = (0.5, 1.0, 2.0)
 
-# A proxy is taken to leave at least this share of a stratum's variance unexplained.
-_LEAST_LEFT = 0.05
+# Smallest share of the variance of a stratum that a proxy leaves unexplained in a plan.
+_MIN_UNEXPLAINED_SHARE = 0.05
 
-# Ways of making strata that do not read the proxy.
+# Stratification methods that do not use the proxy.
 WITHOUT_PROXY = ("given", "category", "features", "none")
 
-# A mean proxy no nearer to 0 or 1 leaves its stratum a variance.
-_EDGE = 1e-9
+# Rates are kept this far from 0 and 1, so that log-odds are finite and variances positive.
+_MIN_RATE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moments(Record):
-    """Sizes of H strata, and what a proxy says of the outcome in each.
+    """Sizes of H strata, and moments of the proxy and of the outcome that it implies.
 
     Parameters
     ----------
@@ -113,7 +120,7 @@ class Moments(Record):
 
     @property
     def is_known(self) -> BoolArray:
-        """Which strata need no label, as the influence is known there by construction (H,): none."""
+        """Mask of the strata whose influence is known by construction, which need no label (H,): none."""
         return np.zeros(self.n_strata, dtype=bool)
 
     @property
@@ -123,7 +130,7 @@ class Moments(Record):
 
     @property
     def plug_in_variances(self) -> FloatArray:
-        """Plug-in S_h² (H,): mean Var(z | x) + Var(E[z | x]) within the stratum, as the proxy has it."""
+        """Plug-in S_h² (H,): mean Var(z | x) + Var(E[z | x]) within the stratum, from the proxy."""
         return np.asarray(np.maximum(self.conditional_variances + self.proxy_variances, 0.0))
 
     @property
@@ -133,13 +140,13 @@ class Moments(Record):
             return np.sqrt(self.plug_in_variances)
         return np.ones(self.n_strata)
 
-    def part(self, selected: IntArray) -> Moments:
-        """Return the moments of some of the strata, by their numbers."""
-        parts = {name: values[selected] for name, values in field_values(self, _EACH).items()}
-        return Moments(**parts, scaled=self.scaled, bounds=self.bounds)
+    def select(self, indices: IntArray) -> Moments:
+        """Return the moments of the strata with these indices."""
+        arrays = {name: values[indices] for name, values in field_values(self, _STRATUM_FIELDS).items()}
+        return Moments(**arrays, scaled=self.scaled, bounds=self.bounds)
 
-    def pooled(self, codes: IntArray) -> Moments:
-        """Return the moments of coarser strata; `codes` (H,) gives each stratum's new one."""
+    def pool(self, codes: IntArray) -> Moments:
+        """Return the moments of coarser strata; `codes` (H,) are the indices of the coarser strata."""
         sizes = np.bincount(codes, self.sizes)
         centre = float(self.proxy_means[0])
         shifted = np.bincount(codes, self.sizes * (self.proxy_means - centre)) / sizes
@@ -153,9 +160,9 @@ class Moments(Record):
         )
 
 
-def of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
+def moments_of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
     """Return the moments of the strata that begin at bin 0 and at each of `boundaries` (H − 1,)."""
-    refuse_widest(bins)
+    check_proxy_range(bins)
     starts = np.concatenate([[0], boundaries]).astype(np.int64)
     counts = bins.counts
     sizes = np.add.reduceat(counts, starts)
@@ -172,21 +179,21 @@ def of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
     )
 
 
-def of_level_distributions(distributions: LevelDistributions) -> Moments:
+def moments_of_levels(distributions: LevelDistributions) -> Moments:
     """Return the moments of each level of a category as one stratum."""
-    return of_bins(distributions.bins, distributions.starts[1:])
+    return moments_of_bins(distributions.bins, distributions.starts[1:])
 
 
-def refuse_widest(bins: Distribution | LevelBins) -> None:
-    """Raise an `InputError` if the proxies lie too far apart for a variance in double precision."""
+def check_proxy_range(bins: Distribution | LevelBins) -> None:
+    """Raise an `InputError` if the range of the proxy is too large for a variance in double precision."""
     low = float(bins.values.min())
     high = float(bins.values.max())
-    if 0.5 * high - 0.5 * low > 0.5 * WIDEST:
+    if 0.5 * high - 0.5 * low > 0.5 * MAX_PROXY_RANGE:
         action = "Look for a placeholder among its values, or rescale it."
         raise InputError("the range of the proxy is too large", given=f"{low:g} to {high:g}", action=action)
 
 
-def of_sizes(sizes: IntArray) -> Moments:
+def moments_of_sizes(sizes: IntArray) -> Moments:
     """Return the moments of strata of a population without a proxy: means unknown, variances zero."""
     zeros = np.zeros(len(sizes))
     return Moments(
@@ -199,74 +206,74 @@ def of_sizes(sizes: IntArray) -> Moments:
 
 def join_moments(parts: Sequence[Moments]) -> Moments:
     """Return the moments of all strata of several populations, one after the other."""
-    arrays = [field_values(part, _EACH) for part in parts]
-    values: Keywords = {name: np.concatenate([part[name] for part in arrays]) for name in _EACH}
-    return replace(parts[0], **values)
+    arrays = [field_values(part, _STRATUM_FIELDS) for part in parts]
+    joined: Keywords = {name: np.concatenate([entry[name] for entry in arrays]) for name in _STRATUM_FIELDS}
+    return replace(parts[0], **joined)
 
 
 def expected_deviations(strata: Moments) -> FloatArray:
-    """Return √(mean of S_h²) (H,) over the ways in which the proxy may be off, in the outcome's units.
+    """Return √(mean of S_h²) (H,) over possible miscalibrations of the proxy, in the outcome's units.
 
-    A stratum with mean u of an outcome in [0, 1] has a variance of at most u(1 − u), which a binary outcome
-    reaches. That limit is averaged over the possible means; the plug-in variance's share of it, 1 for binary
-    outcomes, is moved a fifth of the way to the pooled share. Without bounds there is no such limit, and the
-    plug-in variances themselves are moved a fifth of the way to their mean.
+    For an outcome in [0, 1], the variance of a stratum with mean u is at most u(1 − u), and equal to it if
+    the outcome is binary. This maximum is averaged over the possible means. The ratio of the plug-in variance
+    to the maximum (1 for a binary outcome) is shrunk by 20% to the pooled ratio. Without bounds there is no
+    maximum, and the plug-in variances are shrunk by 20% to their mean.
     """
     weights = strata.weights
     means = strata.proxy_means
     variances = strata.plug_in_variances
     low, high = strata.bounds
     if not np.isfinite(high - low):
-        return np.asarray(np.sqrt(variances + SPREAD_SHRINKAGE * (weights @ variances - variances)))
+        return np.asarray(np.sqrt(variances + VARIANCE_SHRINKAGE * (weights @ variances - variances)))
     means = np.clip(unit_scale(means, strata.bounds), 0.0, 1.0)
     variances = variances / (high - low) ** 2
-    largest = means * (1.0 - means)
-    possible = float(weights @ largest)
-    if possible > _EDGE:
-        pooled = min(1.0, float(weights @ variances) / possible)
-    else:
-        pooled = 1.0
-    share = np.divide(variances, largest, out=np.full(len(means), pooled), where=largest > _EDGE)
-    share = np.minimum(share, 1.0)
-    spread = share + SPREAD_SHRINKAGE * (pooled - share)
+    max_variances = means * (1.0 - means)
+    mean_max_variance = float(weights @ max_variances)
+    pooled_ratio = 1.0
+    if mean_max_variance > _MIN_RATE:
+        pooled_ratio = min(1.0, float(weights @ variances) / mean_max_variance)
+    ratios = np.full(len(means), pooled_ratio)
+    np.divide(variances, max_variances, out=ratios, where=max_variances > _MIN_RATE)
+    ratios = np.minimum(ratios, 1.0)
+    shrunk_ratios = ratios + VARIANCE_SHRINKAGE * (pooled_ratio - ratios)
     rates = possible_rates(weights, means)
-    return np.asarray((high - low) * np.sqrt(spread * (rates * (1.0 - rates)).mean(axis=0)))
+    return np.asarray((high - low) * np.sqrt(shrunk_ratios * (rates * (1.0 - rates)).mean(axis=0)))
 
 
 def possible_rates(weights: FloatArray | IntArray, means: FloatArray) -> FloatArray:
-    """Return the rates (9, H) for each factor on the log-odds by which the mean proxies (H,) may be off.
+    """Return the mean outcomes (9, H) for each of `AVERAGED_SLOPES` on the log-odds of the mean proxies (H,).
 
-    The weights are W_h or N_h.
+    The weights (H,) are W_h or N_h.
     """
-    centre, distance = shrunk_log_odds(weights, means)
-    return np.asarray(1.0 / (1.0 + np.exp(-(centre + STEEPNESS[:, None] * distance))))
+    centre, distances = shrunk_log_odds(weights, means)
+    return np.asarray(1.0 / (1.0 + np.exp(-(centre + AVERAGED_SLOPES[:, None] * distances))))
 
 
 def shrunk_log_odds(weights: FloatArray | IntArray, means: FloatArray) -> tuple[float, FloatArray]:
-    """Return the log-odds of the overall mean, and how far each stratum's (H,) are from it, means shrunk.
+    """Return the log-odds of the overall mean, and the differences from it of the strata's log-odds (H,).
 
-    The weights are W_h or N_h.
+    The means of the strata are shrunk to the overall mean first. The weights (H,) are W_h or N_h.
     """
-    overall = float(np.clip(np.average(means, weights=weights), _EDGE, 1.0 - _EDGE))
-    shrunk = np.clip(means + MEAN_SHRINKAGE * (overall - means), _EDGE, 1.0 - _EDGE)
+    overall = float(np.clip(np.average(means, weights=weights), _MIN_RATE, 1.0 - _MIN_RATE))
+    shrunk = np.clip(means + MEAN_SHRINKAGE * (overall - means), _MIN_RATE, 1.0 - _MIN_RATE)
     centre = float(np.log(overall / (1.0 - overall)))
     return centre, np.asarray(np.log(shrunk / (1.0 - shrunk)) - centre)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scenario(Record):
-    """Strata as they would be if the proxy were off in one way, or in each of several.
+    """Moments of the outcome in each stratum under one miscalibration of the proxy, or several.
 
     Parameters
     ----------
     means : float (…, H)
-        Mean outcome of each stratum; a leading axis holds several ways.
+        Mean outcome of each stratum; a leading axis has several scenarios.
     variances : float (…, H)
         S_h² of the outcome, divisor N_h.
     slope : float (…,)
         Slope of the outcome on the proxy within strata.
     bounds : (float, float), optional
-        Of the outcome, where labels tell more of them than the strata do.
+        Bounds of the outcome, if labels determine them more precisely than the strata.
     """
 
     means: FloatArray
@@ -274,39 +281,41 @@ class Scenario(Record):
     slope: FloatArray
     bounds: tuple[float, float] | None = None
 
-    def select(self, number: int | IntArray) -> Scenario:
-        """Return one of several scenarios, or some of them; the first is the expected one."""
+    def select(self, index: int | IntArray) -> Scenario:
+        """Return one of several scenarios, or some of them. The expected scenario has index 0."""
         return replace(
             self,
-            means=self.means[number],
-            variances=self.variances[number],
-            slope=self.slope[number],
+            means=self.means[index],
+            variances=self.variances[index],
+            slope=self.slope[index],
         )
 
     def standard_errors(self, strata: Moments, n_h: IntArray, estimator: str) -> FloatArray:
         """Return the standard errors (…,) of an estimator at n_h (H,).
 
-        Horvitz-Thompson averages z. For λ = 1 it is z − ẑ, whose variance is S_h² − (2b − 1) Var_h(ẑ), and
-        for the fitted λ = b it is z − b ẑ with S_h² − b² Var_h(ẑ), b being the slope.
+        With the slope b, the variance of the variable that an estimator averages is S_h² for Horvitz-Thompson
+        (z), S_h² − (2b − 1) Var_h(ẑ) for the difference estimator (z − ẑ), and S_h² − b² Var_h(ẑ) for PPI++
+        with the fitted λ = b (z − bẑ).
         """
-        sampled = {"difference": 2 * self.slope - 1, "ppi++": self.slope**2}.get(estimator, 0 * self.slope)
-        unlabelled_share = self.variances - sampled[..., None] * strata.proxy_variances
-        unlabelled_share = np.maximum(unlabelled_share, _LEAST_LEFT * self.variances)
-        return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, unlabelled_share)))
+        factors = {"difference": 2 * self.slope - 1, "ppi++": self.slope**2}
+        explained_factor = factors.get(estimator, 0 * self.slope)
+        residual_variances = self.variances - explained_factor[..., None] * strata.proxy_variances
+        residual_variances = np.maximum(residual_variances, _MIN_UNEXPLAINED_SHARE * self.variances)
+        return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, residual_variances)))
 
 
 def scenarios(strata: Moments, expected_slope: float = CALIBRATION_SLOPE) -> Scenario:
-    """Return the ways in which the proxy of these strata may be off: the expected one, then the others.
+    """Return scenarios of miscalibration of the proxy: the expected one first, then the others.
 
-    Outcomes are expected to follow the proxy with a slope of 0.8: each stratum's mean outcome lies
-    `expected_slope` as far from the overall mean as its mean proxy, and the plug-in variance changes as
-    u(1 - u) does, which for a binary outcome is exact. One stratum keeps its plug-in S, which depends on the
-    overall mean alone.
+    In the expected scenario, the difference between the mean outcome of a stratum and the overall mean is
+    `expected_slope` times that of the mean proxy, and the plug-in variance changes in proportion to u(1 − u),
+    which is exact for a binary outcome. A single stratum keeps its plug-in S, which depends only on the
+    overall mean.
 
     Parameters
     ----------
     strata : Strata
-        Of a proxy that is on the outcome's scale.
+        Strata of a proxy on the outcome's scale.
     expected_slope : float
     """
     low, high = strata.bounds
@@ -314,29 +323,33 @@ def scenarios(strata: Moments, expected_slope: float = CALIBRATION_SLOPE) -> Sce
     plug_in = strata.standard_deviations**2
     sizes = strata.sizes
     if not math.isfinite(width):
-        variances = strata.proxy_variances + np.square(RESIDUALS)[:, None] * strata.conditional_variances
+        residual_factors = np.square(SCENARIO_RESIDUAL_FACTORS)[:, None]
+        variances = strata.proxy_variances + residual_factors * strata.conditional_variances
         means = np.tile(strata.proxy_means, (len(variances) + 1, 1))
         slopes = np.array([expected_slope, *[1.0] * len(variances)])
         return Scenario(means=means, variances=np.vstack([plug_in, variances]), slope=slopes)
-    centres = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
-    widest = centres * (1 - centres) * width**2
-    overall = np.average(centres, weights=sizes)
-    followed = overall + expected_slope * (centres - overall)
-    middle = np.average(strata.proxy_means, weights=sizes)
-    expected = middle + expected_slope * (strata.proxy_means - middle)
-    if len(centres) > 1 and strata.scaled:
-        share = np.divide(plug_in, widest, out=np.ones_like(widest), where=widest > 0)
-        plug_in = np.minimum(share, 1.0) * followed * (1 - followed) * width**2
-    binary = (low, high) == (0.0, 1.0) and np.allclose(
-        strata.standard_deviations**2, widest, rtol=1e-3, atol=1e-6
-    )
-    centre, distance = shrunk_log_odds(sizes, centres)
-    grid = np.meshgrid(OFFSETS, SLOPES, (1.0,) if binary else SPREADS, indexing="ij")
-    offset, slope, spread = (axis.reshape(-1, 1) for axis in grid)
-    rates = 1.0 / (1.0 + np.exp(-(centre + offset + slope * distance)))
+    proxy_rates = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
+    max_variances = proxy_rates * (1 - proxy_rates) * width**2
+    overall_rate = np.average(proxy_rates, weights=sizes)
+    expected_rates = overall_rate + expected_slope * (proxy_rates - overall_rate)
+    overall_mean = np.average(strata.proxy_means, weights=sizes)
+    expected_means = overall_mean + expected_slope * (strata.proxy_means - overall_mean)
+    expected_variances = plug_in
+    if len(proxy_rates) > 1 and strata.scaled:
+        ratios = np.divide(plug_in, max_variances, out=np.ones_like(max_variances), where=max_variances > 0)
+        expected_variances = np.minimum(ratios, 1.0) * expected_rates * (1 - expected_rates) * width**2
+    # The variance of a binary outcome is the largest possible one.
+    is_binary = (low, high) == (0.0, 1.0) and np.allclose(plug_in, max_variances, rtol=1e-3, atol=1e-6)
+    variance_ratios: tuple[float, ...] = SCENARIO_VARIANCE_RATIOS
+    if is_binary:
+        variance_ratios = (1.0,)
+    centre, distances = shrunk_log_odds(sizes, proxy_rates)
+    grid = np.meshgrid(SCENARIO_OFFSETS, SCENARIO_SLOPES, variance_ratios, indexing="ij")
+    offset, slope, variance_ratio = (axis.reshape(-1, 1) for axis in grid)
+    rates = 1.0 / (1.0 + np.exp(-(centre + offset + slope * distances)))
     return Scenario(
-        means=np.vstack([expected, low + width * rates]),
-        variances=np.vstack([plug_in, spread * rates * (1 - rates) * width**2]),
+        means=np.vstack([expected_means, low + width * rates]),
+        variances=np.vstack([expected_variances, variance_ratio * rates * (1 - rates) * width**2]),
         slope=np.concatenate([[expected_slope], np.minimum(slope, 1.0).ravel()]),
     )
 
@@ -355,12 +368,12 @@ def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> 
     Returns
     -------
     float (…,)
-        Infinite where a stratum that varies gets no draw.
+        Infinite if a stratum with a positive variance has n_h = 0.
     """
-    spread = variances * sizes / np.maximum(sizes - 1, 1)
+    s_squared = variances * sizes / np.maximum(sizes - 1, 1)  # S_h², divisor N_h − 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        parts = (sizes / sizes.sum()) ** 2 * (1 - n_h / sizes) * spread / n_h
-    return np.sum(np.where(spread > 0, parts, 0.0), axis=-1)
+        terms = (sizes / sizes.sum()) ** 2 * (1 - n_h / sizes) * s_squared / n_h
+    return np.sum(np.where(s_squared > 0, terms, 0.0), axis=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -370,22 +383,22 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     Parameters
     ----------
     rule : Rule
-        Puts a unit into its stratum; kept in the sample file, so that a later round finds the same strata.
+        Assigns a unit to its stratum. The sample file stores it, so that later rounds use the same strata.
     names : tuple of str (H,)
         Readable names, such as `proxy in [0.5, 0.9)`.
     sizes, proxy_means, proxy_variances, conditional_variances, scaled, bounds
         As in `stratal.strata.strata.Moments`.
     method : str
-        How the strata were made.
+        Stratification method.
     notes : tuple of str
-        What the user should know: fewer strata than asked for, merged ones.
+        Notes for the user, for example on fewer strata than requested, or merged ones.
     known_influences : tuple of Expression or None (H,)
         For a stratum in which the estimand's influence is known by construction, and which therefore gets no
-        label, the formula that is 1 for its units; empty where there is no such stratum.
+        label: the formula that is 1 for its units. Empty if there is no such stratum.
     population : Population, optional
-        What was divided. Not part of equality, and not kept in a sample's design.
+        The stratified population. Not part of equality, and not stored with a sample's design.
     expected_slope : float
-        Slope of the outcome on the proxy that expectations assume; not kept in a sample's design either.
+        Slope of the outcome on the proxy in the expected scenario. Not stored with a sample's design.
 
     Examples
     --------
@@ -417,21 +430,27 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         return f"Strata({self.n_strata} of {self.size:,} units, method={self.method!r})"
 
     @classmethod
-    def of(
-        cls, moments: Moments, rule: Rule | None = None, names: tuple[str, ...] = ("all",), **more: object
+    def from_moments(
+        cls,
+        moments: Moments,
+        rule: Rule | None = None,
+        names: tuple[str, ...] = ("all",),
+        **other_fields: object,
     ) -> Strata:
-        """Return the strata with these moments; all units as one unless there is a rule."""
-        values = field_values(moments, field_names(Moments))
-        return cls(rule=Everything() if rule is None else rule, names=names, **{**values, **more})
+        """Return the strata with these moments. Without a rule, all units are one stratum."""
+        moment_fields = field_values(moments, field_names(Moments))
+        return cls(
+            rule=Everything() if rule is None else rule, names=names, **{**moment_fields, **other_fields}
+        )
 
     @property
     def from_proxy(self) -> bool:
-        """Whether the strata are cut on the proxy, and not on other columns or by the user."""
+        """Whether the strata are intervals of the proxy, instead of other columns or user-defined strata."""
         return self.method not in WITHOUT_PROXY
 
     @property
     def scenarios(self) -> Scenario:
-        """The scenarios of a miscalibrated proxy, stored because a search for a budget needs them often."""
+        """The scenarios of a miscalibrated proxy; cached, because a search for a budget uses them often."""
         if self._scenarios is None:
             self._set(_scenarios=scenarios(self, self.expected_slope))
         assert self._scenarios is not None
@@ -439,14 +458,14 @@ class Strata(Moments, TableDisplay, PlotDisplay):
 
     @property
     def codes(self) -> IntArray | None:
-        """Stratum of every unit (N,), of a population in memory."""
+        """Stratum of every unit (N,); None without a population in memory."""
         if self.population is None:
             return None
         return self.population.codes(self.rule)
 
     @property
     def is_known(self) -> BoolArray:
-        """Which strata need no label, as the influence is known there by construction (H,)."""
+        """Mask of the strata whose influence is known by construction, which need no label (H,)."""
         known_influences = self.known_influences or (None,) * self.n_strata
         return np.array([entry is not None for entry in known_influences], dtype=bool)
 
@@ -459,12 +478,11 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         }
 
     def _plot(self) -> Bars:
-        """Draw each stratum's share of the units, and of what outcomes are expected to vary."""
-        spread = self.sizes * self.standard_deviations
-        if spread.sum() > 0:
-            shares = spread / spread.sum()
-        else:
-            shares = self.weights
+        """Plot the share of each stratum of the units, and of Σ N_h S_h."""
+        neyman_weights = self.sizes * self.standard_deviations
+        shares = self.weights
+        if neyman_weights.sum() > 0:
+            shares = neyman_weights / neyman_weights.sum()
         return Bars(
             title=f"{self.n_strata} strata of {self.size:,} units ({self.method})",
             x_label="share",
@@ -473,24 +491,25 @@ class Strata(Moments, TableDisplay, PlotDisplay):
         )
 
     def to_dict(self) -> JsonDict:
-        """Return a JSON-ready description (without the population)."""
-        described = field_values(self, [entry.name for entry in fields(self) if entry.compare])
-        described["rule"] = self.rule.to_dict()
-        known_influences = described.pop("known_influences")
+        """Return a JSON-serializable dict (without the population)."""
+        contents = field_values(self, [entry.name for entry in fields(self) if entry.compare])
+        contents["rule"] = self.rule.to_dict()
+        known_influences = contents.pop("known_influences")
         if known_influences:
-            # The name of the format of files.
-            described["known"] = [entry and entry.to_dict() for entry in known_influences]
-        return json_dict(described)
+            # The key differs from the field, because stored files have this key.
+            contents["known"] = [entry and entry.to_dict() for entry in known_influences]
+        return json_dict(contents)
 
     @staticmethod
-    def from_dict(described: JsonDict) -> Strata:
-        """Return the strata that `to_dict` described."""
-        values = dict(described)
+    def from_dict(contents: JsonDict) -> Strata:
+        """Return the strata with the contents of `to_dict`."""
+        values = dict(contents)
         known_influences = values.pop("known", ())
-        low, high = described["bounds"]
+        low, high = contents["bounds"]
+        # JSON has no infinity: bounds that are not finite are stored as null.
         values["bounds"] = (-np.inf if low is None else low, np.inf if high is None else high)
-        values["rule"] = Rule.from_dict(described["rule"])
-        values |= {name: tuple(described[name]) for name in ("names", "notes")}
+        values["rule"] = Rule.from_dict(contents["rule"])
+        values |= {name: tuple(contents[name]) for name in ("names", "notes")}
         return Strata(
             **values,
             known_influences=tuple(entry and Expression.from_dict(entry) for entry in known_influences),
@@ -500,9 +519,9 @@ class Strata(Moments, TableDisplay, PlotDisplay):
 def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:
     """Return N units as one stratum with this mean proxy and conditional variance."""
     moments = replace(
-        of_sizes(np.array([size])),
+        moments_of_sizes(np.array([size])),
         proxy_means=np.array([mean]),
         conditional_variances=np.array([variance]),
         scaled=scaled,
     )
-    return Strata.of(moments, method="none")
+    return Strata.from_moments(moments, method="none")

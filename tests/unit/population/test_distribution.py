@@ -15,7 +15,7 @@ from stratal.population.distribution import (
     build_distribution,
 )
 from stratal.population.in_memory import ArrayCounter, bins_of_levels
-from stratal.strata.strata import join_moments, of_bins, of_level_distributions
+from stratal.strata.strata import join_moments, moments_of_bins, moments_of_levels
 
 LARGE = EXACT_LIMIT + 10_000
 
@@ -166,8 +166,8 @@ def test_moments_of_all_levels_are_those_of_each():
     pictures = Population.from_arrays(proxy=values, groups={"g": group}).distributions("g")
     whole = np.empty(0, np.int64)
 
-    assert of_level_distributions(pictures) == join_moments(
-        [of_bins(picture, whole) for picture in pictures.values()]
+    assert moments_of_levels(pictures) == join_moments(
+        [moments_of_bins(picture, whole) for picture in pictures.values()]
     )
 
 
@@ -175,7 +175,7 @@ def test_more_levels_cost_no_more_calls():
     def pictured(levels):
         proxy, group = np.arange(4_000) / 4_000, np.arange(4_000) % levels
         population = Population.from_arrays(proxy=proxy, groups={"g": group})
-        return calls(lambda: of_level_distributions(population.distributions("g")))[1]
+        return calls(lambda: moments_of_levels(population.distributions("g")))[1]
 
     pictured(10)
     few, many = pictured(10), pictured(1_000)

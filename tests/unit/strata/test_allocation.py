@@ -7,7 +7,7 @@ from stratal import strata as allocation
 from stratal.errors import BudgetError, InputError
 from stratal.strata import Allocation, allocate
 from stratal.strata.allocation import AllocationBounds, allocate_budgets, optimal_integers
-from stratal.strata.strata import Moments, expected_deviations, of_sizes
+from stratal.strata.strata import Moments, expected_deviations, moments_of_sizes
 
 SIZES = [600, 300, 100]
 DEVIATIONS = [0.1, 0.4, 0.5]
@@ -37,7 +37,7 @@ def robust(sizes, means, between, within, budget, bounds=(0.0, 1.0)):
 
 def cost_optimal(sizes, deviations, costs, money, minimum=2):
     options = {"standard_deviations": deviations, "costs": costs, "cost_budget": money}
-    return allocate(of_sizes(np.array(sizes)), None, "cost-optimal", minimum, **options).n_h
+    return allocate(moments_of_sizes(np.array(sizes)), None, "cost-optimal", minimum, **options).n_h
 
 
 class TestPeersDefects:

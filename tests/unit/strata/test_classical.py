@@ -6,7 +6,7 @@ from scipy import stats
 
 from stratal.population.distribution import Distribution
 from stratal.strata.boundaries import cumulative_root, equal_size, equal_width, kernel_density, weighted_mean
-from stratal.strata.strata import of_bins
+from stratal.strata.strata import moments_of_bins
 
 
 def picture(values, counts=None):
@@ -36,7 +36,7 @@ DEGENERATE = {
 
 
 def test_equal_size_on_distinct_values_is_even():
-    sizes = of_bins(picture(np.arange(100)), equal_size(picture(np.arange(100)), 8)).sizes
+    sizes = moments_of_bins(picture(np.arange(100)), equal_size(picture(np.arange(100)), 8)).sizes
 
     assert sizes.sum() == 100
     assert set(sizes.tolist()) <= {12, 13}
@@ -60,7 +60,7 @@ def test_weighted_mean_equalises_the_sums():
     rng = np.random.default_rng(1)
     distribution = picture(np.unique(rng.gamma(2.0, size=4000)))
 
-    strata = of_bins(distribution, weighted_mean(distribution, 6))
+    strata = moments_of_bins(distribution, weighted_mean(distribution, 6))
 
     sums = strata.sizes * strata.proxy_means
     assert np.ptp(sums) < 2 * distribution.values.max()

@@ -9,13 +9,19 @@ from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import stratify
 from stratal.strata.dividing import (
-    choose_number,
+    choose_candidate,
     expected_squared_half_width,
     interval_names,
     level_name,
-    levels_within_budget,
+    pool_small_levels,
 )
-from stratal.strata.strata import Moments, expected_deviations, join_moments, of_bins, of_sizes
+from stratal.strata.strata import (
+    Moments,
+    expected_deviations,
+    join_moments,
+    moments_of_bins,
+    moments_of_sizes,
+)
 
 
 def moments(sizes, means, variances, **more):
@@ -50,9 +56,9 @@ class TestNumber:
     def test_budget_below_the_minimum_is_never_chosen(self):
         one, two = moments([10], [0.5], [0.25]), moments([5, 5], [0.2, 0.8], [0.01, 0.01])
 
-        assert choose_number([one, two], 3) == 0
+        assert choose_candidate([one, two], 3) == 0
         with pytest.raises(BudgetError, match="2 to 10"):
-            choose_number([one], 1)
+            choose_candidate([one], 1)
 
     def test_an_overconfident_proxy_is_not_taken_at_its_word(self):
         confidence = 1 - np.logspace(-9, -0.5, 2000)
@@ -65,7 +71,7 @@ class TestNumber:
         one = moments([1000], [0.5], [0.25])
         ten = moments([100] * 10, [0.5] * 10, [0.25] * 10)
 
-        assert choose_number([one, ten], 50) == 0
+        assert choose_candidate([one, ten], 50) == 0
 
     def test_a_margin_is_taken_to_explain_a_quarter(self):
         values = np.linspace(-1, 1, 100)
@@ -84,16 +90,16 @@ class TestNumber:
 
 class TestPooling:
     def test_pool_takes_another_level_until_it_is_large_enough(self):
-        assert levels_within_budget(np.array([100, 3, 8]), 111, 5).tolist() == [0, 1, 1]
+        assert pool_small_levels(np.array([100, 3, 8]), 111, 5).tolist() == [0, 1, 1]
 
     def test_a_pool_of_everything_is_one_stratum(self):
-        assert levels_within_budget(np.array([1, 1]), 2, 5).tolist() == [0, 0]
+        assert pool_small_levels(np.array([1, 1]), 2, 5).tolist() == [0, 0]
 
     @pytest.mark.parametrize("budget", [2, 10, 400, 5000])
     def test_ten_thousand_levels_fit_any_budget(self, budget):
         sizes = np.random.default_rng(0).geometric(0.02, 10_000)
 
-        codes = levels_within_budget(sizes, budget, 2)
+        codes = pool_small_levels(sizes, budget, 2)
 
         n_strata = codes.max() + 1
         assert n_strata * 2 <= budget
@@ -112,7 +118,7 @@ class TestMoments:
             conditional_variances=np.array([1.0, 2.0, 3.0]),
         )
 
-        pooled = fine.pooled(np.array([1, 0, 1]))
+        pooled = fine.pool(np.array([1, 0, 1]))
 
         both = np.concatenate([parts[0], parts[2]])
         assert pooled.sizes.tolist() == [15, 15]
@@ -120,13 +126,15 @@ class TestMoments:
         assert pooled.conditional_variances == pytest.approx([2.0, (4 + 33) / 15])
 
     def test_joined_keeps_the_order(self):
-        assert join_moments([of_sizes(np.array([2, 1])), of_sizes(np.array([7]))]).sizes.tolist() == [2, 1, 7]
+        assert join_moments(
+            [moments_of_sizes(np.array([2, 1])), moments_of_sizes(np.array([7]))]
+        ).sizes.tolist() == [2, 1, 7]
 
     def test_an_offset_costs_no_digits(self):
         values = 1e8 + np.array([0.0, 0.5, 1.0, 1.5])
         picture = Distribution(values=values, counts=np.array([1, 1, 1, 1]), cuts=values[1:])
 
-        assert of_bins(picture, np.array([2])).proxy_variances.tolist() == [0.0625, 0.0625]
+        assert moments_of_bins(picture, np.array([2])).proxy_variances.tolist() == [0.0625, 0.0625]
 
 
 class TestNames:

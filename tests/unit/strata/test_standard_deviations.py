@@ -5,7 +5,7 @@ from tests.unit.strata.plain_rates import smoothed_standard_deviations, strata_o
 import stratal
 from stratal.errors import InputError
 from stratal.strata.standard_deviations import posterior_rates
-from stratal.strata.strata import of_sizes
+from stratal.strata.strata import moments_of_sizes
 
 SIZES = [400, 400, 200]
 MEANS = [0.95, 0.8, 0.4]
@@ -168,7 +168,9 @@ def test_sizes_alone_stand_for_strata_without_a_proxy(as_given):
 
     assert (
         found.tolist()
-        == stratal.strata.smoothed_standard_deviations(of_sizes(np.array(sizes)), counts, sums).tolist()
+        == stratal.strata.smoothed_standard_deviations(
+            moments_of_sizes(np.array(sizes)), counts, sums
+        ).tolist()
     )
     with pytest.raises(InputError, match="strata must be whole numbers"):
         stratal.strata.smoothed_standard_deviations([0.5, 10.5], [5, 5], [1, 2])

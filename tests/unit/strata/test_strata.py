@@ -13,7 +13,7 @@ from stratal.population.in_memory import ArrayPopulation
 from stratal.strata import STRATIFICATION_METHODS, Strata, stratify
 from stratal.strata.boundaries import k_means_boundaries
 from stratal.strata.dividing import fit_centres
-from stratal.strata.strata import of_bins
+from stratal.strata.strata import moments_of_bins
 
 ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
 
@@ -381,7 +381,7 @@ class TestHardHistograms:
 
         values, counts = np.unique(proxy, return_counts=True)
         exact = Distribution(values=values, counts=counts, cuts=values[1:])
-        best = of_bins(exact, k_means_boundaries(exact, 4)[-1])
+        best = moments_of_bins(exact, k_means_boundaries(exact, 4)[-1])
         within = strata.sizes @ [proxy[strata.codes == h].var() for h in range(strata.n_strata)]
         assert within <= best.sizes @ best.proxy_variances * (1 + 1e-4) + 1e-9
 
