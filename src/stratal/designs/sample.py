@@ -282,6 +282,14 @@ class Sample(Record, TableDisplay):
         return f"Sample({self.size:,} of {self.population_size:,} units, {details})"
 
     @property
+    def is_external(self) -> bool:
+        """Whether the units were drawn elsewhere, or are the labelled rows of a table that nobody drew.
+
+        Only samples that stratal draws have a digest of their population, and nearly all have a seed.
+        """
+        return self.digest is None and self.seed == 0
+
+    @property
     def size(self) -> int:
         """Number of drawn units."""
         return len(self.ids)

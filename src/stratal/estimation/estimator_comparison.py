@@ -136,7 +136,7 @@ def side_by_side(
         stratum=np.zeros(len(evidence.z), np.int64),
         sizes=np.array([max(estimate.population_size, len(evidence.z))]),
     )
-    naive = plain_mean(evidence.z, equal_weighting, design="simple-random", **options)
+    naive = plain_mean(evidence.z, equal_weighting, target=estimate.target, design="simple-random", **options)
     description = "their plain mean, as if all units had had the same probability of selection"
     rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), description)]
     if _has_proxy_of_outcome(sample, estimate):
@@ -153,8 +153,8 @@ def side_by_side(
             evidence.z, evidence.weighting, target=estimate.target, design=estimate.design, **options
         )
         ends = weighted.limits(confidence_level)
-        rows.append(_row(WEIGHTED, weighted.value, ends, "weighted as drawn, without the proxy"))
-    description = "weighted as drawn" + (", with the proxy" if evidence.uses_proxy else "")
+        rows.append(_row(WEIGHTED, weighted.value, ends, "weighted by the design, without the proxy"))
+    description = "weighted by the design" + (", with the proxy" if evidence.uses_proxy else "")
     ends = estimate.limits(confidence_level, method)
     return [*rows, _row(REPORTED, estimate.value, ends, description) | {"reported": True}]
 

@@ -587,9 +587,21 @@ def unused_proxy_reason(sample: Sample, estimate: Estimate) -> str | None:
     )
     if min_labels is None:
         return "the strata replace it"
-    if sample.question.cluster is not None:
+    evidence = estimate.evidence
+    count = _count_for_proxies(len(evidence.z), evidence.weighting)
+    if count < min_labels and sample.question.cluster is not None:
         return f"fewer than {min_labels:,} clusters"
-    return f"fewer than {min_labels:,} labels"
+    if count < min_labels and evidence.weighting.random_within_strata:
+        return f"fewer than {min_labels:,} labels"
+    if count < min_labels:
+        return f"the weights make the labels worth {count:,}, fewer than {min_labels:,}"
+    if estimate.n == estimate.population_size:
+        return "every unit has a label"
+    if np.ptp(evidence.z) == 0:
+        return "all labels are equal"
+    if np.all(np.ptp(sample.proxies, axis=0) == 0):
+        return "all its values are equal"
+    return "λ is 0: labels or values of the proxy vary too little to fit it"
 
 
 def refits_history(sample: Sample, z: FloatArray, request: Request) -> bool:
@@ -783,6 +795,16 @@ def assemble(
 _BOUND_TOLERANCE = 1e-9
 
 
+def _count_for_proxies(n: int, weighting: Weighting) -> int:
+    """Return the number of labels on which the use of proxies depends: n, clusters, or the effective one."""
+    if weighting.random_within_strata:
+        return n
+    # λ is fitted to the totals of clusters with equal weights, and to units by their weights.
+    if weighting.groups is None:
+        return round(weighting.effective_draws)
+    return round(weighting.draws)
+
+
 def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
     """Return the options with the kind of outcome and the estimator in place of `auto`, for k proxies."""
     outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
@@ -790,14 +812,9 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
     if estimator == "auto" and options.lam is not None:
         estimator = "difference"
     elif estimator == "auto":
-        n = len(z)
-        if not weighting.random_within_strata:
-            # λ is fitted to the totals of clusters with equal weights, and to units by their weights.
-            n_draws = weighting.effective_draws if weighting.groups is None else weighting.draws
-            n = round(n_draws)
         estimator = default_estimator(
             options.design,
-            n,
+            _count_for_proxies(len(z), weighting),
             len(weighting.sizes),
             k,
             scaled=options.scaled,

@@ -46,6 +46,9 @@ _MIN_SHIFT = 0.25
 # Stands for the infinite ratio if the proxy is constant among the labelled units.
 _MAX_TAIL_RATIO = 1000.0
 
+# Relative error of a proxy, whose moments are sums of rounded numbers.
+_ROUNDING_ERROR = 1e-9
+
 
 class EstimatedMean(Protocol):
     """The attributes of an `Estimate` that notes need."""
@@ -206,8 +209,8 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
     tail_ratio = _tail_ratio(evidence, inputs)
     if tail_ratio > _MIN_TAIL_RATIO:
         notes.append(
-            f"the proxy's variance is {tail_ratio:.1f} times as large among all units as among the labelled "
-            "ones: its tail was not drawn, and the tail of the outcome may also be missing"
+            f"{_tail_text(tail_ratio)}: its tail was not drawn, and the tail of the outcome may also be "
+            "missing"
         )
     return tuple(notes)
 
@@ -262,8 +265,18 @@ def unlike_cluster_notes(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
+def _tail_text(ratio: float) -> str:
+    """Return how the variance of the proxy among all units compares with that among labelled ones."""
+    if np.isinf(ratio):
+        return "the proxy hardly varies among the labelled units of a stratum, but it does among all units"
+    return f"the proxy's variance is {ratio:,.1f} times as large among all units as among the labelled ones"
+
+
 def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:
-    """Return the variance of the proxy among all units over that among labelled ones; 0 without a proxy."""
+    """Return the variance of the proxy among all units over that among labelled ones; 0 without a proxy.
+
+    It is infinite from `_MAX_TAIL_RATIO` on. Variances as small as the rounding errors of the proxy are 0.
+    """
     summary = inputs.summary
     if summary is None or inputs.proxies.shape[1] == 0 or not evidence.weighting.random_within_strata:
         return 0.0
@@ -278,12 +291,13 @@ def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:
             float(factors[usable] @ covariances[usable, k, k])
             for covariances in (labelled_covariances, summary.unbiased_covariances)
         )
-        if population_variance > 0:
-            if labelled_variance > 0:
-                ratio = population_variance / labelled_variance
-            else:
-                ratio = _MAX_TAIL_RATIO
-            ratios.append(min(ratio, _MAX_TAIL_RATIO))
+        rounding_error = _ROUNDING_ERROR * float(np.max(np.abs(inputs.proxies[:, k])))
+        if population_variance <= float(factors[usable].sum()) * rounding_error**2:
+            continue
+        ratio = np.inf
+        if population_variance < _MAX_TAIL_RATIO * labelled_variance:
+            ratio = population_variance / labelled_variance
+        ratios.append(ratio)
     return max(ratios)
 
 

@@ -32,7 +32,8 @@ from stratal.labels.label_values import class_text
 from stratal.labels.labels import Labels
 from stratal.planning.rounds import more_labels
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.document import WRITERS, answer_lines, describe_method, report_html
+from stratal.question.selection import RowSelection
+from stratal.report.document import WRITERS, Selection, answer_lines, describe_method, report_html
 from stratal.report.text import json_dict, one_line
 
 if TYPE_CHECKING:
@@ -234,7 +235,7 @@ def findings(
         "second_look": _second_look(request.labels),
         "new_version": None if new is None else new.to_dict(),
         "threshold": threshold,
-        "method": describe_method(described, design.words, design.assumption, rule),
+        "method": describe_method(described, design.words, design.assumption, rule, selection_of(sample)),
         "provenance": provenance_of(sample, commands),
         "examples": _examples(sample, request.labelled, estimates, examples),
     }
@@ -395,13 +396,29 @@ def _second_look(labels: Any) -> list[JsonDict] | None:
     ]
 
 
+def selection_of(sample: Sample) -> Selection:
+    """Return how the labelled units of a sample were chosen, for the description of the method."""
+    description, *_ = sample.design.words or (f"a {sample.design.kind} sample",)
+    if sample.question.chosen is not None:
+        row_selection = RowSelection.parse(sample.question.chosen)
+        missing = sample.population_size - sample.size
+        return Selection(*row_selection.of_units(description, missing))
+    if sample.is_external:
+        return Selection.drawn(description, "declared to be")
+    return Selection.drawn(description)
+
+
 def provenance_of(sample: Sample, commands: Sequence[str]) -> JsonDict:
-    """Return versions, seed and digest of the sample."""
+    """Return versions, the digest of the sample, and its seed or how the labelled rows were chosen."""
+    origin: JsonDict = {"drawn with stratal": sample.version, "seed": sample.seed}
+    if sample.question.chosen is not None:
+        origin = {"labelled rows": sample.question.chosen}
+    elif sample.is_external:
+        origin = {"drawn": "elsewhere"}
     return {
         "written": datetime.now(UTC).date().isoformat(),
         "stratal": __version__,
-        "drawn with stratal": sample.version,
-        "seed": sample.seed,
+        **origin,
         "design": sample.design.kind,
         "sample's SHA-256": sample_digest(sample),
         "Python": platform.python_version(),

@@ -16,6 +16,11 @@ UNKNOWN = "unknown"
 # sample of nine tenths: the other labels are missing.
 NEARLY_ALL = 0.9
 
+MISSING_AT_RANDOM = (
+    "Labels are missing at random: units with and without a label are alike, given the score if the estimate "
+    "uses one."
+)
+
 SELECTION_FORMS = "random, random-within:COLUMN, probability:COLUMN, all, unknown"
 
 
@@ -83,3 +88,23 @@ class RowSelection:
         if units == rows:
             return f"taken as a random sample of all {rows:,} rows"
         return f"taken as a random sample of {units:,} units"
+
+    def of_units(self, description: str, missing: int) -> tuple[str, tuple[str, ...]]:
+        """Return how units were chosen, and what an estimate assumes of it, for the description of a method.
+
+        Parameters
+        ----------
+        description : str
+            That of the design which stands for the selection.
+        missing : int
+            Number of units without a label.
+        """
+        if self.kind == ALL and not missing:
+            return "", ()
+        if self.kind == ALL:
+            return ", and all others were to be labelled, too", (MISSING_AT_RANDOM,)
+        if self.kind == UNKNOWN:
+            alike = "Units with and without a label are alike within each group that the weights are for."
+            return f", chosen in an unknown way and taken as {description}", (alike,)
+        at_random = "The labelled units were chosen at random as described, and not by what their labels are."
+        return f", taken as {description}", (at_random,)

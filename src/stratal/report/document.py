@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from html import escape
 from pathlib import Path
@@ -158,7 +158,7 @@ def report_subtitle(findings: JsonMapping) -> str:
     parts = [f"{n_labels:,} labels"]
     if size:
         parts[0] += f" of {size:,} units"
-    if design:
+    if design and findings["provenance"].get("labelled rows") != "all":
         parts.append(f"{design} sample")
     parts.append(str(findings["provenance"]["written"]))
     return " · ".join(parts)
@@ -205,6 +205,30 @@ WRITERS: dict[str, Callable[[JsonMapping], str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """How the labelled units were chosen, for the description of a method.
+
+    Parameters
+    ----------
+    text : str
+        What follows "units were labelled", such as ", drawn as a systematic sample".
+    assumptions : tuple of str
+        What an estimate assumes of it.
+    """
+
+    text: str
+    assumptions: tuple[str, ...]
+
+    @classmethod
+    def drawn(cls, description: str, verb: str = "drawn as") -> Selection:
+        """Return the selection of a sample; `description` is that of its design."""
+        return cls(f", {verb} {description}", (_DRAWN_AT_RANDOM,))
+
+
+_DRAWN_AT_RANDOM = "The units were drawn at random as described, and none was replaced by hand."
+
+
 @cache
 def methods() -> JsonDict:
     """Return the content of `methods.toml`: texts and sources by name, and `sources` with the references."""
@@ -216,6 +240,7 @@ def describe_method(
     design: Sequence[str] = (),
     assumption: str = "",
     allocation: str | None = None,
+    selection: Selection | None = None,
 ) -> JsonDict:
     """Return sentences, assumptions and references of the method of an estimate.
 
@@ -229,19 +254,25 @@ def describe_method(
         Additional assumption of this design.
     allocation : str, optional
         Rule of the allocation of labels to strata.
+    selection : Selection, optional
+        How the units were chosen; by default they were drawn.
     """
     description, *design_sources = design or (f"a {estimate['design']} sample",)
+    selection = selection or Selection.drawn(description)
     # Methods without an entry are described by their names.
     default = {"words": estimate["estimator"], "sources": []}
     estimator = methods()["estimators"].get(estimate["estimator"], default)
     interval = methods()["intervals"].get(estimate["interval_method"], {"words": "", "sources": []})
     sentences = [
-        _sample_sentence(estimate, description, allocation),
+        _sample_sentence(estimate, selection, allocation),
         f"The estimate is {estimator['words']}.",
     ]
     if interval["words"]:
         level = f"{100 * estimate['confidence_level']:g}%"
-        sentences.append(f"Its {level} confidence interval is {interval['words']}.")
+        correction = ""
+        if estimate["target"] == "population":
+            correction = interval.get("for_population", "")
+        sentences.append(f"Its {level} confidence interval is {interval['words']}{correction}.")
     lam = lam_of_groups(estimate)
     sources_of_groups: Sequence[str] = ()
     if lam is not None:
@@ -262,34 +293,39 @@ def describe_method(
     ]
     return {
         "sentences": sentences,
-        "assumptions": _assumptions(estimate, assumption),
+        "assumptions": _assumptions(estimate, assumption, selection),
         "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)],
     }
 
 
 def describe_threshold_method(
-    result: JsonMapping, design: Sequence[str], *, is_monotone: bool, has_rounds_by_labels: bool
+    result: JsonMapping,
+    design: Sequence[str],
+    *,
+    is_monotone: bool,
+    has_rounds_by_labels: bool,
+    selection: Selection | None = None,
 ) -> JsonDict:
     """Return sentences, assumptions and references of an accepted set (`Threshold.to_dict`).
 
-    `design` is the description of the design and its sources.
+    `design` is the description of the design and its sources, and `selection` as in `describe_method`.
     """
     description, *sources = design
+    selection = selection or Selection.drawn(description)
     if is_monotone:
         test = "They are tested in a fixed sequence, which needs no correction."
         sources += ["clopper", "donner"]
     else:
         test = "All sets are tested together, by step-down max-t."
         sources += ["fay", "romano"]
-    assumptions = [*_SAMPLE_ASSUMPTIONS, _MISSING_AT_RANDOM]
+    assumptions = [_CORRECT_LABELS, *selection.assumptions, _MISSING_AT_RANDOM]
     if has_rounds_by_labels:
         assumptions.append(
             "The sizes of rounds depend on labels: the guarantee was checked by simulation, but not proved."
         )
     return {
         "sentences": [
-            f"{result['labels']:,} of {result['population_size']:,} units were labelled, drawn as "
-            f"{description}.",
+            f"{result['labels']:,} of {result['population_size']:,} units were labelled{selection.text}.",
             f"The {len(result['candidates']):,} candidate sets do not depend on labels, and the limit of "
             f"each is a Clopper–Pearson limit for unequal weights. {test}",
         ],
@@ -298,14 +334,12 @@ def describe_threshold_method(
     }
 
 
-def _sample_sentence(estimate: JsonMapping, description: str, allocation: str | None) -> str:
+def _sample_sentence(estimate: JsonMapping, selection: Selection, allocation: str | None) -> str:
     """Return the sentences on the labelled units and the design."""
     n_labelled = estimate["n"]
     if estimate["nonresponse"]:
         n_labelled = estimate["nonresponse"]["labelled"]
-    sentence = (
-        f"{n_labelled:,} of {estimate['population_size']:,} units were labelled, drawn as {description}"
-    )
+    sentence = f"{n_labelled:,} of {estimate['population_size']:,} units were labelled{selection.text}"
     if allocation is not None:
         sentence += f", with labels allocated to the strata by the rule {allocation!r}"
         if allocation in _RULES:
@@ -323,18 +357,15 @@ _RULES = {
     "proportional": "in proportion to size",
 }
 
-# Assumptions of every estimate and guarantee.
-_SAMPLE_ASSUMPTIONS = (
-    "The labels are correct: errors of the annotators are not corrected.",
-    "The units were drawn at random as described, and none was replaced by hand.",
-)
+# An assumption of every estimate and guarantee.
+_CORRECT_LABELS = "The labels are correct: errors of the annotators are not corrected."
 
 _MISSING_AT_RANDOM = "Units without a label are similar to the labelled units of their stratum."
 
 
-def _assumptions(estimate: JsonMapping, assumption: str) -> list[str]:
+def _assumptions(estimate: JsonMapping, assumption: str, selection: Selection) -> list[str]:
     """Return the assumptions of an estimate."""
-    assumptions = [*_SAMPLE_ASSUMPTIONS]
+    assumptions = [_CORRECT_LABELS, *selection.assumptions]
     nonresponse = estimate["nonresponse"]
     if nonresponse is not None and nonresponse["labelled"] < nonresponse["drawn"]:
         assumptions.append(_MISSING_AT_RANDOM)

@@ -99,8 +99,8 @@ def clusters_text(counts: JsonMapping) -> str:
 def _equivalent_labels(estimate: JsonMapping) -> list[str]:
     """Return the sentence on the number of random labels of the same precision, with its range.
 
-    There is none if the number is unknown, if all units are labelled, or if the labels are random and no
-    proxy is used.
+    There is none if the number is unknown or below one (labels that do not vary), if all units are labelled,
+    or if the labels are random and no proxy is used.
     """
     if is_census(estimate):
         return []
@@ -108,9 +108,9 @@ def _equivalent_labels(estimate: JsonMapping) -> list[str]:
         return []
     equal = estimate.get("random_labels_of_equal_width")
     size = estimate.get("effective_sample_size")
-    if equal is not None:
+    if equal is not None and equal >= 1:
         return [f"As precise as about {equal:,.0f} random labels"]
-    if size is None:
+    if equal is not None or size is None or size < 1:
         return []
     ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
     range_text = ""
@@ -716,9 +716,11 @@ def _method_sentence(estimate: JsonMapping) -> str:
         labels += f" of {estimate['population_size']:,.0f} units"
     if counted < labelled:
         labels += f", {counted:,} of them in its denominator"
-    methods = [
-        f"{_method_name(estimate[name])} {noun}" for name, noun in _METHOD_NOUNS.items() if estimate.get(name)
-    ]
+    nouns = dict(_METHOD_NOUNS)
+    if labelled == estimate.get("population_size") and estimate.get("target") == "superpopulation":
+        # All units were labelled, and none was drawn.
+        nouns.pop("design")
+    methods = [f"{_method_name(estimate[name])} {noun}" for name, noun in nouns.items() if estimate.get(name)]
     if "target" in estimate:
         methods.append(f"target: {estimate['target']}")
     text = f"{labels}; {', '.join(methods)}"

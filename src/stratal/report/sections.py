@@ -198,8 +198,8 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     }
     return Page(
         lines=[
-            "The same labels, evaluated in several ways. Only the reported one uses both the design and the "
-            "proxy; the others are for comparison."
+            "The same labels, evaluated in several ways. The estimate is the reported one. The others are "
+            "for comparison."
         ],
         drawings=[forest_drawing("side-by-side", title, rows, findings["share"])],
         tables=[table_of(title, rows, columns)],
@@ -472,10 +472,21 @@ def _new_version_section(findings: FindingsDict, new: JsonMapping) -> Page:
     return replace(new_version_page(new), drawings=[drawing])
 
 
+def _completeness_text(findings: FindingsDict, drawn: object) -> str:
+    """Return the sentence that every unit of the sample has a label; rows of a table were not drawn."""
+    if findings["provenance"].get("labelled rows") is None:
+        return f"All {drawn:,} drawn units have a label."
+    units = findings["estimate"]["population_size"]
+    if drawn == units:
+        return f"All {units:,} units have a label."
+    without_label = f"{units - drawn:,} of {units:,} units have no label"
+    return f"{without_label}, and the other {drawn:,} are taken as the sample."
+
+
 def _nonresponse_section(findings: FindingsDict, counts: Mapping[str, object]) -> Page:
     """Return the section on drawn units without a label."""
     if not estimates.unlabelled(findings["estimate"]):
-        return Page(lines=[f"All {counts['drawn']:,} drawn units have a label."])
+        return Page(lines=[_completeness_text(findings, counts["drawn"])])
     columns = {
         "stratum": "name",
         "drawn": "drawn",

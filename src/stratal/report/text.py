@@ -227,7 +227,18 @@ def format_number(value: float | None) -> str:
     """Return a number with four significant digits for a sentence."""
     if value is None:
         return "–"
-    return f"{value:.4g}"
+    return f"{_without_rounding_error(value):.4g}"
+
+
+# Numbers are sums of floating-point numbers: a smaller distance from 0, or of a share from 1, is their error.
+_ROUNDING_ERROR = 1e-12
+
+
+def _without_rounding_error(value: float) -> float:
+    """Return 0 for a number that differs from it by an error of floating-point numbers only."""
+    if abs(value) < _ROUNDING_ERROR:
+        return 0.0
+    return value
 
 
 def value_text(value: float | None, share: bool = False) -> str:
@@ -239,6 +250,9 @@ def value_text(value: float | None, share: bool = False) -> str:
 
 def _percent(value: float) -> str:
     """Return a share in percent with one decimal digit; with more digits close to 0% and 100%."""
+    value = _without_rounding_error(value)
+    if 1.0 - abs(value) < _ROUNDING_ERROR:
+        value = math.copysign(max(abs(value), 1.0), value)
     if value == 0 or _MIN_PERCENT <= abs(value) <= 1.0 - _MIN_PERCENT or abs(value) >= 1.0:
         return f"{100 * value:.1f}"
     if abs(value) < _MIN_PERCENT:

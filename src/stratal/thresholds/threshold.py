@@ -40,7 +40,7 @@ from stratal.metrics.threshold_goal import (
     ThresholdOutcomes,
     threshold_outcomes,
 )
-from stratal.planning.findings import KIND, Findings, provenance_of
+from stratal.planning.findings import KIND, Findings, provenance_of, selection_of
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
 from stratal.protocols import JsonDict, JsonRows
@@ -244,6 +244,7 @@ class Threshold(PageDisplay):
                 design,
                 is_monotone=self.requirement.is_monotone,
                 has_rounds_by_labels=bool(sample.design.rounds_by_labels),
+                selection=selection_of(sample),
             ),
             "provenance": provenance_of(sample, commands),
         }

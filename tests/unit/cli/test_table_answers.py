@@ -49,6 +49,33 @@ def test_a_proxy_that_is_not_used_is_named_with_the_reason(run_command, tmp_path
     assert "not used" not in run_command("estimate", file, "--estimator", "ppi++").stdout
 
 
+@pytest.mark.parametrize(
+    ("labels", "scores", "reason"),
+    [
+        ([1] * 316 + [None] * 84, "different", "all labels are equal"),
+        ([0, 1] * 158 + [None] * 84, "equal", "all its values are equal"),
+        ([0, 1] * 200, "different", "every unit has a label"),
+    ],
+)
+def test_a_proxy_of_many_labels_is_not_unused_for_lack_of_labels(labels, scores, reason):
+    """The reason was "fewer than 50 labels" beside 316 of them."""
+    random = np.random.default_rng(0)
+    score = random.random(400) if scores == "different" else np.full(400, 0.5)
+    table = {"id": [str(number) for number in range(400)], "label": labels, "score": score.tolist()}
+    result = stratal.evaluate(table, value="label", proxy=["score"])
+
+    assert f"`score` (not used: {reason})" in result.to_dict()["roles"]["sentence"]
+
+
+def test_labels_that_do_not_vary_are_worth_no_number_of_random_labels():
+    """316 labels of 1 were "as precise as about 0 random labels"."""
+    score = np.random.default_rng(3).random(400)
+    table = {"id": [str(number) for number in range(400)], "label": [1] * 316 + [None] * 84}
+    result = stratal.evaluate(table | {"score": score.tolist()}, value="label", proxy=["score"])
+
+    assert "random labels" not in str(result)
+
+
 def test_a_judge_that_corrects_nothing_is_named_with_the_reason(run_command, tmp_path):
     file = tmp_path / "table.csv"
     write(file, ["id", "verdict", "human"], [[i, v, y] for i, _, v, y in judged_rows(40)])

@@ -61,3 +61,18 @@ def test_a_tail_of_the_proxy_that_was_not_drawn_is_named(random):
 
     assert said[False] == found[False] > 5
     assert said[True] < found[True] / 2
+
+
+def test_labelled_units_with_one_value_of_the_proxy_have_no_ratio(random):
+    """The note said that the variance was 1000.0 times as large."""
+    proxy = np.zeros(2000)
+    proxy[random.choice(2000, 3, replace=False)] = 1.0
+    notes = notes_of(random.normal(size=2000), proxy, seed=1)
+
+    assert "the proxy hardly varies among the labelled units of a stratum" in notes
+    assert "1000" not in notes
+
+
+def test_rounding_errors_of_a_constant_proxy_are_no_tail(random):
+    for constant in (0.1, 1 / 3, 1e6 + 0.1):
+        assert "its tail was not drawn" not in notes_of(random.normal(size=2000), np.full(2000, constant))

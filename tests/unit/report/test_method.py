@@ -1,5 +1,9 @@
 """The words of methods: every design, estimator and interval has some."""
 
+import numpy as np
+import pytest
+
+import stratal
 from stratal.designs import Design
 from stratal.estimation.outcome_means import ESTIMATORS
 from stratal.intervals.methods import INTERVAL_METHOD_NAMES
@@ -61,3 +65,77 @@ def test_neyman_is_cited_where_his_rule_was_used():
         entry.startswith("Neyman")
         for entry in method.describe_method(FOUND, allocation="robust")["references"]
     )
+
+
+def rows_of(labelled, size=200, **options):
+    """Return an evaluated table of which the first rows have a label."""
+    random = np.random.default_rng(8)
+    score = random.random(size).round(3)
+    label = [float(random.random() < value) for value in score]
+    table = {"id": [str(number) for number in range(size)], "score": score.tolist()}
+    table["label"] = [*label[:labelled], *[None] * (size - labelled)]
+    return stratal.evaluate(table, value="label", proxy=["score"], **options)
+
+
+def page_of(result):
+    return " ".join(method.report_markdown(result.report().to_dict()).split())
+
+
+@pytest.fixture
+def drawn():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 200))
+    return stratal.designs.SimpleRandom(budget=40).draw(population, seed=5)
+
+
+def test_only_the_population_has_a_finite_population_correction(drawn):
+    for target, is_corrected in (("population", True), ("superpopulation", False)):
+        found = stratal.findings(drawn, [1.0, 0.0] * 20, target=target).to_dict()
+        sentences = " ".join(found["method"]["sentences"])
+        assert ("finite population correction" in sentences) == is_corrected
+        assert "Clopper–Pearson interval for the effective number of trials" in sentences
+
+
+def test_a_drawn_sample_has_a_seed_and_was_drawn(drawn):
+    found = stratal.findings(drawn, [1.0, 0.0] * 20).to_dict()
+
+    assert (found["provenance"]["seed"], found["provenance"]["design"]) == (5, "simple-random")
+    assert "drawn as a simple random sample" in found["method"]["sentences"][0]
+    assert "none was replaced by hand" in " ".join(found["method"]["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("labelled", "chosen", "texts"),
+    [
+        (60, "random", ["taken as a simple random sample", "140 of 200 units have no label"]),
+        (190, "all", ["missing at random", "10 of 200 units have no label"]),
+        (200, "all", ["200 of 200 units were labelled. The", "All 200 units have a label"]),
+        (60, None, ["taken as a simple random sample"]),
+    ],
+)
+def test_rows_that_nobody_drew_are_not_called_drawn(labelled, chosen, texts):
+    """The report stated a draw with seed 0, and that no drawn unit lacked a label."""
+    page = page_of(rows_of(labelled, chosen=chosen))
+
+    for text in texts:
+        assert text in page
+    for text in ("drawn", "seed", "replaced by hand"):
+        assert text not in page
+
+
+def test_a_declared_sample_was_drawn_elsewhere():
+    table = {"id": [str(number) for number in range(50)], "label": [0.0, 1.0] * 25}
+    sample, labels = stratal.Sample.from_labelled(table, value="label", population_size=500)
+    found = stratal.findings(sample, labels).to_dict()
+
+    assert "declared to be a simple random sample" in found["method"]["sentences"][0]
+    assert found["provenance"]["drawn"] == "elsewhere"
+    assert "seed" not in found["provenance"]
+
+
+def test_readings_of_a_census_have_intervals_for_the_same_target():
+    """The interval of unweighted labels had no width beside that of the superpopulation."""
+    rows = rows_of(200).report().to_dict()["side_by_side"]
+    naive, reported = (row for row in rows if row["name"] != "proxy alone")
+
+    assert naive["confidence_interval"] == pytest.approx(reported["confidence_interval"])
+    assert "simple-random sample" not in page_of(rows_of(200))

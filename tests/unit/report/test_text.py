@@ -5,7 +5,16 @@ import json
 import numpy as np
 
 import stratal
-from stratal.report.text import Page, ReportTable, json_value, page_html, page_text
+from stratal.report.text import (
+    Page,
+    ReportTable,
+    format_number,
+    interval_text,
+    json_value,
+    page_html,
+    page_text,
+    value_text,
+)
 
 TABLE = ReportTable(
     title="Letters",
@@ -72,3 +81,14 @@ def test_the_repr_of_a_result_is_one_line():
         assert "\n" not in repr(result)
         assert len(repr(result)) < 240
         assert type(result).__name__ in repr(result)
+
+
+def test_rounding_errors_are_not_printed():
+    """A mean proxy was 1.4e-14, and a share of 1 was 99.99999999999999%."""
+    assert format_number(1.4e-14) == "0"
+    assert format_number(-1.4e-14) == "0"
+    assert format_number(1.4e-9) == "1.4e-09"
+    assert value_text(1.0 - 1e-16, share=True) == "100.0%"
+    assert value_text(1e-17, share=True) == "0.0%"
+    assert value_text(0.99997, share=True) == "99.997%"
+    assert interval_text((1.0 - 2e-16, 1.0), share=True) == "100.0% to 100.0%"
