@@ -207,9 +207,10 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             bounds=pair("--bounds", self.bounds) if self.proxy or self.softmax else None,
             scaled=False if self.margin else None,
             predicts=meanings(self.predicts),
+            missing=None if self.missing == "refuse" else self.missing,
             **lists,
             **self.role_keywords,
-            **selected_fields(self, "id", "missing", "label", "history", "tags"),
+            **selected_fields(self, "id", "label", "history", "tags"),
             **self.of_file,
         )
 

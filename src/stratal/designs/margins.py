@@ -335,7 +335,7 @@ def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str,
         allowed = suggest_names(name, columns)
     else:
         allowed = "the sample contains no groups"
-    action = f"Draw with groups= (--groups {name}), or give its total in totals=."
+    action = f"Draw with groups= (--groups {name}), or state its total: totals= (--margins FILE)."
     raise InputError(f"the totals of margin {name!r} are unknown", allowed=allowed, action=action)
 
 
@@ -520,6 +520,13 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     require_sample(sample, "post_stratify")
     if sizes is None and by in sample.proxy_names and by not in sample.groups:
         sample, by, sizes = _with_strata_of_proxy(sample, by)
+    if by not in sample.groups:
+        raise InputError(
+            f"post-stratification needs a column that the sample keeps, not {by!r}",
+            allowed=_post_strata_columns(sample),
+            action=f"Draw with groups= (--groups {by}), or state the totals of the population: margins= "
+            "(--margins FILE).",
+        )
     if not sample.design.one_simple_sample:
         totals = None
         if sizes is not None:
@@ -548,6 +555,13 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     )
 
 
+def _post_strata_columns(sample: Sample) -> str:
+    """Return the columns that post-stratification accepts, in words: a proxy only with all of its values."""
+    proxies = sample.proxy_names if isinstance(sample.population, ArrayPopulation) else ()
+    columns = ", ".join(map(repr, dict.fromkeys((*sample.groups, *proxies))))
+    return columns or "a column of groups; this sample contains none"
+
+
 # Largest number of post-strata of a proxy.
 _MAX_PROXY_STRATA = 10
 
@@ -565,7 +579,8 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
         raise InputError(
             f"strata of the proxy {proxy!r} require the proxy of all units",
             given="a sample without its population",
-            action="Give a table of all units, or name a group column whose sizes are known.",
+            allowed=_post_strata_columns(sample),
+            action="Name a group column whose sizes are known, or estimate from a table of all units.",
         )
     values = population.values[proxy]
     sample_values = sample.proxies[:, sample.proxy_names.index(proxy)]

@@ -27,11 +27,17 @@ def check_folds(n_folds: object, units: int) -> int:
     is_whole_number = isinstance(n_folds, numbers.Integral) and not isinstance(n_folds, bool)
     if is_whole_number and 2 <= int(n_folds) <= units:  # type: ignore[call-overload]
         return int(n_folds)  # type: ignore[call-overload, no-any-return]
+    if units < 2:
+        action = "Leave out cross_fit= (--cross-fit) until there are more labels."
+    elif is_whole_number and int(n_folds) > units:  # type: ignore[call-overload]
+        action = "Use fewer folds."
+    else:
+        action = f"Use 2 or more folds, such as {min(N_FOLDS, units)}."
     raise InputError(
         "this number of folds is not possible with these labels",
-        given=f"{n_folds!r} folds, {units} labels",
+        given=f"folds: {n_folds!r}; labels: {units}",
         allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
-        action="Use fewer folds." if is_whole_number else None,
+        action=action,
     )
 
 

@@ -149,6 +149,11 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
         condition = "it is a class, map it to itself" if is_one else "they are classes, map each to itself"
         return f"{no_label} If {condition}: {as_itself}."
     condition = "it is a real label" if is_one else "they are real labels"
+    others = set(count_of).difference(codes)
+    unbounded = f"of an estimand without bounds, use {as_itself}"
+    # A code that is mapped to itself would lie outside the values of labels that are 0 or 1.
+    if others and others <= {0.0, 1.0}:
+        unbounded = "that it has none: outcome='unbounded' (--outcome unbounded)"
     lowest = min(count_of)
     highest = max(count_of)
     if lowest == highest:  # bounds must differ
@@ -158,9 +163,8 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
     high = class_text(highest)
     actions = (
         f"{no_label} If {condition}, state the range of the labels: bounds=({low}, {high}) "
-        f"(--bounds={low},{high}); or, of an estimand without bounds, use {as_itself}."
+        f"(--bounds={low},{high}), or {unbounded}."
     )
-    others = set(count_of).difference(codes)
     if codes == [_LOSS] and 1.0 in others and others <= {0.0, 1.0}:
         actions += " If it means wrong or a loss, and only 1 counts: positive='1' (--positive 1)."
     return actions

@@ -37,6 +37,8 @@ FORMER_ROW_BASE = 1
 
 # Units whose proxy is missing are kept, as a stratum of their own.
 OWN_STRATUM = "own-stratum"
+# They are an error.
+REFUSE = "refuse"
 
 # The group of these units, whose levels are `known` and `missing`.
 OWN_STRATUM_GROUP = "proxy_status"
@@ -78,8 +80,9 @@ class Declaration:
         Whether the proxies are on the outcome's scale; found out from the values if left out.
     softmax : tuple of str
         Columns of probabilities that become the proxy of the answer.
-    missing : {"own-stratum"}, optional
-        Treatment of units whose proxy is missing; they are an error if left out.
+    missing : {"own-stratum", "refuse"}, optional
+        Treatment of units whose proxy is missing. They are an error if it is left out, which then also
+        mentions the other treatment.
     label : "pass/fail" or (float, float), optional
         The scale of the labels, if it is not that of the proxies.
     predicts : str or mapping of proxy to str, optional
@@ -229,7 +232,7 @@ def declaration_of(
     computed = _computed_columns(
         existing,
         has_confidence=keywords.get("softmax") is not None or len(proxy) > 1,
-        has_own_stratum=missing is not None,
+        has_own_stratum=missing == OWN_STRATUM,
     )
     if answers:
         computed |= {PEER_AGREEMENT, *agreement_columns}
@@ -320,13 +323,11 @@ def _check_agreements(
 
 
 def _missing_option(missing: str | None) -> str | None:
-    """Return the option for units without a proxy; None if they are refused."""
-    if missing not in (None, "refuse", OWN_STRATUM):
+    """Return the option for units without a proxy, which are refused if it is not stated."""
+    if missing not in (None, REFUSE, OWN_STRATUM):
         problem = "missing= must state how to treat units without a proxy"
-        raise InputError(problem, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
-    if missing == OWN_STRATUM:
-        return OWN_STRATUM
-    return None
+        raise InputError(problem, given=repr(missing), allowed=f"{REFUSE}, {OWN_STRATUM}")
+    return missing
 
 
 def _answer_columns(

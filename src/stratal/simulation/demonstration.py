@@ -26,6 +26,7 @@ from stratal.estimation.means import Mean
 from stratal.planning.entry_points import plan
 from stratal.planning.plan import Plan
 from stratal.population import Population
+from stratal.population.declaration import REFUSE
 from stratal.proxy import Proxy
 from stratal.proxy.history import history_columns
 from stratal.question.scores import Predictions
@@ -269,6 +270,7 @@ def read_benchmark(
         features=number_columns,
         predicted=predicted,
         bounds=bounds,
+        missing=REFUSE,  # replicates are drawn from units whose proxy is known
         **reading,
     )
     numbers += history_columns(table.feature_names)

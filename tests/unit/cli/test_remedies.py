@@ -183,3 +183,48 @@ def test_a_warning_that_is_a_note_is_said_once(monkeypatch, capsys):
     printed = capsys.readouterr()
     assert "was merged with its neighbour" in printed.out
     assert "was merged with its neighbour" not in printed.err
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_a_number_beside_0_and_1_is_a_label_as_advised(drawn):
+    label("A", "l.csv", ["1", "0", "1", "1", "0", "1", "1", "1", "1", "1", "99"])
+
+    message = said("estimate A/sample.parquet l.csv")
+
+    assert "--map 99=99" not in message
+    for option in ("--bounds=0,99", "--outcome unbounded", "--map 99="):
+        assert option in message
+        assert invoke(f"estimate A/sample.parquet l.csv {option}").exit_code == 0
+
+
+def test_missing_scores_of_a_simulation_are_not_to_become_a_stratum(drawn):
+    rows = [(f"u{row}", "" if row == 3 else row / 100, row % 2) for row in range(100)]
+    write("gaps.csv", ["id", "score", "outcome"], rows)
+    options = "--proxy score --budget 40"
+
+    assert "--missing own-stratum" in said(f"plan gaps.csv {options}")
+    assert invoke(f"plan gaps.csv {options} --missing own-stratum").exit_code == 0
+    message = said(f"simulate gaps.csv {options} --outcome outcome --replicates 20")
+    assert "Drop or fill these units." in message
+    assert "--missing" not in message
+
+
+def test_the_advised_number_of_folds_is_possible(drawn):
+    label("A", "l.csv", ["1", "0", "1"])
+
+    assert "allowed: 2 to 40). Use 2 or more folds, such as 5." in said(
+        "estimate A/sample.parquet l.csv --cross-fit 1"
+    )
+    assert "Use fewer folds" in said("estimate A/sample.parquet l.csv --cross-fit 41")
+    assert invoke("estimate A/sample.parquet l.csv --cross-fit 5").exit_code == 0
+
+
+def test_post_stratification_lists_only_columns_that_it_accepts(drawn):
+    label("A", "a.csv", ["1", "0", "1"])
+    label("B", "b.csv", ["c", "d", "c"])
+
+    without_groups = said("estimate A/sample.parquet a.csv --post-stratify nope")
+    assert "this sample contains none). Draw with --groups nope" in without_groups
+    for column in ("nope", "confidence"):
+        assert "allowed: 'answer')" in said(f"estimate B/sample.parquet b.csv --post-stratify {column}")
+    assert invoke("estimate B/sample.parquet b.csv --post-stratify answer").exit_code == 0

@@ -18,7 +18,7 @@ from stratal.errors import InputError
 from stratal.population import distribution as distributions
 from stratal.population import rules
 from stratal.population import summary as summaries
-from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, label_outcome
+from stratal.population.declaration import OWN_STRATUM, OWN_STRATUM_GROUP, Declaration, label_outcome
 from stratal.population.digest import KEY_BITS, DigestedColumns, PopulationDigest, digits
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.in_memory import object_column
@@ -785,7 +785,7 @@ def table_population(source: Source, declared: Declaration, row_base: int | None
         tags=declared.tags,
         label_outcome=label_outcome(declared.label),
         notes=source.notes,
-        own_stratum=OWN_STRATUM_GROUP if declared.missing else None,
+        own_stratum=OWN_STRATUM_GROUP if declared.missing == OWN_STRATUM else None,
         units=units,
         source=source,
         extents=extents,

@@ -211,7 +211,8 @@ def is_nan(column: Foreign) -> Foreign:
 
 Predicate = Callable[[Foreign], Foreign]
 
-_FILL = (
+_FILL = "Drop or fill these units."
+_FILL_OR_SEPARATE = (
     "Drop or fill these units, or keep those whose proxy is missing as a stratum of their own: "
     "missing='own-stratum', --missing own-stratum."
 )
@@ -289,7 +290,6 @@ _REMEDIES = {
         "In a JSON object, name the number: judge.score. Words are not scores: use categories as strata "
         "(by=, --by COL), a model's answer in predicted= (--predicted), and labels with --map and --positive "
         "of estimate; otherwise write 1 and 0. If these are a few missing values: "
-        f"{_FILL[0].lower()}{_FILL[1:]}"
     ),
 }
 
@@ -315,11 +315,14 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
     if is_text or source.column(name).type().is_floating():
         kinds["value that is NaN"] = lambda raw: is_nan(numbers(raw))
         kinds["value that is infinite"] = lambda raw: numbers(raw).isinf()
+    may_be_separate = declared.missing is None and name in (*declared.proxies, *declared.softmax)
+    fill = _FILL_OR_SEPARATE if may_be_separate else _FILL
+    remedies = {**_REMEDIES, _TEXT_VALUE: f"{_REMEDIES[_TEXT_VALUE]}{fill[0].lower()}{fill[1:]}"}
     refuse = _invalid_rows_raiser(source, declared, name)
     for kind, predicate in kinds.items():
-        refuse(kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
+        refuse(kind, predicate, "; allowed: finite numbers", action=remedies.get(kind, fill))
     problem = f"{source.label}: column {name!r} holds a value that cannot be used"
-    raise InputError(problem, allowed="finite numbers", action=_FILL)
+    raise InputError(problem, allowed="finite numbers", action=fill)
 
 
 # Largest number of keys in one query for distinct keys: DuckDB can do this in its memory limit for two

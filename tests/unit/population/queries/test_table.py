@@ -156,7 +156,7 @@ def test_predicted_is_kept_as_a_group() -> None:
 
 def test_one_column_may_play_two_parts() -> None:
     table = pa.table({"id": [1, 2], "proxy": [0.0, 1.0]})
-    subject = Population.from_table(table, proxy="proxy", groups="proxy", show=["proxy", "id"])
+    subject = Population.from_table(table, proxy="proxy", groups="proxy", show="id")
     assert subject.levels("proxy") == {"0": 1, "1": 1}
     by_group = Categories(column="proxy", levels=("0", "1"), codes=np.array([1, 0]))
     assert subject.smallest(by_group, np.array([1, 0]), 1).shown["id"].tolist() == [2]
