@@ -21,7 +21,7 @@ from stratal.intervals.interval import ConfidenceInterval, Interval
 from stratal.intervals.interval_types import SkewedInterval, StudentInterval, SumInterval, UndefinedInterval
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
-from stratal.labels.joined_labels import LabelInterpretation, interpretation_notes
+from stratal.labels.label_interpretation import LabelInterpretation, interpretation_notes
 from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.protocols import JsonDict, Keywords
 from stratal.report.estimates import answer_page, details_page

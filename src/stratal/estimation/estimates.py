@@ -16,7 +16,8 @@ from stratal.errors import InputError, optional_import
 from stratal.estimation.estimate import Estimate, difference_of, warnings_entry
 from stratal.intervals.methods import refuse_unfit_method
 from stratal.intervals.simultaneous import SimultaneousLevel
-from stratal.labels.joined_labels import JoinedLabels, LabelInterpretation, interpretation_notes
+from stratal.labels.joined_labels import JoinedLabels
+from stratal.labels.label_interpretation import LabelInterpretation, interpretation_notes
 from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.protocols import JsonDict
 from stratal.report.estimates import estimates_table

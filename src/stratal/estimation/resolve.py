@@ -17,8 +17,9 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
+from stratal.labels.accepted_types import as_labels
 from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.joined_labels import JoinedLabels, as_labels, join_labels
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.labels.label_values import class_text, refuse_incomparable_classes
 from stratal.labels.labels import Labels
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared

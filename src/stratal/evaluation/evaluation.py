@@ -24,8 +24,9 @@ from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
 from stratal.evaluation.requested_tables import compute_tables
+from stratal.labels.accepted_types import labels_with_sample_ids
 from stratal.labels.annotators import measure_agreement
-from stratal.labels.joined_labels import join_labels, labels_with_sample_ids
+from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_files import read_labels
 from stratal.labels.labels import Labels
 from stratal.planning import next_round

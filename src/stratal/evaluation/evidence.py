@@ -22,7 +22,7 @@ from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.evaluation.sources import SOURCE_FORMS, SourceForm, form_of, require_present, table_and_request
-from stratal.labels.joined_labels import labels_with_sample_ids
+from stratal.labels.accepted_types import labels_with_sample_ids
 from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
 from stratal.labels.labels import Labels
 from stratal.protocols import JsonMapping

@@ -1,13 +1,11 @@
-"""The join of labels to a sample by unit id, and the interpretation of their values."""
+"""The join of labels to a sample by unit id: the answers in the order of the units, with their mapping."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, KeysView, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from os import PathLike, fspath
 from statistics import multimode
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 
@@ -18,29 +16,23 @@ from stratal.arrays import (
     IntArray,
     Record,
     refuse_extremes,
-    same_value,
-    without_mask,
 )
 from stratal.errors import LabelError
+from stratal.labels.accepted_types import are_in_order, labels_with_sample_ids
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
     LabelMapping,
     LabelValue,
-    are_numeric_labels,
     class_text,
     count_values,
     format_mapping,
-    label_value_notes,
     refuse_no_answer_words,
 )
-from stratal.labels.labels import SAMPLE_TOKEN, Labels, UnitRows, undeclared_counts
+from stratal.labels.labels import Labels, UnitRows, undeclared_counts
 from stratal.labels.missing_codes import refuse_missing_code
-from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
-from stratal.protocols import WithColumns, WithIndex
-from stratal.question.tags import SEPARATORS, is_set, read_set
+from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word
 from stratal.randomness import id_text, id_texts
-from stratal.tables.small_table import is_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -215,130 +207,6 @@ class JoinedLabels(Record):
         return rows
 
 
-@dataclass(frozen=True, kw_only=True)
-class LabelInterpretation:
-    """The interpretation of the labels of an estimate: the columns and the meaning of their values.
-
-    Parameters
-    ----------
-    columns : mapping of str to JoinedLabels
-        Labels by the name of their column; the name is empty if there is only one.
-    answers : collection of str, optional
-        Answers of the model, if labels are compared with them.
-    classes : bool
-        Whether labels are classes.
-    is_right : bool
-        Whether a label 1 means that the answer is right, as a proxy was declared to predict.
-    """
-
-    columns: Mapping[str, JoinedLabels]
-    answers: Collection[str] | None = None
-    classes: bool = False
-    is_right: bool = False
-
-    @cached_property
-    def table(self) -> tuple[LabelValue, ...]:
-        """The number for each distinct value."""
-        rows = [
-            column_labels.table(self.answers, classes=self.classes, column=name)
-            for name, column_labels in self.columns.items()
-        ]
-        return tuple(row for column_rows in rows for row in column_rows)
-
-
-def interpretation_notes(
-    interpretation: LabelInterpretation | None, remarks: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the notes about the interpretation of labels, then other remarks, without duplicates."""
-    if interpretation is None:
-        return tuple(remarks)
-    notes = [note for column_labels in interpretation.columns.values() for note in column_labels.notes]
-    return tuple(dict.fromkeys([*notes, *label_value_notes(interpretation.table), *remarks]))
-
-
-def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of labels") -> Labels:
-    """Convert labels of any accepted type to `Labels`.
-
-    Parameters
-    ----------
-    labels : Labels, mapping of id to value, pandas-like Series indexed by id, or array (n,)
-        An array is in the order of `sample.ids`. NaN and None mean that there is no label.
-    sample : Sample
-
-    Raises
-    ------
-    LabelError
-        If an array has not one entry per drawn unit.
-    """
-    if isinstance(labels, Labels):
-        return labels
-    if isinstance(labels, Mapping):
-        return Labels(ids=tuple(labels), values=tuple(labels.values()))
-    if isinstance(labels, WithColumns):
-        allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
-        action = "Give dict(zip(frame['id'], frame['label']))."
-        raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
-    if is_indexed(labels):
-        return Labels(ids=tuple(labels.index), values=tuple(labels.to_numpy().tolist()))
-    if isinstance(labels, str | PathLike):
-        path = repr(fspath(labels))
-        raise LabelError(
-            "labels cannot be a path", given=path, action=f"Read them: stratal.read_labels({path})."
-        )
-    shape = array_shape(labels)
-    if shape != (sample.size,):
-        problem = f"{array_name} must have one entry per drawn unit, in the order of sample.ids"
-        action = "Give a mapping of id to label instead."
-        if len(shape) > 1:
-            action = (
-                "Give one column of it: labels[:, 0]; for columns of several models, use stratal.compare."
-            )
-        raise LabelError(problem, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
-    return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
-
-
-def is_indexed(labels: object) -> TypeGuard[WithIndex]:
-    """Return whether labels have an index, as a Series; the `index` of a list is a method."""
-    return isinstance(labels, WithIndex) and not callable(labels.index)
-
-
-def array_shape(values: Any) -> tuple[int, ...]:
-    """Return the shape of an array; a list whose rows have different lengths has the shape (n, -1)."""
-    try:
-        return np.shape(values)
-    except ValueError:
-        return (len(values), -1)
-
-
-def labels_with_sample_ids(
-    sample: UnitRows,
-    labels: object,
-    array_name: str = "an array of labels",
-    sample_ids: KeysView[str] | None = None,
-) -> Labels:
-    """Convert labels to `Labels`, and restore ids that a spreadsheet changed.
-
-    `sample_ids` are the ids of the sample as texts, in its order, if they are available.
-    """
-    unit_labels = as_labels(labels, sample, array_name)
-    outcome = sample.question.outcome
-    if unit_labels.positive is None and unit_labels.mapping is None:
-        unit_labels = replace(unit_labels, positive=outcome.positive, mapping=outcome.mapping)
-    if sample_ids is None:
-        sample_ids = dict.fromkeys(id_texts(sample.ids)).keys()
-    if _are_in_order(unit_labels, sample_ids) or sample_ids >= set(unit_labels.ids):
-        return unit_labels
-    ids, notes = restore_spreadsheet_ids(unit_labels.ids, unit_labels.annotators, sample_ids)
-    if notes:
-        return replace(unit_labels, ids=ids, notes=(*unit_labels.notes, *notes))
-    return unit_labels
-
-
-def _are_in_order(labels: Labels, sample_ids: KeysView[str]) -> bool:
-    """Return whether there is one label for each drawn unit, in the order of the sample, as in most files."""
-    return labels.annotators is None and labels.ids == tuple(sample_ids)
-
-
 def join_labels(
     sample: UnitRows, labels: object, array_name: str = "an array of labels", *, answers: bool = True
 ) -> JoinedLabels:
@@ -371,11 +239,11 @@ def join_labels(
         refuse_other_rows(sample, labels)
     position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
     unit_labels = labels_with_sample_ids(sample, labels, array_name, position.keys())
-    if _are_in_order(unit_labels, position.keys()):
+    if are_in_order(unit_labels, position.keys()):
         units = np.arange(sample.size)
     else:
         units = _matched_units(sample, unit_labels, position)
-    _refuse_changed_columns(sample, unit_labels, units)
+    refuse_changed_columns(sample, unit_labels, units)
     values, declared = unit_labels.interpreted()
     if answers and sample.question.outcome.holds_sets and sample.question.compares is not False:
         values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
@@ -417,69 +285,6 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
             "several models, name the column of the models: --model COL.",
         )
     return np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
-
-
-def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
-    """Refuse labels from a file that may number other rows than the sample's ids."""
-    token = sample.question.sample_token
-    if token is None or labels.tokens is None:
-        return
-    same_rows_hint = "If they belong to the same rows: same_rows=True (--same-rows)."
-    other_row = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
-    if other_row is not None:
-        raise LabelError(
-            f"{labels.place(other_row)}: the label was given to a row of another sample",
-            given=f"{SAMPLE_TOKEN} {labels.tokens[other_row]!r}",
-            allowed=f"{token!r}, that of this sample (seed {sample.seed})",
-            action=f"Give the labels of this sample. {same_rows_hint}",
-        )
-    missing_row = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
-    if missing_row is not None:
-        raise LabelError(
-            f"{labels.place(missing_row)}: ids are row numbers, but it is not stated which sample's rows "
-            f"they number",
-            given=f"no {SAMPLE_TOKEN}",
-            allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as in to_label.csv",
-            action="Fill in the file that was handed out, or draw with a column of ids (id=). "
-            f"{same_rows_hint}",
-        )
-
-
-def _refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
-    """Refuse labels whose file and sample have different values in a common column.
-
-    `units` (m,) are the drawn units of the labels. Blank entries are not compared, nor the columns that
-    annotators saw, which a spreadsheet may reformat, nor columns of verdicts on a model's answers.
-    """
-    tag_format = sample.question.outcome.tag_format
-    separator = tag_format if tag_format in SEPARATORS else None
-    for name, entries in labels.columns.items():
-        if name not in sample.groups:
-            continue
-        stored = sample.groups[name].tolist()
-        if _are_verdicts(entries, stored):
-            continue
-        for row, (unit, entry) in enumerate(zip(units.tolist(), entries, strict=True)):
-            if is_missing(entry) or same_value(entry, stored[unit]):
-                continue
-            if is_set(stored[unit]) and read_set(entry, separator) == stored[unit]:
-                continue
-            raise LabelError(
-                f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the sample's",
-                given=repr(entry),
-                allowed=f"{stored[unit]!r}, as when the sample was drawn",
-                action=f"If {name!r} contains answers of another model or version, give it another name; "
-                "otherwise leave the column out.",
-            )
-
-
-def _are_verdicts(entries: Iterable[object], stored: Iterable[object]) -> bool:
-    """Return whether entries count as 0 and 1, and stored values are not numbers."""
-    texts = {class_text(entry) for entry in entries if not is_missing(entry)}
-    stored_texts = {class_text(entry) for entry in stored if not is_missing(entry)}
-    if not texts or not are_numeric_labels(texts) or are_numeric_labels(stored_texts):
-        return False
-    return {*LabelMapping().numbers(texts).values()} <= {0.0, 1.0}
 
 
 def _join_answers(

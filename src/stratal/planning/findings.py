@@ -26,8 +26,9 @@ from stratal.estimation.estimates import Estimates, with_intervals, with_tables
 from stratal.estimation.estimator_comparison import proxy_check, side_by_side
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
+from stratal.labels.accepted_types import labels_with_sample_ids
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
-from stratal.labels.joined_labels import join_labels, labels_with_sample_ids
+from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import Labels
 from stratal.planning.rounds import more_labels

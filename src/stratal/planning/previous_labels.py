@@ -22,7 +22,8 @@ from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.entry_points import estimate
-from stratal.labels.joined_labels import as_labels, is_indexed, join_labels
+from stratal.labels.accepted_types import as_labels, is_indexed
+from stratal.labels.joined_labels import join_labels
 from stratal.labels.labels import Labels
 from stratal.planning.interim_widths import implied_means
 from stratal.population.population import Population

@@ -26,7 +26,8 @@ from stratal.designs.labelling_files import find_table_to_label, sample_file
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.entry_points import estimate
-from stratal.labels.joined_labels import as_labels, join_labels
+from stratal.labels.accepted_types import as_labels
+from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_files import read_labels
 from stratal.population.expressions import (
     Below,

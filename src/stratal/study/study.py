@@ -21,8 +21,8 @@ from stratal.estimation.resolve import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.labels.annotation_tools import Task, ToolAnswers
-from stratal.labels.joined_labels import refuse_other_rows
 from stratal.labels.labels import Labels
+from stratal.labels.row_checks import refuse_other_rows
 from stratal.protocols import JsonDict, Keywords
 from stratal.study import creating, import_export, items
 from stratal.study.creating import MEDIA, digest_of

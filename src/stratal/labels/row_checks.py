@@ -1,0 +1,75 @@
+"""Checks that labels from a file belong to the rows of a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from stratal.arrays import IntArray, same_value
+from stratal.errors import LabelError
+from stratal.labels.label_values import LabelMapping, are_numeric_labels, class_text
+from stratal.labels.labels import SAMPLE_TOKEN, Labels, UnitRows
+from stratal.question.tags import SEPARATORS, is_set, read_set
+from stratal.tables.small_table import is_missing
+
+
+def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
+    """Refuse labels from a file that may number other rows than the sample's ids."""
+    token = sample.question.sample_token
+    if token is None or labels.tokens is None:
+        return
+    same_rows_hint = "If they belong to the same rows: same_rows=True (--same-rows)."
+    other_row = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
+    if other_row is not None:
+        raise LabelError(
+            f"{labels.place(other_row)}: the label was given to a row of another sample",
+            given=f"{SAMPLE_TOKEN} {labels.tokens[other_row]!r}",
+            allowed=f"{token!r}, that of this sample (seed {sample.seed})",
+            action=f"Give the labels of this sample. {same_rows_hint}",
+        )
+    missing_row = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
+    if missing_row is not None:
+        raise LabelError(
+            f"{labels.place(missing_row)}: ids are row numbers, but it is not stated which sample's rows "
+            f"they number",
+            given=f"no {SAMPLE_TOKEN}",
+            allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as in to_label.csv",
+            action="Fill in the file that was handed out, or draw with a column of ids (id=). "
+            f"{same_rows_hint}",
+        )
+
+
+def refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
+    """Refuse labels whose file and sample have different values in a common column.
+
+    `units` (m,) are the drawn units of the labels. Blank entries are not compared, nor the columns that
+    annotators saw, which a spreadsheet may reformat, nor columns of verdicts on a model's answers.
+    """
+    tag_format = sample.question.outcome.tag_format
+    separator = tag_format if tag_format in SEPARATORS else None
+    for name, entries in labels.columns.items():
+        if name not in sample.groups:
+            continue
+        stored = sample.groups[name].tolist()
+        if _are_verdicts(entries, stored):
+            continue
+        for row, (unit, entry) in enumerate(zip(units.tolist(), entries, strict=True)):
+            if is_missing(entry) or same_value(entry, stored[unit]):
+                continue
+            if is_set(stored[unit]) and read_set(entry, separator) == stored[unit]:
+                continue
+            raise LabelError(
+                f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the sample's",
+                given=repr(entry),
+                allowed=f"{stored[unit]!r}, as when the sample was drawn",
+                action=f"If {name!r} contains answers of another model or version, give it another name; "
+                "otherwise leave the column out.",
+            )
+
+
+def _are_verdicts(entries: Iterable[object], stored: Iterable[object]) -> bool:
+    """Return whether entries count as 0 and 1, and stored values are not numbers."""
+    texts = {class_text(entry) for entry in entries if not is_missing(entry)}
+    stored_texts = {class_text(entry) for entry in stored if not is_missing(entry)}
+    if not texts or not are_numeric_labels(texts) or are_numeric_labels(stored_texts):
+        return False
+    return {*LabelMapping().numbers(texts).values()} <= {0.0, 1.0}
