@@ -10,8 +10,8 @@ from tests.tiers import sized
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import STRATIFICATION_METHODS, stratify
-from stratal.strata.boundaries import PrefixSums, k_means_boundaries, neyman_boundaries
 from stratal.strata.dividing import find_boundaries
+from stratal.strata.optimal_boundaries import PrefixSums, k_means_boundaries, neyman_boundaries
 
 ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
 SETTINGS = settings(max_examples=sized(20, 200), deadline=None)
@@ -38,7 +38,7 @@ def costs(distribution, boundaries):
     edges = np.array([0, *boundaries, len(distribution.values)])
     return (
         float(sums.squares_within(edges[:-1], edges[1:]).sum()),
-        float(sums.spread(edges[:-1], edges[1:]).sum()),
+        float(sums.neyman_cost(edges[:-1], edges[1:]).sum()),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from stratal.population.distribution import build_distribution
 from stratal.population.in_memory import ArrayCounter
-from stratal.strata.boundaries import k_means_boundaries
+from stratal.strata.optimal_boundaries import k_means_boundaries
 from stratal.strata.strata import moments_of_bins
 
 VECTORS = Path(__file__).parents[3] / "shared" / "vectors" / "kmeans_1d.json"

@@ -24,7 +24,8 @@ from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population, require_population
 from stratal.protocols import Keywords
-from stratal.strata import boundaries as interval_boundaries
+from stratal.strata import classical_boundaries, optimal_boundaries
+from stratal.strata.mixture_boundaries import mixture_boundaries
 from stratal.strata.strata import (
     Moments,
     Strata,
@@ -194,19 +195,19 @@ class StratificationRequest:
 
 # Methods that return the boundaries of 1, 2, …, H strata in one run.
 METHODS_FOR_ALL_NUMBERS: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
-    "k-means": interval_boundaries.k_means_boundaries,
-    "neyman": interval_boundaries.neyman_boundaries,
-    "robust-neyman": interval_boundaries.robust_neyman_boundaries,
+    "k-means": optimal_boundaries.k_means_boundaries,
+    "neyman": optimal_boundaries.neyman_boundaries,
+    "robust-neyman": optimal_boundaries.robust_neyman_boundaries,
 }
 
 # Methods that return the boundaries for one number of strata.
 METHODS_FOR_ONE_NUMBER: dict[str, Callable[[Distribution, int], IntArray]] = {
-    "equal-size": interval_boundaries.equal_size,
-    "equal-width": interval_boundaries.equal_width,
-    "cum-sqrt-f": partial(interval_boundaries.cumulative_root, power=1 / 2),
-    "cum-cbrt-f": partial(interval_boundaries.cumulative_root, power=1 / 3),
-    "weighted-mean": interval_boundaries.weighted_mean,
-    "gaussian-mixture": interval_boundaries.mixture_boundaries,
+    "equal-size": classical_boundaries.equal_size,
+    "equal-width": classical_boundaries.equal_width,
+    "cum-sqrt-f": partial(classical_boundaries.cumulative_root, power=1 / 2),
+    "cum-cbrt-f": partial(classical_boundaries.cumulative_root, power=1 / 3),
+    "weighted-mean": classical_boundaries.weighted_mean,
+    "gaussian-mixture": mixture_boundaries,
 }
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
@@ -314,7 +315,7 @@ def find_boundaries(distribution: Distribution, method: str, n_strata: int) -> I
         if n_strata >= len(distribution.values):
             return np.arange(1, len(distribution.values))
         if method == "k-means":  # the same boundaries as of the general function, in less time
-            return interval_boundaries.k_means_cuts(distribution, n_strata)
+            return optimal_boundaries.k_means_cuts(distribution, n_strata)
         return METHODS_FOR_ALL_NUMBERS[method](distribution, n_strata)[-1]
     return METHODS_FOR_ONE_NUMBER[method](distribution, n_strata)
 

@@ -12,7 +12,7 @@ from stratal.arrays import FloatArray, IntArray, Record
 from stratal.population.distribution import Distribution
 from stratal.population.expressions import Below, Expression
 from stratal.population.rules import CutPoints
-from stratal.strata.boundaries import split_evenly
+from stratal.strata.classical_boundaries import split_evenly
 from stratal.strata.dividing import interval_names
 from stratal.strata.strata import Strata, moments_of_bins
 

@@ -11,8 +11,8 @@ from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
 from stratal.strata import STRATIFICATION_METHODS, Strata, stratify
-from stratal.strata.boundaries import k_means_boundaries
 from stratal.strata.dividing import fit_centres
+from stratal.strata.optimal_boundaries import k_means_boundaries
 from stratal.strata.strata import moments_of_bins
 
 ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]

@@ -5,7 +5,13 @@ import pytest
 from scipy import stats
 
 from stratal.population.distribution import Distribution
-from stratal.strata.boundaries import cumulative_root, equal_size, equal_width, kernel_density, weighted_mean
+from stratal.strata.classical_boundaries import (
+    cumulative_root,
+    equal_size,
+    equal_width,
+    kernel_density,
+    weighted_mean,
+)
 from stratal.strata.strata import moments_of_bins
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 from stratal.population.distribution import Distribution
-from stratal.strata.boundaries import fit_mixture, log_densities, mixture_boundaries
+from stratal.strata.mixture_boundaries import fit_mixture, log_densities, mixture_boundaries
 
 
 def picture(values, counts=None):

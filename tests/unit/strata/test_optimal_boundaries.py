@@ -8,14 +8,14 @@ from tests.work import calls
 
 import stratal
 from stratal.population.distribution import Distribution
-from stratal.strata import boundaries as kernels
-from stratal.strata.boundaries import (
+from stratal.strata import optimal_boundaries as kernels
+from stratal.strata.optimal_boundaries import (
     PrefixSums,
-    coarse_edges,
     k_means_boundaries,
     k_means_cuts,
     neyman_boundaries,
     robust_neyman_boundaries,
+    run_edges,
 )
 
 
@@ -155,7 +155,12 @@ class TestOneNumberOfStrata:
     @pytest.mark.parametrize("shape", SHAPES)
     @pytest.mark.parametrize("largest", [2, 50, 10**6])
     def test_the_cuts_are_those_of_the_whole_recursion(self, monkeypatch, shape, largest):
-        for name, few in {"PRUNING_RUNS": 20, "MANY_BINS": 80, "PRUNED": 8, "DENSE_EDGES": 6}.items():
+        for name, few in {
+            "INITIAL_RUNS": 20,
+            "MIN_BINS_FOR_WINDOWS": 80,
+            "WINDOW_SIZE": 8,
+            "MAX_DENSE_EDGES": 6,
+        }.items():
             monkeypatch.setattr(kernels, name, few)
         generator = np.random.default_rng([largest, *map(ord, shape)])
         values = np.unique(SHAPES[shape](generator))
@@ -168,13 +173,13 @@ class TestOneNumberOfStrata:
 
     @pytest.mark.parametrize("shape", SHAPES)
     def test_every_boundary_lies_within_its_window(self, monkeypatch, shape):
-        monkeypatch.setattr(kernels, "PRUNED", 16)
+        monkeypatch.setattr(kernels, "WINDOW_SIZE", 16)
         generator = np.random.default_rng([5, *map(ord, shape)])
         values = np.unique(np.concatenate([SHAPES[shape](generator) for _ in range(8)]))
         distribution = picture(values, generator.integers(1, 9, len(values)))
         best = k_means_boundaries(distribution, 9)[8]
 
-        lowest, highest = kernels._windows(distribution, PrefixSums.of(distribution), 9)
+        lowest, highest = kernels._boundary_windows(distribution, PrefixSums.of(distribution), 9)
 
         assert np.all(np.diff(lowest) > 0)
         assert np.all(np.diff(highest) > 0)
@@ -183,9 +188,9 @@ class TestOneNumberOfStrata:
     def test_windows_get_narrow_on_many_bins(self):
         distribution = picture(np.arange(20_000) / 128.0, np.random.default_rng(4).integers(1, 99, 20_000))
 
-        lowest, highest = kernels._windows(distribution, PrefixSums.of(distribution), 10)
+        lowest, highest = kernels._boundary_windows(distribution, PrefixSums.of(distribution), 10)
 
-        assert np.max(highest - lowest) <= kernels.PRUNED
+        assert np.max(highest - lowest) <= kernels.WINDOW_SIZE
 
     def test_few_bins_and_many_strata_are_found_too(self):
         distribution = picture(np.arange(60.0), np.random.default_rng(2).integers(1, 9, 60))
@@ -199,7 +204,7 @@ class TestOneNumberOfStrata:
         values = np.unique(SHAPES[shape](np.random.default_rng(6)))[-100:]
         distribution = picture(values, np.random.default_rng(7).integers(1, 40, len(values)))
         dense = k_means_boundaries(distribution, 8)
-        monkeypatch.setattr(kernels, "DENSE_EDGES", 0)
+        monkeypatch.setattr(kernels, "MAX_DENSE_EDGES", 0)
 
         halved = k_means_boundaries(distribution, 8)
 
@@ -270,7 +275,7 @@ class TestNeyman:
         distribution = picture(values, rng.integers(1, 9, len(values)), values)
         exact = neyman_boundaries(distribution, 8)
 
-        monkeypatch.setattr(kernels, "NEYMAN_BINS", 200)
+        monkeypatch.setattr(kernels, "MAX_NEYMAN_BINS", 200)
 
         for full, merged in zip(exact, neyman_boundaries(distribution, 8), strict=True):
             assert spread(distribution, merged) <= spread(distribution, full) * (1 + 1e-6)
@@ -306,7 +311,7 @@ class TestRobustNeyman:
         distribution = picture(values, np.random.default_rng(5).integers(1, 9, len(values)))
         merged = robust_neyman_boundaries(distribution, 10)
 
-        monkeypatch.setattr(kernels, "ROBUST_BINS", len(values))
+        monkeypatch.setattr(kernels, "MAX_ROBUST_BINS", len(values))
 
         for full, fewer in zip(robust_neyman_boundaries(distribution, 10), merged, strict=True):
             assert robust_spread(distribution, fewer) <= robust_spread(distribution, full) * (1 + 1e-5)
@@ -314,13 +319,13 @@ class TestRobustNeyman:
 
 class TestCoarseEdges:
     def test_few_bins_stay(self):
-        assert coarse_edges(picture([0.0, 1.0, 2.0]), 5).tolist() == [0, 1, 2, 3]
+        assert run_edges(picture([0.0, 1.0, 2.0]), 5).tolist() == [0, 1, 2, 3]
 
     @pytest.mark.parametrize("most", [10, 333])
     def test_many_bins_are_merged_to_at_most_so_many(self, most):
         values = np.unique(np.random.default_rng(0).exponential(size=5000))
 
-        edges = coarse_edges(picture(values), most)
+        edges = run_edges(picture(values), most)
 
         assert len(edges) - 1 <= most
         assert edges[0] == 0

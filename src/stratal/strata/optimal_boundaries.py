@@ -1,0 +1,478 @@
+"""Optimal intervals of a proxy by dynamic programming over its bins, for all numbers of strata in one run.
+
+`k_means_boundaries` minimises the within-strata sum of squares. By Proposition 2 of Fogliato et al. (2024),
+these are the optimal strata of a calibrated proxy under proportional allocation. `neyman_boundaries`
+minimises Σ W_h S_h, which is optimal under Neyman allocation, to leading order. `robust_neyman_boundaries`
+minimises the same sum with the S_h of the robust allocation, which is averaged over possible miscalibrations.
+
+The functions describe strata by bin edges: edge b is between the bins b − 1 and b, so that B bins have the
+edges 0, …, B, and the stratum between the edges a and b has the bins a, …, b − 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray, unit_scale
+from stratal.population.distribution import Distribution
+from stratal.strata.strata import possible_rates
+
+# Maximum number of bins for the full recursion of `neyman_boundaries`. More bins are merged into runs first,
+# and the boundaries are refined afterwards.
+MAX_NEYMAN_BINS = 1_500
+
+# Maximum number of bins for `robust_neyman_boundaries`. More bins are merged into runs. The minimised sum is
+# then at most 0.001% above its minimum, and the time is at most that of k-means.
+MAX_ROBUST_BINS = 300
+
+# Number of runs of bins with which `k_means_cuts` computes the first windows of the boundaries.
+INITIAL_RUNS = 192
+
+# Target size of the widest window: in runs after the first step, and in bins at the end.
+WINDOW_SIZE = 128
+
+# Minimum number of bins at which windows save time.
+MIN_BINS_FOR_WINDOWS = 4 * INITIAL_RUNS
+
+# Up to this number of edges, or its square of pairs of an end and a cut, comparing all pairs in one array
+# operation takes less time than the divide-and-conquer recursion.
+MAX_DENSE_EDGES = 129
+
+# Relative rounding error of sums of squares.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixSums:
+    """Cumulative sums at the B + 1 bin edges (B + 1,), from which the moments of any stratum follow in O(1).
+
+    Values are centred at the weighted median, and the sums start there. A large offset of the values
+    therefore causes no rounding error, and an outlier affects only the sums beyond it.
+
+    Parameters
+    ----------
+    counts, firsts, squares : float (B + 1,)
+        Sums of 1, x and x² over the units, with x the centred value.
+    conditional : float (B + 1,)
+        Sum of Var(z | x).
+    """
+
+    counts: FloatArray
+    firsts: FloatArray
+    squares: FloatArray
+    conditional: FloatArray
+
+    @classmethod
+    def of(cls, distribution: Distribution) -> PrefixSums:
+        """Return the sums of a distribution's bins."""
+        counts = distribution.counts.astype(np.float64)
+        anchor = int(np.searchsorted(np.cumsum(counts), 0.5 * counts.sum()))
+        centred = distribution.values - distribution.values[anchor]
+        powers = np.ones_like(centred), centred, centred**2, distribution.conditional_variances
+        terms = counts * np.stack(powers)
+        before_anchor = -np.cumsum(terms[:, anchor - 1 :: -1] if anchor else terms[:, :0], axis=1)[:, ::-1]
+        outward = np.hstack([before_anchor, np.zeros((4, 1)), np.cumsum(terms[:, anchor:], axis=1)])
+        return cls(*outward)
+
+    def squares_within(self, start: IntArray, end: IntArray) -> FloatArray:
+        """Return Σ (x − mean)², at least 0, of the strata between the edges `start` and `end`."""
+        firsts = self.firsts[end] - self.firsts[start]
+        counts = self.counts[end] - self.counts[start]
+        return np.asarray(np.maximum(self.squares[end] - self.squares[start] - firsts * firsts / counts, 0.0))
+
+    def neyman_cost(self, start: IntArray, end: IntArray) -> FloatArray:
+        """Return N_h S_h of strata, with S_h² = mean Var(z | x) + Var(E[z | x])."""
+        counts = self.counts[end] - self.counts[start]
+        conditional = self.conditional[end] - self.conditional[start]
+        return np.asarray(np.sqrt(counts * (np.maximum(conditional, 0.0) + self.squares_within(start, end))))
+
+
+# Returns N_h S_h of the strata between start edges and end edges, of equal shapes.
+StratumCost = Callable[[IntArray, IntArray], FloatArray]
+
+
+@dataclass(frozen=True, slots=True)
+class RateSums:
+    """Cumulative sums at the B + 1 bin edges of the mean outcomes under possible miscalibrations.
+
+    Parameters
+    ----------
+    counts : float (B + 1,)
+        Number of units.
+    rates : float (9, B + 1)
+        Sum of the mean outcomes of these units, for each slope on the log-odds (`possible_rates`).
+    """
+
+    counts: FloatArray
+    rates: FloatArray
+
+    @classmethod
+    def of(cls, distribution: Distribution) -> RateSums:
+        """Return the sums of a distribution's bins."""
+        assert distribution.bounds is not None
+        means = np.clip(unit_scale(distribution.values, distribution.bounds), 0.0, 1.0)
+        rates = distribution.counts * possible_rates(distribution.counts, means)
+        zeros = np.zeros((len(rates), 1))
+        return cls(
+            counts=np.append(0.0, np.cumsum(distribution.counts)),
+            rates=np.hstack([zeros, np.cumsum(rates, axis=1)]),
+        )
+
+    def neyman_cost(self, start: IntArray, end: IntArray) -> FloatArray:
+        """Return N_h S_h of strata, with S_h² the mean of r(1 − r) over the slopes."""
+        counts = self.counts[end] - self.counts[start]
+        rates = self.rates[:, end] - self.rates[:, start]
+        return np.asarray(np.sqrt(np.maximum((rates * (counts - rates)).mean(axis=0), 0.0)))
+
+
+def k_means_boundaries(distribution: Distribution, n_strata: int) -> list[IntArray]:
+    """Return the boundaries that minimise the within-strata sum of squares, for 1, 2, … strata.
+
+    The best last cut does not decrease as the end increases. Each layer of the dynamic programme is therefore
+    solved by divide and conquer, with all subproblems of a level in one NumPy operation: O(H · B log B) for B
+    bins.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        B bins.
+    n_strata : int
+        Maximum number of strata.
+
+    Returns
+    -------
+    list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
+        First bin of every stratum but the first, increasing.
+    """
+    n_bins = len(distribution.values)
+    max_strata = min(n_strata, n_bins)
+    lowest = np.arange(1, max_strata + 1)
+    highest = np.full(max_strata, n_bins)
+    lowest[-1] = n_bins  # the last stratum ends at the last edge
+    layers = _layers(PrefixSums.of(distribution), lowest, highest)
+    return [_trace_back(layers[:count], n_bins) for count in range(max_strata)]
+
+
+def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
+    """Return the boundaries that minimise the within-strata sum of squares for one number of strata.
+
+    The result is identical to the last one of `k_means_boundaries`. It takes less than half of the time,
+    because bins that cannot be a boundary are excluded first.
+    """
+    n_bins = len(distribution.values)
+    max_strata = min(n_strata, n_bins)
+    sums = PrefixSums.of(distribution)
+    if n_strata < 2 or 4 * n_strata > INITIAL_RUNS or n_bins < MIN_BINS_FOR_WINDOWS:
+        lowest = np.arange(1, max_strata)
+        highest = np.full(max_strata - 1, n_bins)
+    else:
+        lowest, highest = _boundary_windows(distribution, sums, n_strata)
+    return _trace_back(_layers(sums, np.append(lowest, n_bins), np.append(highest, n_bins)), n_bins)
+
+
+def _boundary_windows(
+    distribution: Distribution, sums: PrefixSums, n_strata: int
+) -> tuple[IntArray, IntArray]:
+    """Return the lowest and the highest possible edge (H − 1,) of each boundary of the optimal H strata.
+
+    The bins are merged into runs, and a lower bound on the cost is computed for strata with a boundary at
+    each edge of a run. If a boundary divides a run, the values of the run are replaced by their mean: the
+    cost is then concave in the share of the run on either side, so that a boundary inside costs at least as
+    much as the better one at the ends of the run. The bound subtracts the maximum effect of this replacement.
+    Edges with a bound above the cost of known strata are excluded, and the step is repeated with shorter
+    runs.
+    """
+    n_bins = len(distribution.values)
+    boundary_numbers = np.arange(1, n_strata)
+    values = distribution.values - distribution.values[0]
+    largest_sum = float(np.abs(sums.squares).max())
+    # The effect of replacing a run of n units over a range r grows as √(n r). Three quarters of the edges of
+    # runs are placed by this measure, and one quarter by the range alone, so that no run contains a wide gap.
+    # These proportions affect only the time.
+    ranges = np.diff(values, append=values[-1])
+    effects, cumulative_range = np.cumsum([np.sqrt(distribution.counts * ranges), ranges], axis=1)
+    positions = 0.75 * effects / effects[-1] + 0.25 * cumulative_range / cumulative_range[-1]
+    positions = np.append(0.0, positions)
+    lowest = np.zeros(n_strata - 1, np.int64)
+    highest = np.full(n_strata - 1, n_bins)
+    n_runs = float(INITIAL_RUNS)
+    best_cost = np.inf
+    while True:
+        edges = np.flatnonzero(np.diff((positions[:-1] * n_runs).astype(np.int64), prepend=-1, append=-1))
+        first = np.searchsorted(edges, lowest, side="right") - 1
+        last = np.searchsorted(edges, highest)
+        windows = list(zip(first.tolist(), last.tolist(), strict=True))
+        bounds = _cost_bounds(sums, values, edges, windows, largest_sum)
+        best_edges = [start + bound.argmin() for start, bound in zip(first, bounds, strict=True)]
+        cuts = edges[[0, *best_edges, -1]]
+        if np.all(np.diff(cuts) > 0):
+            best_cost = min(best_cost, float(sums.squares_within(cuts[:-1], cuts[1:]).sum()))
+        for number, bound in enumerate(bounds):
+            # One edge further on each side, because the boundary may lie inside the run next to the edge.
+            possible = first[number] + np.flatnonzero(bound <= best_cost + _ROUNDING * largest_sum)
+            lowest[number] = max(lowest[number], edges[max(possible[0] - 1, 0)])
+            highest[number] = min(highest[number], edges[min(possible[-1] + 1, len(edges) - 1)])
+        widest = max(float((positions[highest] - positions[lowest]).max()), 1e-12)
+        next_n_runs = WINDOW_SIZE / widest
+        # Another step saves time only if its runs are clearly shorter.
+        if int((highest - lowest).max()) <= WINDOW_SIZE or next_n_runs < 1.5 * n_runs:
+            break
+        n_runs = next_n_runs
+    # Boundaries are increasing: each is at least one edge above the previous one.
+    highest = np.minimum(highest - boundary_numbers, n_bins - n_strata)
+    lowest = np.maximum.accumulate(np.maximum(lowest - boundary_numbers, 0))
+    highest = np.minimum.accumulate(highest[::-1])[::-1]
+    return lowest + boundary_numbers, highest + boundary_numbers
+
+
+def _cost_bounds(
+    sums: PrefixSums, values: FloatArray, edges: IntArray, windows: list[tuple[int, int]], largest_sum: float
+) -> list[FloatArray]:
+    """Return lower bounds on the cost of strata with a boundary next to each edge of each window.
+
+    In a run that a boundary divides, Σ |x − mean| over either side is at most √(n Σ (x − mean)²) / 2.
+    Replacing its values by the mean changes the cost by at most twice that times the width of the stratum.
+
+    Parameters
+    ----------
+    sums : PrefixSums
+    values : float (B,)
+        Values of the bins, minus the smallest.
+    edges : int (R + 1,)
+        Bin edges of R runs.
+    windows : list of (int, int) (H − 1,)
+        First and last index into `edges` of each boundary.
+    largest_sum : float
+        Largest sum of squares, for rounding errors.
+    """
+    columns_of_sums = (sums.counts, sums.firsts, sums.squares, sums.conditional)
+    run_sums = PrefixSums(*(column[edges] for column in columns_of_sums))
+    # Differences of sums have rounding errors; the addition keeps the bounds valid.
+    squares_of_runs = sums.squares_within(edges[:-1], edges[1:]) + 1e-14 * largest_sum
+    final = len(edges) - 1
+    cost_per_width = float(np.sqrt(np.diff(run_sums.counts) * squares_of_runs).max())
+    start_costs = cost_per_width * values[np.append(0, edges[:-1])] - run_sums.squares
+    end_values = values[np.append(edges[1:], edges[-1]) - 1]
+    end_costs = run_sums.squares - cost_per_width * end_values - squares_of_runs.max()
+    previous_windows = None
+    steps = []
+    for start_window, end_window in pairwise([(0, 0), *windows, (final, final)]):
+        ends = slice(end_window[0], end_window[1] + 1)
+        starts = slice(start_window[0], start_window[1] + 1)
+        # Strata that share their windows with the previous one share its matrix.
+        if (start_window, end_window) != previous_windows:
+            previous_windows = (start_window, end_window)
+            mean_terms = _mean_terms(run_sums, ends, starts, 0.0)
+        steps.append((mean_terms, start_costs[starts], end_costs[ends]))
+    costs_before = [np.zeros(1)]
+    costs_after = [np.zeros(1)]
+    for mean_terms, start_cost, end_cost in steps[:-1]:
+        costs_before.append((costs_before[-1] + start_cost - mean_terms).min(axis=1) + end_cost)
+    for mean_terms, start_cost, end_cost in steps[:0:-1]:
+        costs_after.append(((costs_after[-1] + end_cost)[:, None] - mean_terms).min(axis=0) + start_cost)
+    return [before + after for before, after in zip(costs_before[1:], costs_after[:0:-1], strict=True)]
+
+
+def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntArray]:
+    """Return the best last cut (B + 1,) for every end of the strata, one array for each of 2, …, H strata.
+
+    The end of stratum h is between the edges `lowest[h]` and `highest[h]` (H,). The sum of squares of a
+    stratum is Σ x² − n mean², so that the recursion minimises the sum of `base` and −n mean².
+    """
+    costs = np.full(len(sums.counts), np.inf)
+    ends = np.arange(lowest[0], highest[0] + 1)
+    costs[ends] = sums.squares_within(np.zeros(len(ends), np.int64), ends)
+    layers = []
+    is_small = len(costs) <= MAX_DENSE_EDGES
+    all_mean_terms = np.empty((0, 0))
+    if is_small:
+        all_mean_terms = _mean_terms(sums, slice(None), slice(None))
+    for cut_window, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
+        base = costs - sums.squares
+        costs = np.full(len(base), np.inf)
+        best_cuts = np.full(len(base), cut_window[0], np.int64)
+        n_pairs = (final - first + 1) * (cut_window[1] - cut_window[0] + 1)
+        if is_small or n_pairs <= MAX_DENSE_EDGES**2:
+            rows = slice(first, final + 1)
+            columns = slice(cut_window[0], cut_window[1] + 1)
+            if is_small:
+                mean_terms = all_mean_terms[rows, columns]
+            else:
+                mean_terms = _mean_terms(sums, rows, columns)
+            values = base[columns] - mean_terms
+            best_cuts[rows] += values.argmin(axis=1)
+            costs[rows] = values.min(axis=1)
+        else:
+            # Divide and conquer: the best cuts of the neighbouring ends of the previous level limit the
+            # range.
+            step = 1 << ((final - first + 1).bit_length() - 1)
+            while step:
+                ends = np.arange(first + step - 1, final + 1, 2 * step)
+                left = best_cuts[np.maximum(ends - step, first - 1)]
+                right = np.where(
+                    ends + step <= final, best_cuts[np.minimum(ends + step, final)], cut_window[1]
+                )
+                right = np.maximum(np.minimum(right, ends - 1), left)
+                costs[ends], best_cuts[ends] = _best_cuts(sums, base, ends, left, right)
+                step >>= 1
+        costs += sums.squares
+        layers.append(best_cuts)
+    return layers
+
+
+def _mean_terms(sums: PrefixSums, ends: slice, cuts: slice, min_count: float = 1.0) -> FloatArray:
+    """Return n mean² (ends, cuts) of the units between; −∞ if there are fewer than `min_count`."""
+    counts = sums.counts[ends, None] - sums.counts[cuts]
+    mean_terms = sums.firsts[ends, None] - sums.firsts[cuts]
+    mean_terms *= mean_terms
+    mean_terms /= np.maximum(counts, 1.0)
+    mean_terms[counts < min_count] = -np.inf
+    return mean_terms
+
+
+def _best_cuts(
+    sums: PrefixSums, base: FloatArray, ends: IntArray, lowest: IntArray, highest: IntArray
+) -> tuple[FloatArray, IntArray]:
+    """Return the smallest cost for each end (E,) over its range of last cuts, and the first such cut.
+
+    The ranges have different lengths and are concatenated. Operations in place avoid temporary arrays.
+    """
+    lengths = highest - lowest + 1
+    starts = np.cumsum(lengths) - lengths
+    cuts = np.arange(int(lengths.sum())) + np.repeat(lowest - starts, lengths)
+    mean_terms = np.repeat(sums.firsts[ends], lengths)
+    mean_terms -= sums.firsts[cuts]
+    mean_terms *= mean_terms
+    counts = np.repeat(sums.counts[ends], lengths)
+    counts -= sums.counts[cuts]
+    mean_terms /= counts
+    costs = np.subtract(base[cuts], mean_terms, out=mean_terms)
+    smallest = np.minimum.reduceat(costs, starts)
+    positions = np.flatnonzero(costs == np.repeat(smallest, lengths))
+    if len(positions) > len(ends):  # ties
+        positions = positions[np.searchsorted(positions, starts)]
+    return smallest, cuts[positions]
+
+
+def _trace_back(layers: list[IntArray], end: int) -> IntArray:
+    """Return the boundaries of len(layers) + 1 strata that end at the edge `end`."""
+    boundaries = np.empty(len(layers), np.int64)
+    for layer in range(len(layers) - 1, -1, -1):
+        end = int(layers[layer][end])
+        boundaries[layer] = end
+    return boundaries
+
+
+def neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArray]:
+    """Return the boundaries that minimise Σ N_h S_h, with the plug-in S_h, for 1, 2, … strata.
+
+    (Σ W_h S_h)² / n is the variance under Neyman allocation, to leading order (Cochran 1977, 5.26). Divide
+    and conquer as in `k_means_boundaries` is not exact for this cost, so all last cuts are compared. The
+    result is exact for up to `MAX_NEYMAN_BINS` bins. More bins are merged into runs first, and the boundaries
+    are then optimised jointly over the bins near them.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        B bins with second moments.
+    n_strata : int
+        Maximum number of strata.
+
+    Returns
+    -------
+    list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
+        First bin of every stratum but the first, increasing.
+    """
+    cost = PrefixSums.of(distribution).neyman_cost
+    edges = run_edges(distribution, MAX_NEYMAN_BINS)
+    boundaries_by_number = _minimise_cost(cost, edges, n_strata)
+    if len(edges) == len(distribution.values) + 1:
+        return boundaries_by_number
+    return [_refine(cost, edges, boundaries) for boundaries in boundaries_by_number]
+
+
+def robust_neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArray]:
+    """Return the boundaries that minimise Σ N_h S_h of a proxy that may be miscalibrated, for 1, 2, … strata.
+
+    S_h² is the mean of r_h(1 − r_h) over the slopes on the log-odds of the robust allocation
+    (`stratal.strata.strata.expected_deviations`), with r_h the mean over the units of the stratum.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        B bins of a proxy with bounds.
+    n_strata : int
+        Maximum number of strata.
+
+    Returns
+    -------
+    list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
+        First bin of every stratum but the first, increasing.
+    """
+    edges = run_edges(distribution, MAX_ROBUST_BINS)
+    return _minimise_cost(RateSums.of(distribution).neyman_cost, edges, n_strata)
+
+
+def _minimise_cost(cost: StratumCost, edges: IntArray, n_strata: int) -> list[IntArray]:
+    """Return the boundaries among these bin edges that minimise the sum of the costs, for 1, 2, … strata."""
+    costs = _cost_table(cost, edges, edges)
+    best_costs = costs[:, 0]
+    layers = []
+    for _ in range(1, min(n_strata, len(edges) - 1)):
+        totals = costs + best_costs
+        best_cuts = totals.argmin(axis=1)
+        best_costs = totals[np.arange(len(edges)), best_cuts]
+        layers.append(best_cuts)
+    return [edges[_trace_back(layers[:count], len(edges) - 1)] for count in range(len(layers) + 1)]
+
+
+def run_edges(distribution: Distribution, max_runs: int) -> IntArray:
+    """Return the bin edges 0, …, B of at most `max_runs` runs of bins.
+
+    The runs have equal lengths on a scale that is the mean of the relative rank and the relative value.
+    """
+    n_bins = len(distribution.values)
+    if n_bins <= max_runs:
+        return np.arange(n_bins + 1)
+    rank = (np.cumsum(distribution.counts) - 0.5 * distribution.counts) / distribution.counts.sum()
+    grid = np.linspace(distribution.values[0], distribution.values[-1], max_runs)
+    relative_value = np.searchsorted(grid, distribution.values) / max_runs
+    run = np.floor((0.5 * rank + 0.5 * relative_value) * (max_runs - 1)).astype(np.int64)
+    return np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1, [n_bins]])
+
+
+def _cost_table(cost: StratumCost, ends: IntArray, starts: IntArray) -> FloatArray:
+    """Return the costs (ends, starts) of strata; infinite unless the start is below the end."""
+    is_valid = starts < ends[:, None]
+    costs = np.full(is_valid.shape, np.inf)
+    rows, columns = np.nonzero(is_valid)
+    costs[rows, columns] = cost(starts[columns], ends[rows])
+    return costs
+
+
+def _refine(cost: StratumCost, edges: IntArray, boundaries: IntArray) -> IntArray:
+    """Return the best boundaries among the bins at most one run away from the given boundaries (H − 1,)."""
+    if len(boundaries) == 0:
+        return boundaries
+    positions = np.searchsorted(edges, boundaries)
+    windows = [np.arange(edges[position - 1] + 1, edges[position + 1]) for position in positions]
+    n_bins = int(edges[-1])
+    best_costs = np.zeros(1)
+    starts = np.zeros(1, np.int64)
+    best_starts = []
+    for ends in [*windows, np.array([n_bins])]:
+        totals = _cost_table(cost, ends, starts) + best_costs
+        choice = totals.argmin(axis=1)
+        best_costs = totals[np.arange(len(ends)), choice]
+        starts = ends
+        best_starts.append(choice)
+    refined = np.empty(len(boundaries), np.int64)
+    index = 0
+    for number in range(len(boundaries) - 1, -1, -1):
+        index = int(best_starts[number + 1][index])
+        refined[number] = windows[number][index]
+    return refined
