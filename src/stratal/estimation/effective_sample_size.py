@@ -27,7 +27,7 @@ _BISECTIONS = 60
 
 
 def effective_size_interval(
-    size: float | None, evidence: Evidence, confidence_level: float = 0.95
+    size: float | None, evidence: Evidence, population_size: float, confidence_level: float = 0.95
 ) -> tuple[float, float] | None:
     """Return a range for the effective sample size; None where it is not known or there is none.
 
@@ -40,6 +40,8 @@ def effective_size_interval(
         The effective sample size.
     evidence : Evidence
         What it is of.
+    population_size : float
+        N, the largest possible size.
     confidence_level : float
     """
     weighting = evidence.weighting
@@ -54,12 +56,12 @@ def effective_size_interval(
     logs = np.log(sizes)
     ends = np.quantile(logs, [tail, 1.0 - tail])
     ends_around_size = ends - logs.mean() + math.log(size)
-    # The replicates of a win rate have the size of its parts, so that only their spread is meaningful.
-    if evidence.interval is not None:
+    # Replicates of a win rate or a metric have the size of its parts: only their spread is meaningful.
+    if evidence.interval is not None or evidence.linearised:
         ends = ends_around_size
     low = math.exp(min(ends_around_size[0], ends[0]))
     high = math.exp(max(ends_around_size[1], ends[1]))
-    return min(low, size), float(min(max(high, size), weighting.population_size))
+    return min(low, size), float(min(max(high, size), population_size))
 
 
 def random_labels_of_equal_width(

@@ -173,20 +173,16 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def _design_effect_and_size(self) -> tuple[float | None, float | None]:
-        """The design effect and the effective sample size; None for functions of several means."""
+        """The design effect and the effective sample size, to first order for functions of several means."""
         evidence = self.evidence
         variance = self.standard_error**2
-        if evidence.linearised:
-            return None, None
-        if self.reference_population is not None:
-            return design_effect(
-                variance, self.reference_population[0], evidence.n, self.reference_population[1]
-            )
         # Labels that all agree show no variance, which is unknown then unless every unit is labelled.
         if not evidence.varies and not evidence.census:
             variance = np.nan
-        size = evidence.weighting.population_size
-        return design_effect(variance, evidence.population_spread, evidence.n, size, self.target)
+        spread, size = evidence.population_spread, evidence.weighting.population_size
+        if self.reference_population is not None:
+            spread, size = self.reference_population
+        return design_effect(variance, spread, evidence.n, size, self.target)
 
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
@@ -317,7 +313,9 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         None for designs other than simple random and stratified sampling, for the superpopulation, and for
         labels that are all equal.
         """
-        return effective_size_interval(self.effective_sample_size, self.evidence, confidence_level)
+        return effective_size_interval(
+            self.effective_sample_size, self.evidence, self.population_size, confidence_level
+        )
 
     def _described(self, interval: ConfidenceInterval | None) -> JsonDict:
         """Return the JSON-ready dict with an interval, or without one."""

@@ -314,8 +314,14 @@ class Respondents(Record):
             table = replace(table, names=self.names)
         elif len(self.names) == len(sizes) > 1:
             table = StratumTable(names=self.names, sizes=sizes, stratum=self.stratum)
+        evidence = estimate.evidence
+        reference_population = estimate.reference_population
+        if self.share < 1.0 and evidence.linearised and reference_population is None:
+            # A simple random sample would be drawn from all units, also those that need no label.
+            reference_population = (evidence.population_spread / self.share, sample.population_size)
         return replace(
             estimate,
+            reference_population=reference_population,
             population_size=sample.population_size,
             design=sample.design.kind,
             nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.intervals.proportion import clopper_pearson
@@ -128,3 +129,34 @@ def test_no_standard_error_is_shown_where_an_unbounded_outcome_agrees(world):
 
     assert np.isnan(found.standard_error)
     assert "Standard error –" in str(found.summary())
+
+
+@pytest.mark.parametrize("metric", ["precision", "recall"])
+def test_metrics_are_as_precise_as_a_number_of_random_labels_of_all_units(metric):
+    rng = np.random.default_rng(1)
+    score = 1.0 / (1.0 + np.exp(-4.0 * rng.normal(size=4_000) + 4.0))
+    labels = np.where(rng.random(4_000) < score, "pos", "neg")
+    answers = np.where(score > 0.3, "pos", "neg")
+    population = stratal.Population.from_arrays(
+        proxy={"score": score}, groups={"answer": answers}, predicted="answer", predicts="class:pos"
+    )
+    planned = stratal.plan(population, 200, estimand=f"{metric}:pos")
+    values = {"planned": [], "random": []}
+    sizes = []
+    for seed in range(sized(60, 300)):
+        sample = planned.draw(seed=seed)
+        estimate = stratal.estimate(sample, labels[sample.ids.astype(int)].tolist(), estimand=f"{metric}:pos")
+        values["planned"].append(estimate.value)
+        sizes.append(estimate.effective_sample_size)
+        random = stratal.designs.SimpleRandom(budget=200).draw(population, seed=seed)
+        of_random = stratal.estimate(
+            random, labels[random.ids.astype(int)].tolist(), estimand=f"{metric}:pos"
+        )
+        values["random"].append(of_random.value)
+        assert of_random.effective_sample_size == pytest.approx(200)
+
+    # 1 / m − 1 / N is proportional to the variance with m random labels.
+    ratio = np.var(values["planned"]) / np.var(values["random"])
+    expected = 1.0 / (ratio * (1.0 / 200 - 1.0 / 4_000) + 1.0 / 4_000)
+    assert 0.6 < np.median(sizes) / expected < 1.6
+    assert str(estimate).splitlines()[1].startswith("As precise as about ")
