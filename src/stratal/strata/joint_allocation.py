@@ -1,9 +1,10 @@
-"""`allocate_several`: one allocation for many estimands, each with a wanted precision or a weight.
+"""`allocate_several`: one allocation for several estimands, each with a target standard error.
 
-From the real optimum to the best whole numbers found, and a bound on any. The prices λ of the real optimum
-give each stratum a whole number too, and with it a bound on all whole allocations. Labels are added until
-every constraint is kept and taken away where nobody needs them, or moved where the worst of the variances
-falls by that.
+The constraints are Σ_h A_jh / n_h ≤ limit_j for each estimand j. The real-valued optimum is computed by
+Newton's method on the dual problem, whose variables are the Lagrange multipliers λ_j of the constraints. For
+any λ, the minimum of the Lagrangian is a lower bound on the cost of all allocations, also over integers.
+Integer allocations are found by rounding with these multipliers and a local search, and the bound shows how
+far from the optimum they can be.
 """
 
 from __future__ import annotations
@@ -17,78 +18,87 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError
 from stratal.strata.allocation import WRIGHT, Allocation, AllocationBounds, one_per_stratum, optimal_integers
 
-# Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve.
-_GAP = 1e-10
+# Relative duality gap at which Newton's method has converged, near the precision of a double.
+_MAX_GAP = 1e-10
 
-# Newton steps at most; some ten are usual, and the bound is valid wherever they end.
-_STEPS = 300
+# Maximum number of Newton steps. About ten are usual, and the bound is valid after any number.
+_MAX_NEWTON_STEPS = 300
 
-# Chromy's steps before Newton's: they converge slowly, but from anywhere.
-_FIRST_STEPS = 12
+# Number of steps of Chromy's algorithm before Newton's method. They converge slowly, but from any start.
+_CHROMY_STEPS = 12
 
-# Levels tried at most: with bisection alone that is all digits of a double.
-_ROOT_STEPS = 60
+# Maximum number of steps of the search for a level: bisection then determines all digits of a double.
+_MAX_LEVEL_STEPS = 60
 
-# A constraint that the upper bounds meet no better than this needs every label of its strata.
-_TIGHT = 1e-9
+# Relative distance to its limit below which a constraint at the upper bounds has no room for fewer labels.
+_TIGHTNESS = 1e-9
 
-# From here a damped step is too small to change a double.
-_MOST_DAMPING = 1e12
+# Damping at which a step is too small to change a double.
+_MAX_DAMPING = 1e12
 
-# Share of numbers that are not 0 below which a sparse product takes less time.
-_SPARSE = 0.05
+# Share of nonzero numbers below which a sparse matrix product takes less time.
+_MAX_SPARSE_DENSITY = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demands:
-    """Constraints Σ_h A_jh / n_h ≤ level + slack_j on labels that lie between bounds.
+class Constraints:
+    """Constraints Σ_h A_jh / n_h ≤ level + correction_j on n_h between bounds.
 
     Parameters
     ----------
-    spread : float (J, H)
-        A_jh, scaled so that the wanted variance of every estimand is 1.
-    slack : float (J,)
-        What the finite population correction adds: Σ_h A_jh / N_h, or 0.
+    coefficients : float (J, H)
+        A_jh = W_h² S_jh² / (target standard error of j)², so that the target variance of every estimand is 1.
+    correction : float (J,)
+        Finite population correction, Σ_h A_jh / N_h, or 0 without one.
     lower, upper : float (H,)
         Bounds on n_h.
     level : float
-        Variance allowed, as a multiple of the wanted one.
+        Maximum variance, as a multiple of the target variance.
     """
 
-    spread: FloatArray
-    slack: FloatArray
+    coefficients: FloatArray
+    correction: FloatArray
     lower: FloatArray
     upper: FloatArray
     level: float = 1.0
 
     @property
-    def allowed(self) -> FloatArray:
+    def limits(self) -> FloatArray:
         """The limits of Σ_h A_jh / n_h, (J,)."""
-        return self.level + self.slack
+        return self.level + self.correction
 
-    def used(self, n_h: FloatArray | IntArray) -> FloatArray:
-        """Return Σ_h A_jh / n_h (J,); nothing varies where n_h may be 0."""
-        return self.spread @ (1.0 / np.maximum(n_h, 1e-300) * (n_h > 0))
+    def sums(self, n_h: FloatArray | IntArray) -> FloatArray:
+        """Return Σ_h A_jh / n_h (J,), without strata with n_h = 0, whose A_jh are 0."""
+        return self.coefficients @ (1.0 / np.maximum(n_h, 1e-300) * (n_h > 0))
 
     def cost(self, n_h: FloatArray | IntArray) -> float:
         """Return Σ n_h."""
         return float(n_h.sum())
 
     def levels(self, n_h: FloatArray | IntArray) -> FloatArray:
-        """Return the variance of each estimand as a multiple of the wanted one, (J,)."""
-        return np.maximum(self.used(n_h) - self.slack, 0.0)
+        """Return the variance of each estimand as a multiple of its target, (J,)."""
+        return np.maximum(self.sums(n_h) - self.correction, 0.0)
 
-    def at(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
-        """Return the n_h (H,) that λ (J,) leads to, and the lower bound on the cost that λ proves."""
-        n_h = np.clip(np.sqrt(multipliers @ self.spread), self.lower, self.upper)
-        return n_h, self.cost(n_h) + float(multipliers @ (self.used(n_h) - self.allowed))
+    def dual(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """Return the n_h (H,) that minimise the Lagrangian for λ (J,), and the minimum."""
+        n_h = np.clip(np.sqrt(multipliers @ self.coefficients), self.lower, self.upper)
+        return n_h, self.cost(n_h) + float(multipliers @ (self.sums(n_h) - self.limits))
+
+    def select(self, estimands: BoolArray, lower: FloatArray) -> Constraints:
+        """Return the constraints of some of the estimands (J,), with other lower bounds (H,)."""
+        return replace(
+            self,
+            coefficients=self.coefficients[estimands],
+            correction=self.correction[estimands],
+            lower=lower,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The best real-valued allocation n_h (H,), the prices λ (J,) that prove it, and what it costs.
+    """The optimal real-valued n_h (H,), the multipliers λ (J,), and a lower bound on the objective.
 
-    `bound` is a number below which no allocation can come: of the cost, or of the level.
+    The objective is the cost Σ n_h, or the level.
     """
 
     n_h: FloatArray
@@ -96,275 +106,302 @@ class Optimum:
     bound: float
 
 
-def without_settled(demands: Demands) -> tuple[Demands, BoolArray]:
-    """Return the demands that leave a choice, and which estimands (J,) they are of.
+def unsatisfied_constraints(constraints: Constraints) -> tuple[Constraints, BoolArray]:
+    """Return the constraints that affect the optimum, and the mask of their estimands (J,).
 
-    An estimand that needs every label the upper bounds allow has them: its strata are fixed there.
+    The lower bounds satisfy some constraints. Others need all labels that the upper bounds allow: their
+    strata get the upper bounds as lower bounds.
     """
-    used = demands.used(demands.upper)
-    allowed = demands.allowed
-    settled = used >= allowed * (1 - _TIGHT)
-    idle = demands.used(demands.lower) <= allowed
-    full = np.any(demands.spread[settled] > 0, axis=0)
-    open_ = ~settled & ~idle
-    lower = np.where(full, demands.upper, demands.lower)
-    remaining = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
-    return remaining, open_
+    sums_at_upper = constraints.sums(constraints.upper)
+    limits = constraints.limits
+    needs_all_labels = sums_at_upper >= limits * (1 - _TIGHTNESS)
+    is_satisfied = constraints.sums(constraints.lower) <= limits
+    is_full = np.any(constraints.coefficients[needs_all_labels] > 0, axis=0)
+    is_active = ~needs_all_labels & ~is_satisfied
+    lower = np.where(is_full, constraints.upper, constraints.lower)
+    return constraints.select(is_active, lower), is_active
 
 
-def cheapest(demands: Demands, start: FloatArray | None = None) -> Optimum:
-    """Return the real-valued n_h of least cost that keep every constraint; one must exist."""
-    remaining, open_ = without_settled(demands)
-    multipliers = np.zeros(len(open_))
-    if not open_.any():
+def minimise_cost(constraints: Constraints, start: FloatArray | None = None) -> Optimum:
+    """Return the real-valued n_h with the smallest cost that satisfy all constraints, which must be possible.
+
+    `start` has initial multipliers (J,), for example of a similar problem.
+    """
+    remaining, is_active = unsatisfied_constraints(constraints)
+    multipliers = np.zeros(len(is_active))
+    if not is_active.any():
         return Optimum(n_h=remaining.lower, multipliers=multipliers, bound=remaining.cost(remaining.lower))
-    warm = start is not None and start[open_].any()
-    optimum = _newton(remaining, start[open_] if start is not None and warm else _first(remaining))
-    multipliers[open_] = optimum.multipliers
+    if start is not None and start[is_active].any():
+        initial_multipliers = start[is_active]
+    else:
+        initial_multipliers = _initial_multipliers(remaining)
+    optimum = _maximise_dual(remaining, initial_multipliers)
+    multipliers[is_active] = optimum.multipliers
     return replace(optimum, multipliers=multipliers)
 
 
-def most_precise(demands: Demands, money: float) -> Optimum:
-    """Return the real-valued n_h that make the largest level smallest with Σ n_h ≤ money.
+def minimise_level(constraints: Constraints, max_cost: float) -> Optimum:
+    """Return the real-valued n_h with the smallest maximum level and Σ n_h ≤ `max_cost`.
 
-    The least cost of a level falls with the level and is convex: the level that costs just the money is found
-    by Newton's method on the cost's reciprocal, whose slope the prices λ give.
+    The minimum cost is a decreasing convex function of the level, and its slope is −Σ λ. The level with the
+    cost `max_cost` is found by Newton's method on the reciprocal of the cost, which is nearly linear.
     """
-    low = float(demands.levels(demands.upper).max())
-    high = float(demands.levels(demands.lower).max())
+    low = float(constraints.levels(constraints.upper).max())
+    high = float(constraints.levels(constraints.lower).max())
     level = float(np.clip(1.0, low + (high - low) * 1e-6, high))
-    optimum = cheapest(replace(demands, level=level))
-    for _ in range(_ROOT_STEPS):
-        cost = demands.cost(optimum.n_h)
+    optimum = minimise_cost(replace(constraints, level=level))
+    for _ in range(_MAX_LEVEL_STEPS):
+        cost = constraints.cost(optimum.n_h)
         slope = float(optimum.multipliers.sum())
-        low, high = (level, high) if cost > money else (low, level)
-        if abs(cost - money) <= _GAP * money or high - low <= 1e-14 * high:
-            break
-        if slope > 0:
-            step = level + (cost / money - 1.0) * cost / slope
+        if cost > max_cost:
+            low = level
         else:
-            step = low
-        if low < step < high:
-            level = step
+            high = level
+        if abs(cost - max_cost) <= _MAX_GAP * max_cost or high - low <= 1e-14 * high:
+            break
+        newton_level = low
+        if slope > 0:
+            newton_level = level + (cost / max_cost - 1.0) * cost / slope
+        if low < newton_level < high:
+            level = newton_level
         else:
             level = (low + high) / 2.0
-        optimum = cheapest(replace(demands, level=level), optimum.multipliers if slope > 0 else None)
+        start = optimum.multipliers if slope > 0 else None
+        optimum = minimise_cost(replace(constraints, level=level), start)
     slope = float(optimum.multipliers.sum())
+    bound = low
     if slope > 0:
-        bound = level + (optimum.bound - money) / slope
-    else:
-        bound = low
-    return replace(optimum, bound=max(bound, float(demands.levels(demands.upper).max())))
+        bound = level + (optimum.bound - max_cost) / slope
+    return replace(optimum, bound=max(bound, float(constraints.levels(constraints.upper).max())))
 
 
-def without_floors(demands: Demands, money: float) -> tuple[Demands, BoolArray]:
-    """Return the demands whose precision the money decides, and which estimands (J,) they are of.
+def budget_limited_constraints(constraints: Constraints, max_cost: float) -> tuple[Constraints, BoolArray]:
+    """Return the constraints whose level depends on the budget, and the mask of their estimands (J,).
 
-    Where the money reaches the level that no allocation can undercut, the estimands that are at it have
-    every label of their strata, and the rest of the money is for the others.
+    If the budget is sufficient for the smallest possible value of the maximum level, the strata of the
+    estimands with this level get their upper bounds, and the rest of the budget is for the other estimands.
     """
-    open_ = np.ones(len(demands.spread), dtype=bool)
-    lower = demands.lower
-    remaining = demands
-    while open_.any():
-        remaining = replace(demands, spread=demands.spread[open_], slack=demands.slack[open_], lower=lower)
-        floors = remaining.levels(remaining.upper)
-        if remaining.cost(cheapest(replace(remaining, level=floors.max())).n_h) > money * (1 + _GAP):
-            return remaining, open_
-        reached = floors >= floors.max() * (1 - _TIGHT)
-        lower = np.where(np.any(remaining.spread[reached] > 0, axis=0), demands.upper, lower)
-        open_[np.flatnonzero(open_)[reached]] = False
-    return replace(remaining, spread=remaining.spread[:0], slack=remaining.slack[:0], lower=lower), open_
+    is_active = np.ones(len(constraints.coefficients), dtype=bool)
+    lower = constraints.lower
+    while is_active.any():
+        remaining = constraints.select(is_active, lower)
+        min_levels = remaining.levels(remaining.upper)
+        optimum = minimise_cost(replace(remaining, level=min_levels.max()))
+        if remaining.cost(optimum.n_h) > max_cost * (1 + _MAX_GAP):
+            return remaining, is_active
+        is_at_minimum = min_levels >= min_levels.max() * (1 - _TIGHTNESS)
+        is_full = np.any(remaining.coefficients[is_at_minimum] > 0, axis=0)
+        lower = np.where(is_full, constraints.upper, lower)
+        is_active[np.flatnonzero(is_active)[is_at_minimum]] = False
+    return constraints.select(is_active, lower), is_active
 
 
-def _first(demands: Demands) -> FloatArray:
-    """Return prices to start from: each estimand's own, then Chromy's steps λ_j (used_j / allowed_j)²."""
-    separate_prices = np.sqrt(demands.spread).sum(axis=1) / demands.allowed
-    multipliers = separate_prices**2 / len(separate_prices)
-    for _ in range(_FIRST_STEPS):
-        ratio = demands.used(demands.at(multipliers)[0]) / demands.allowed
+def _initial_multipliers(constraints: Constraints) -> FloatArray:
+    """Return initial multipliers: those of separate problems, after some steps of Chromy (1987)."""
+    separate_roots = np.sqrt(constraints.coefficients).sum(axis=1) / constraints.limits
+    multipliers = separate_roots**2 / len(separate_roots)
+    for _ in range(_CHROMY_STEPS):
+        n_h, _ = constraints.dual(multipliers)
+        ratio = constraints.sums(n_h) / constraints.limits
         multipliers = multipliers * np.clip(ratio, 0.1, 10.0) ** 2
     return np.asarray(np.maximum(multipliers, 1e-8 * multipliers.max()))
 
 
-def _newton(demands: Demands, multipliers: FloatArray) -> Optimum:
-    """Return the maximum of the bound over λ ≥ 0: Newton's steps, damped until they help."""
-    n_h, bound = demands.at(multipliers)
+def _maximise_dual(constraints: Constraints, multipliers: FloatArray) -> Optimum:
+    """Return the maximum of the dual function over λ ≥ 0, by damped Newton steps."""
+    n_h, bound = constraints.dual(multipliers)
     damping = 1e-8
-    best = Optimum(n_h=demands.upper, multipliers=multipliers, bound=-np.inf)
-    for _ in range(_STEPS):
-        best = replace(best, n_h=min(best.n_h, _kept(demands, n_h), key=demands.cost))
+    best = Optimum(n_h=constraints.upper, multipliers=multipliers, bound=-np.inf)
+    for _ in range(_MAX_NEWTON_STEPS):
+        best = replace(best, n_h=min(best.n_h, _feasible(constraints, n_h), key=constraints.cost))
         if bound >= best.bound:
             best = replace(best, multipliers=multipliers, bound=bound)
-        if demands.cost(best.n_h) - best.bound <= _GAP * abs(best.bound) or damping > _MOST_DAMPING:
+        gap = constraints.cost(best.n_h) - best.bound
+        if gap <= _MAX_GAP * abs(best.bound) or damping > _MAX_DAMPING:
             break
-        gradient = demands.used(n_h) - demands.allowed
-        free = (multipliers > 0) | (gradient > 0)
-        curvature = _curvature(demands, n_h, free)
-        while damping <= _MOST_DAMPING:
-            moved = _moved(multipliers, gradient, curvature, free, damping)
-            trial_n, trial = demands.at(moved)
-            rises = trial > bound + 1e-4 * max(float(gradient @ (moved - multipliers)), 0.0)
-            level = trial >= bound - 1e-13 * abs(bound)
-            if rises or (level and 2 * _miss(demands, trial_n, moved) < _miss(demands, n_h, multipliers)):
-                multipliers = moved
-                n_h = trial_n
-                bound = trial
+        gradient = constraints.sums(n_h) - constraints.limits
+        is_free = (multipliers > 0) | (gradient > 0)
+        curvature = _curvature(constraints, n_h, is_free)
+        while damping <= _MAX_DAMPING:
+            trial_multipliers = _newton_step(multipliers, gradient, curvature, is_free, damping)
+            trial_n_h, trial_bound = constraints.dual(trial_multipliers)
+            predicted_gain = max(float(gradient @ (trial_multipliers - multipliers)), 0.0)
+            is_increase = trial_bound > bound + 1e-4 * predicted_gain
+            # Near the optimum, rounding hides an increase of the bound: a step is then accepted if it at
+            # least halves the violation of the optimality conditions.
+            is_equal = trial_bound >= bound - 1e-13 * abs(bound)
+            if not is_increase and is_equal:
+                violation = _optimality_violation(constraints, n_h, multipliers)
+                trial_violation = _optimality_violation(constraints, trial_n_h, trial_multipliers)
+                is_increase = 2 * trial_violation < violation
+            if is_increase:
+                multipliers = trial_multipliers
+                n_h = trial_n_h
+                bound = trial_bound
                 damping = max(damping / 10.0, 1e-12)
                 break
             damping *= 10.0
     return best
 
 
-def _miss(demands: Demands, n_h: FloatArray, multipliers: FloatArray) -> float:
-    """Return how far the constraints that have a price are from being met exactly, relatively."""
-    excess = demands.used(n_h) / demands.allowed - 1.0
+def _optimality_violation(constraints: Constraints, n_h: FloatArray, multipliers: FloatArray) -> float:
+    """Return the largest relative violation of the constraints, which are equalities if λ_j > 0."""
+    excess = constraints.sums(n_h) / constraints.limits - 1.0
     return float(np.where(multipliers > 0, np.abs(excess), np.maximum(excess, 0.0)).max())
 
 
-def _curvature(demands: Demands, n_h: FloatArray, free: BoolArray) -> FloatArray:
-    """Return minus the second derivatives of the bound in the free λ: strata at a bound have none."""
-    inside = (n_h > demands.lower) & (n_h < demands.upper)
-    spread = demands.spread[np.ix_(free, inside)]
-    weights = 0.5 / n_h[inside] ** 3
-    if np.count_nonzero(spread) < _SPARSE * spread.size:  # levels of a category share no strata
-        # Sparse matrices are imported only for many strata.
+def _curvature(constraints: Constraints, n_h: FloatArray, is_free: BoolArray) -> FloatArray:
+    """Return the negative Hessian of the dual function for the free λ; strata at a bound have no effect."""
+    is_between_bounds = (n_h > constraints.lower) & (n_h < constraints.upper)
+    coefficients = constraints.coefficients[np.ix_(is_free, is_between_bounds)]
+    weights = 0.5 / n_h[is_between_bounds] ** 3
+    # The matrix is sparse if the estimands are means of the levels of a category, which have no strata in
+    # common. Only these problems load the module of sparse matrices.
+    if np.count_nonzero(coefficients) < _MAX_SPARSE_DENSITY * coefficients.size:
         from scipy.sparse import csr_array
 
-        few = csr_array(spread)
-        return np.asarray(((few * weights) @ few.T).toarray())
-    return np.asarray((spread * weights) @ spread.T)
+        sparse = csr_array(coefficients)
+        return np.asarray(((sparse * weights) @ sparse.T).toarray())
+    return np.asarray((coefficients * weights) @ coefficients.T)
 
 
-def _moved(
-    multipliers: FloatArray, gradient: FloatArray, curvature: FloatArray, free: BoolArray, damping: float
+def _newton_step(
+    multipliers: FloatArray, gradient: FloatArray, curvature: FloatArray, is_free: BoolArray, damping: float
 ) -> FloatArray:
-    """Return λ after one damped step of Newton's in units of λ, none below a thousandth of what it was."""
-    units = np.maximum(multipliers[free], 1e-6 * multipliers.max())
+    """Return λ after a damped Newton step on a relative scale. A λ_j decreases by at most 99.9%."""
+    units = np.maximum(multipliers[is_free], 1e-6 * multipliers.max())
     scaled = curvature * units[:, None] * units
-    size = max(float(np.trace(scaled)) / len(scaled), 1e-6 * float(np.abs(gradient[free] * units).max()))
-    step = np.linalg.solve(scaled + damping * size * np.eye(len(scaled)), gradient[free] * units) * units
-    moved = np.zeros_like(multipliers)
-    moved[free] = np.maximum(multipliers[free] + step, 1e-3 * multipliers[free])
-    return np.where(moved > 1e-12 * moved.max(), moved, 0.0)
+    scaled_gradient = gradient[is_free] * units
+    mean_diagonal = float(np.trace(scaled)) / len(scaled)
+    damping_unit = max(mean_diagonal, 1e-6 * float(np.abs(scaled_gradient).max()))
+    damped = scaled + damping * damping_unit * np.eye(len(scaled))
+    step = np.linalg.solve(damped, scaled_gradient) * units
+    next_multipliers = np.zeros_like(multipliers)
+    next_multipliers[is_free] = np.maximum(multipliers[is_free] + step, 1e-3 * multipliers[is_free])
+    return np.where(next_multipliers > 1e-12 * next_multipliers.max(), next_multipliers, 0.0)
 
 
-def _kept(demands: Demands, n_h: FloatArray) -> FloatArray:
-    """Return n_h raised in proportion until every constraint is kept; the upper bounds if that fails."""
+def _feasible(constraints: Constraints, n_h: FloatArray) -> FloatArray:
+    """Return n_h, increased in proportion until all constraints are satisfied, or the upper bounds."""
     for _ in range(8):
-        excess = float((demands.used(n_h) / demands.allowed).max())
-        if excess <= 1.0:
+        ratio = float((constraints.sums(n_h) / constraints.limits).max())
+        if ratio <= 1.0:
             return n_h
-        n_h = np.clip(n_h * excess * (1 + 1e-15), demands.lower, demands.upper)
-    if excess <= 1 + 1e-12:
+        n_h = np.clip(n_h * ratio * (1 + 1e-15), constraints.lower, constraints.upper)
+    if ratio <= 1 + 1e-12:
         return n_h
-    return demands.upper
+    return constraints.upper
 
 
-# Relative excess of a constraint that counts as rounding.
-_EXACT = 1e-10
+# Relative violation of a constraint that is attributed to rounding.
+_MAX_VIOLATION = 1e-10
 
-# Roundings that are tried; more find no better allocation.
-_ROUNDINGS = 12
+# Number of integer roundings with different multipliers; more find no better allocation.
+_N_ROUNDINGS = 12
 
-# Of these, the ones nearest to what is wanted are repaired.
-_STARTS = 3
+# Number of these roundings, those with the smallest violations, that are made feasible.
+_N_REPAIRED = 3
 
-# Strata between which a label may move, and moves at most: each must lower the worst level.
-_ADDED = 24
-_REMOVED = 48
-_SWAPS = 200
+# Maximum numbers of strata that may get a label from, or give a label to, another one in a step of the local
+# search, and maximum number of steps.
+_MAX_RECEIVERS = 24
+_MAX_DONORS = 48
+_MAX_MOVES = 200
 
 
-# The best whole n_h (H,) found, its cost or level, what no whole one comes below, and the real optimum.
+# The best integer n_h (H,) that was found, its objective, a lower bound on it, and the real-valued optimum.
 AllocationSolution = tuple[IntArray, float, float, Optimum]
 
 
-def _rounded(demands: Demands, multipliers: FloatArray) -> tuple[FloatArray, float]:
-    """Return the whole n_h (H,) of least cost and priced variance, and what these are together."""
-    n_h = np.clip(WRIGHT.count(np.sqrt(multipliers @ demands.spread)), demands.lower, demands.upper)
-    return n_h, demands.cost(n_h) + float(multipliers @ (demands.used(n_h) - demands.slack))
+def _lagrangian_integers(constraints: Constraints, multipliers: FloatArray) -> tuple[FloatArray, float]:
+    """Return the integer n_h (H,) that minimise Σ n_h + Σ_j λ_j (sum_j − correction_j), and the minimum."""
+    real_n_h = np.sqrt(multipliers @ constraints.coefficients)
+    n_h = np.clip(WRIGHT.count(real_n_h), constraints.lower, constraints.upper)
+    return n_h, constraints.cost(n_h) + float(multipliers @ (constraints.sums(n_h) - constraints.correction))
 
 
-def _balanced(prices: FloatArray, ratio: FloatArray, step: int) -> FloatArray:
-    """Return the prices (J,) raised where the variance is too large, lowered elsewhere, by less and less."""
-    raised = np.where(ratio >= 1.0, np.maximum(prices, 1e-6 * prices.max(initial=0.0)), prices)
-    return np.asarray(raised * ratio ** (2.0 / (1.0 + 0.2 * step)))
+def _adjust_multipliers(multipliers: FloatArray, ratio: FloatArray, step: int) -> FloatArray:
+    """Return λ (J,), increased if the ratio of variance to limit is above 1; less in later steps."""
+    smallest = 1e-6 * multipliers.max(initial=0.0)
+    positive = np.where(ratio >= 1.0, np.maximum(multipliers, smallest), multipliers)
+    return np.asarray(positive * ratio ** (2.0 / (1.0 + 0.2 * step)))
 
 
-def _repaired(demands: Demands, n_h: FloatArray) -> FloatArray:
-    """Return n_h with labels added where they bring the broken constraints nearest, per cost."""
+def _add_labels(constraints: Constraints, n_h: FloatArray) -> FloatArray:
+    """Return n_h with labels added until all constraints are satisfied, the most effective label first."""
     n_h = n_h.copy()
     while True:
-        excess = demands.used(n_h) - demands.allowed
-        broken = excess > demands.allowed * _EXACT
-        open_ = n_h < demands.upper
-        if not broken.any() or not open_.any():
+        excess = constraints.sums(n_h) - constraints.limits
+        is_violated = excess > constraints.limits * _MAX_VIOLATION
+        is_below_upper = n_h < constraints.upper
+        if not is_violated.any() or not is_below_upper.any():
             return n_h
-        gains = demands.spread[broken] / np.maximum(n_h * (n_h + 1.0), 1.0)
-        score = np.minimum(gains / excess[broken, None], 1.0).sum(axis=0)
-        n_h[int(np.argmax(np.where(open_, score, -1.0)))] += 1.0
+        gains = constraints.coefficients[is_violated] / np.maximum(n_h * (n_h + 1.0), 1.0)
+        relative_gain = np.minimum(gains / excess[is_violated, None], 1.0).sum(axis=0)
+        n_h[int(np.argmax(np.where(is_below_upper, relative_gain, -1.0)))] += 1.0
 
 
-def _trimmed(demands: Demands, n_h: FloatArray) -> FloatArray:
-    """Return n_h without the labels that no constraint needs: the least missed first."""
+def _remove_labels(constraints: Constraints, n_h: FloatArray) -> FloatArray:
+    """Return n_h without the labels that no constraint needs, the least effective label first."""
     n_h = n_h.copy()
     while True:
-        slack = demands.allowed * (1 + _EXACT) - demands.used(n_h)
-        losses = demands.spread / np.maximum(n_h * (n_h - 1.0), 0.5)
-        free = (n_h > demands.lower) & np.all(losses <= slack[:, None], axis=0)
-        if not free.any():
+        slack = constraints.limits * (1 + _MAX_VIOLATION) - constraints.sums(n_h)
+        losses = constraints.coefficients / np.maximum(n_h * (n_h - 1.0), 0.5)
+        is_removable = (n_h > constraints.lower) & np.all(losses <= slack[:, None], axis=0)
+        if not is_removable.any():
             return n_h
-        harm = (losses / np.maximum(slack, 1e-300)[:, None]).max(axis=0, initial=0.0)
-        n_h[int(np.argmin(np.where(free, harm, np.inf)))] -= 1.0
+        relative_loss = (losses / np.maximum(slack, 1e-300)[:, None]).max(axis=0, initial=0.0)
+        n_h[int(np.argmin(np.where(is_removable, relative_loss, np.inf)))] -= 1.0
 
 
-def _swapped(demands: Demands, n_h: FloatArray) -> FloatArray:
-    """Return n_h after moves of one label between strata, the best each time, while the worst level falls."""
+def _move_labels(constraints: Constraints, n_h: FloatArray) -> FloatArray:
+    """Return n_h after moves of single labels between strata, which reduce the maximum level."""
     n_h = n_h.copy()
-    for _ in range(_SWAPS):
-        levels = demands.used(n_h) - demands.slack
+    for _ in range(_MAX_MOVES):
+        levels = constraints.sums(n_h) - constraints.correction
         worst = int(np.argmax(levels))
-        gains = np.where(n_h < demands.upper, demands.spread / np.maximum(n_h * (n_h + 1.0), 0.5), 0.0)
-        losses = demands.spread / np.maximum(n_h * (n_h - 1.0), 0.5)
-        harm = np.where(n_h > demands.lower, losses.max(axis=0), np.inf)
-        adds = np.argsort(-gains[worst], kind="stable")[:_ADDED]
-        drops = np.argsort(harm, kind="stable")[:_REMOVED]
-        after = levels[:, None, None] - gains[:, adds, None] + losses[:, None, drops]
-        allowed = np.isfinite(harm[drops]) & (adds[:, None] != drops)
-        result = np.where(allowed, after.max(axis=0), np.inf)
-        add, drop = np.unravel_index(int(np.argmin(result)), result.shape)
-        if not result[add, drop] < levels[worst] * (1 - 1e-12):
+        gains = constraints.coefficients / np.maximum(n_h * (n_h + 1.0), 0.5)
+        gains = np.where(n_h < constraints.upper, gains, 0.0)
+        losses = constraints.coefficients / np.maximum(n_h * (n_h - 1.0), 0.5)
+        max_loss = np.where(n_h > constraints.lower, losses.max(axis=0), np.inf)
+        receivers = np.argsort(-gains[worst], kind="stable")[:_MAX_RECEIVERS]
+        donors = np.argsort(max_loss, kind="stable")[:_MAX_DONORS]
+        new_levels = levels[:, None, None] - gains[:, receivers, None] + losses[:, None, donors]
+        is_valid = np.isfinite(max_loss[donors]) & (receivers[:, None] != donors)
+        max_levels = np.where(is_valid, new_levels.max(axis=0), np.inf)
+        receiver, donor = np.unravel_index(int(np.argmin(max_levels)), max_levels.shape)
+        if not max_levels[receiver, donor] < levels[worst] * (1 - 1e-12):
             break
-        n_h[adds[add]] += 1.0
-        n_h[drops[drop]] -= 1.0
+        n_h[receivers[receiver]] += 1.0
+        n_h[donors[donor]] -= 1.0
     return n_h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SharedAllocation(Record):
-    """Labels per stratum that serve J estimands at once, and how far they are from the best there is.
+    """Labels per stratum for J estimands, and the largest possible distance from the optimum.
 
     Parameters
     ----------
     n_h : int (H,)
         Labels per stratum.
     real_n_h : float (H,)
-        The optimum in real numbers.
+        The real-valued optimum.
     objective : str
-        "cost" (labels) or "ratio" (largest of expected to target standard error).
+        "cost" (number of labels) or "ratio" (largest ratio of expected to target standard error).
     value, bound : float
-        The objective at n_h, and a number that no whole allocation comes below: a certificate.
+        The objective at n_h, and a lower bound on the objective of all integer allocations.
     standard_errors : float (J,)
-        Expected with n_h.
+        Expected standard errors with n_h.
     target_standard_errors : float (J,)
         Target standard errors.
     shares : float (J,)
-        How much each estimand decides: its price in the optimum, as a share of all; 0 where it has slack.
+        Influence of each estimand on the allocation: its Lagrange multiplier as a share of the sum; 0 if its
+        constraint is not binding.
     names : tuple of str
-        Of the estimands.
+        Names of the estimands.
     minimum, maximum : int (H,)
-        The bounds that were respected.
+        Bounds on n_h.
     """
 
     n_h: IntArray
@@ -386,7 +423,7 @@ class SharedAllocation(Record):
 
     @property
     def gap(self) -> float:
-        """How much better another whole allocation could be at most, relatively; 0 if none is better."""
+        """Largest possible relative improvement by another integer allocation; 0 if n_h is optimal."""
         if self.value > self.bound:
             return (self.value - self.bound) / self.value
         return 0.0
@@ -398,27 +435,28 @@ class SharedAllocation(Record):
 
     @property
     def allocation(self) -> Allocation:
-        """The labels per stratum, as a design takes them."""
+        """The labels per stratum as an `Allocation`, for a design."""
         return Allocation(
             n_h=self.n_h, method="several", budget=self.budget, minimum=self.minimum, maximum=self.maximum
         )
 
 
-def _bounds(bounds: AllocationBounds, deviations: FloatArray, known_strata: object) -> AllocationBounds:
-    """Return the bounds with no label where all is known, and at least one where anything varies."""
-    if known_strata is None:
-        free = np.zeros(len(bounds.sizes), dtype=bool)
-    else:
-        free = np.asarray(known_strata, dtype=bool)
+def _bounds_of_strata(
+    bounds: AllocationBounds, deviations: FloatArray, known_strata: object
+) -> AllocationBounds:
+    """Return bounds of 0 for known strata, and lower bounds of at least 1 for strata with a positive S_jh."""
+    is_known = np.zeros(len(bounds.sizes), dtype=bool)
+    if known_strata is not None:
+        is_known = np.asarray(known_strata, dtype=bool)
     varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
-    for h in np.flatnonzero(varies & (free | (bounds.upper < 1)))[:1].tolist():
-        problem = f"stratum {h} varies, but {'is declared known' if free[h] else 'may have no label'}"
+    for h in np.flatnonzero(varies & (is_known | (bounds.upper < 1)))[:1].tolist():
+        problem = f"stratum {h} varies, but {'is declared known' if is_known[h] else 'may have no label'}"
         deviation_text = f"standard deviation {deviations[:, h].max():g}"
         raise InputError(
             problem, given=deviation_text, action="Leave it out of known=, or raise its maximum."
         )
-    lower = np.where(free, 0, np.maximum(bounds.lower, varies))
-    return AllocationBounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
+    lower = np.where(is_known, 0, np.maximum(bounds.lower, varies))
+    return AllocationBounds(sizes=bounds.sizes, lower=lower, upper=np.where(is_known, 0, bounds.upper))
 
 
 def allocate_several(
@@ -433,11 +471,11 @@ def allocate_several(
     finite_population_correction: bool = True,
     names: Sequence[str] | None = None,
 ) -> SharedAllocation:
-    """Share labels among strata for J estimands at once.
+    """Allocate labels to strata for J estimands.
 
-    With `standard_errors` alone: the fewest labels that reach all of them.
-    With a budget too: the labels that make the largest ratio of expected to target standard error smallest.
-    The smallest weighted sum of variances is `neyman`'s, on the root of the weighted sum of squares.
+    Without a budget, the result is the smallest number of labels that reaches all target standard errors.
+    With a budget, the largest ratio of expected to target standard error is minimised. To minimise a weighted
+    sum of variances, use `neyman` with S_h² = Σ_j weight_j S_jh².
 
     Parameters
     ----------
@@ -450,19 +488,19 @@ def allocate_several(
         share w of the units it is (outcome − mean) / w inside and 0 outside; for a total it is N times the
         outcome.
     budget : int, optional
-        Labels in all.
+        Total number of labels.
     standard_errors : float (J,), optional
-        Wanted standard errors: half-widths divided by the quantile, 1.96 at 95%.
+        Target standard errors: half-widths divided by the quantile, which is 1.96 at 95%.
     minimum, maximum : int or int (H,)
-        Bounds on n_h; the minimum of a smaller stratum is its size. A stratum in which anything varies has
-        at least one label.
+        Bounds on n_h. If a stratum is smaller than its minimum, the minimum is its size. A stratum with a
+        positive S_jh gets at least one label.
     known_strata : bool (H,), optional
-        Strata in which every u_j is a known constant by construction: they get no label. Where that is only
-        believed, leave it out: the stratum keeps its minimum.
+        Strata in which every u_j is a known constant by construction, which get no label. Do not include
+        strata in which this is only assumed.
     finite_population_correction : bool
-        False leaves out the −1/N_h, for the superpopulation.
+        Use False for the superpopulation: the terms −1/N_h are then omitted.
     names : sequence of str, optional
-        What the estimands are called in errors and tables.
+        Names of the estimands in errors and tables.
 
     Returns
     -------
@@ -471,15 +509,14 @@ def allocate_several(
     Raises
     ------
     BudgetError
-        If the bounds cannot meet the budget, or cannot reach a target standard error.
+        If no allocation within the bounds has the sum `budget`, or reaches a target standard error.
     InputError
-        If an array has another shape or an impossible value, or the task is not one of the two.
+        If an array has a wrong shape or an invalid value.
 
     Notes
     -----
-    Bethel (1989), "Sample allocation in multivariate surveys", and Chromy (1987), whose real-valued optimum
-    is found here by Newton's method on the dual, with the duality gap as certificate; whole numbers are found
-    by rounding with the dual's prices and exchange.
+    Bethel (1989), "Sample allocation in multivariate surveys", and Chromy (1987). The module docstring
+    describes the algorithm.
 
     Examples
     --------
@@ -492,110 +529,123 @@ def allocate_several(
     bounds = AllocationBounds.read(sizes, minimum, maximum)
     deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes), max_axes=2)
     deviations = np.atleast_2d(deviations)
-    bounds = _bounds(bounds, deviations, known_strata)
+    bounds = _bounds_of_strata(bounds, deviations, known_strata)
     count = len(deviations)
     target_errors = one_per_stratum("standard_errors", standard_errors, count, entity="estimand")
     if np.any(target_errors <= 0):
         raise InputError("standard_errors must be positive", given=target_errors.tolist(), allowed="above 0")
-    if budget is None:
-        money = None
-    else:
-        money = float(bounds.check(budget))
-    spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
-    slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
-    squares = target_errors**2
-    demands = Demands(
-        spread=spread / squares[:, None],
-        slack=slack / squares,
+    max_cost = None
+    if budget is not None:
+        max_cost = float(bounds.check(budget))
+    weights = bounds.sizes / max(int(bounds.sizes.sum()), 1)
+    coefficients = (weights * deviations) ** 2
+    correction = (coefficients / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
+    target_variances = target_errors**2
+    constraints = Constraints(
+        coefficients=coefficients / target_variances[:, None],
+        correction=correction / target_variances,
         lower=bounds.lower.astype(np.float64),
         upper=bounds.upper.astype(np.float64),
     )
-    called = tuple(names or (f"estimand {j}" for j in range(count)))
-    if len(called) != count or len(set(called)) < count:
+    estimand_names = tuple(names or (f"estimand {j}" for j in range(count)))
+    if len(estimand_names) != count or len(set(estimand_names)) < count:
         raise InputError(
             "names must contain a different name for each estimand",
-            given=", ".join(called),
+            given=", ".join(estimand_names),
             allowed=f"{count}",
         )
-    if money is None:
-        solution = _fewest(demands, called, target_errors)
+    if max_cost is None:
+        solution = _minimise_integer_cost(constraints, estimand_names, target_errors)
     else:
-        solution = _closest(demands, money, bounds.sizes)
+        solution = _minimise_integer_level(constraints, max_cost, bounds.sizes)
     n_h, value, bound, optimum = solution
-    price = optimum.multipliers
-    used = (spread / np.maximum(n_h, 1) * (n_h > 0)).sum(axis=1)
+    multipliers = optimum.multipliers
+    sums = (coefficients / np.maximum(n_h, 1) * (n_h > 0)).sum(axis=1)
     return SharedAllocation(
         n_h=n_h,
         real_n_h=optimum.n_h,
-        objective="cost" if money is None else "ratio",
+        objective="cost" if max_cost is None else "ratio",
         value=value,
         bound=bound,
-        standard_errors=np.sqrt(np.maximum(used - slack, 0.0)),
+        standard_errors=np.sqrt(np.maximum(sums - correction, 0.0)),
         target_standard_errors=target_errors,
-        shares=price / (price.sum() or 1.0),
-        names=called,
+        shares=multipliers / (multipliers.sum() or 1.0),
+        names=estimand_names,
         minimum=bounds.lower,
         maximum=bounds.upper,
     )
 
 
-def _fewest(demands: Demands, names: Sequence[str], target_errors: FloatArray) -> AllocationSolution:
-    """Return the cheapest whole n_h found that reach every target standard error (J,), and the real ones."""
-    floors = demands.levels(demands.upper)
-    if np.any(floors > 1 + 1e-9):  # beyond rounding: a census would not do
-        j = int(np.argmax(floors))
+def _minimise_integer_cost(
+    constraints: Constraints, names: Sequence[str], target_errors: FloatArray
+) -> AllocationSolution:
+    """Return integer n_h that reach all target standard errors (J,) with the smallest cost that was found."""
+    min_levels = constraints.levels(constraints.upper)
+    if np.any(min_levels > 1 + 1e-9):  # more than rounding: even all labels are insufficient
+        j = int(np.argmax(min_levels))
         problem = f"no allocation within the bounds is as precise as requested for {names[j]}"
-        allowed = f"at least {target_errors[j] * np.sqrt(floors[j]):.6g}"
+        allowed = f"at least {target_errors[j] * np.sqrt(min_levels[j]):.6g}"
         raise BudgetError(problem, given=f"standard error {target_errors[j]:g}", allowed=allowed)
-    optimum = cheapest(demands)
-    demands, open_ = without_settled(demands)
+    optimum = minimise_cost(constraints)
+    constraints, is_active = unsatisfied_constraints(constraints)
     bound = -np.inf
-    prices = optimum.multipliers[open_]
-    starts: list[tuple[float, FloatArray]] = []
-    for step in range(_ROUNDINGS):
-        n_h, priced = _rounded(demands, prices)
-        bound = max(bound, priced - demands.level * float(prices.sum()))
-        ratio = demands.used(n_h) / demands.allowed
-        starts.append((float(np.maximum(ratio - 1.0, 0.0).sum()), n_h))
-        prices = _balanced(prices, ratio, step)
-    starts.sort(key=lambda start: start[0])
-    candidates = (_trimmed(demands, _repaired(demands, n_h)) for _, n_h in starts[:_STARTS])
-    best = min(candidates, key=demands.cost)
+    multipliers = optimum.multipliers[is_active]
+    roundings: list[tuple[float, FloatArray]] = []
+    for step in range(_N_ROUNDINGS):
+        n_h, lagrangian = _lagrangian_integers(constraints, multipliers)
+        bound = max(bound, lagrangian - constraints.level * float(multipliers.sum()))
+        ratio = constraints.sums(n_h) / constraints.limits
+        violation = float(np.maximum(ratio - 1.0, 0.0).sum())
+        roundings.append((violation, n_h))
+        multipliers = _adjust_multipliers(multipliers, ratio, step)
+    roundings.sort(key=lambda rounding: rounding[0])
+    candidates = (
+        _remove_labels(constraints, _add_labels(constraints, n_h)) for _, n_h in roundings[:_N_REPAIRED]
+    )
+    best = min(candidates, key=constraints.cost)
+    # The cost is an integer, so that the bound can be rounded up, except for its rounding error.
     bound = float(np.ceil(bound - 1e-7))
-    cost = demands.cost(best)
+    cost = constraints.cost(best)
     return best.astype(np.int64), cost, min(bound, cost), optimum
 
 
-def _closest(demands: Demands, money: float, sizes: IntArray) -> AllocationSolution:
-    """Return the whole n_h found with the smallest largest ratio of expected to target standard error.
+def _minimise_integer_level(constraints: Constraints, max_cost: float, sizes: IntArray) -> AllocationSolution:
+    """Return integer n_h with the sum `max_cost` and the smallest maximum level that was found.
 
-    All the money is spent.
+    The objective is the square root of the level: the ratio of expected to target standard error.
     """
-    remaining, open_ = without_floors(demands, money)
-    if open_.any():
-        optimum = most_precise(remaining, money)
+    remaining, is_active = budget_limited_constraints(constraints, max_cost)
+    if is_active.any():
+        optimum = minimise_level(remaining, max_cost)
     else:
         optimum = Optimum(remaining.lower, np.zeros(0), 0.0)
-    multipliers = np.zeros(len(open_))
-    multipliers[open_] = optimum.multipliers
+    all_multipliers = np.zeros(len(is_active))
+    all_multipliers[is_active] = optimum.multipliers
     bounds = AllocationBounds(
         sizes=sizes, lower=remaining.lower.astype(np.int64), upper=remaining.upper.astype(np.int64)
     )
     n_h = remaining.lower
-    level = np.inf
-    prices = optimum.multipliers
+    best_level = np.inf
+    multipliers = optimum.multipliers
     bound = 0.0
-    for step in range(_ROUNDINGS if open_.any() else 0):
-        trial = optimal_integers(np.sqrt(prices @ remaining.spread), bounds, int(money)).astype(np.float64)
-        levels = remaining.levels(trial)
-        worst = float(levels.max())
-        n_h, level = (trial, worst) if worst < level else (n_h, level)
-        bound = max(bound, (_rounded(remaining, prices)[1] - money) / (float(prices.sum()) or np.inf))
-        prices = _balanced(prices, levels / (worst or 1.0), step)
-    if open_.any():
-        n_h = _swapped(remaining, n_h)
-    rest = AllocationBounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
-    rounded = optimal_integers(np.sqrt(remaining.spread.sum(axis=0)), rest, int(money))
-    value = float(demands.levels(rounded).max())
-    bound = min(max(bound, float(demands.levels(demands.upper).max())), value)
-    return rounded, float(np.sqrt(value)), float(np.sqrt(bound)), replace(optimum, multipliers=multipliers)
+    for step in range(_N_ROUNDINGS if is_active.any() else 0):
+        importance = np.sqrt(multipliers @ remaining.coefficients)
+        trial_n_h = optimal_integers(importance, bounds, int(max_cost)).astype(np.float64)
+        levels = remaining.levels(trial_n_h)
+        max_level = float(levels.max())
+        if max_level < best_level:
+            n_h = trial_n_h
+            best_level = max_level
+        _, lagrangian = _lagrangian_integers(remaining, multipliers)
+        bound = max(bound, (lagrangian - max_cost) / (float(multipliers.sum()) or np.inf))
+        multipliers = _adjust_multipliers(multipliers, levels / (max_level or 1.0), step)
+    if is_active.any():
+        n_h = _move_labels(remaining, n_h)
+    # The rest of the budget, if all constraints are at their minimum level before it is spent.
+    bounds_of_rest = AllocationBounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
+    total_importance = np.sqrt(remaining.coefficients.sum(axis=0))
+    integer_n_h = optimal_integers(total_importance, bounds_of_rest, int(max_cost))
+    level = float(constraints.levels(integer_n_h).max())
+    bound = min(max(bound, float(constraints.levels(constraints.upper).max())), level)
+    optimum = replace(optimum, multipliers=all_multipliers)
+    return integer_n_h, float(np.sqrt(level)), float(np.sqrt(bound)), optimum
