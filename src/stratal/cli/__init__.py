@@ -25,6 +25,7 @@ def main() -> None:
     try:
         from stratal.cli.application import main as run
     except BaseException:
+        # Imports are slow, so that an interruption often arrives here: then without a traceback.
         if not stopping.requested():
             raise
         stopping.leave()

@@ -184,6 +184,7 @@ def main() -> None:
             _say(f"Error: {error}")
             status = 2
     except BaseException as error:
+        # Also KeyboardInterrupt and MemoryError, for which a traceback is no help.
         status = stopping.INTERRUPTED
         if stopping.out_of_memory(error):
             _say(f"Error: {stopping.MESSAGE}")

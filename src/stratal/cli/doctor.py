@@ -196,6 +196,7 @@ def _run(name: str, options: Sequence[object]) -> tuple[str, str]:
         ):
             app.main(args=arguments, standalone_mode=False)
     except StratalError as error:
+        # The message is shown as the reason why the suggested command would fail.
         return in_options(error.args[0]), ""
     except click.ClickException as error:
         return error.format_message(), ""
@@ -273,6 +274,7 @@ def _of_table(file: Path) -> Result | None:
     try:
         table = SmallTable.of(file, str(file))
     except InputError:
+        # A file that is no table of labels is inspected as another kind of file.
         return None
     if table.log is not None or {"stratum", "inclusion_probability", "round"} <= set(table.lists):
         return None  # an evaluation tool's log, a sample

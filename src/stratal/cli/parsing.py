@@ -113,6 +113,7 @@ def widths(text: str) -> float | Widths:
     try:
         half_widths = Widths(finite_number(part) for part in text.split(","))
     except ValueError:
+        # The check below has the error for all invalid texts.
         half_widths = Widths()
     if len(half_widths) == 1:
         return half_widths[0]

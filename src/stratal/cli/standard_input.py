@@ -77,6 +77,7 @@ def find_suffix(head: bytes) -> str:
     try:
         json.loads(text.splitlines()[0])
     except ValueError:
+        # An object over several lines is one document, not one of JSON Lines.
         return ".json"
     return ".jsonl"
 

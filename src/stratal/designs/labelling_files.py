@@ -160,6 +160,7 @@ def _put_in_place(partial: Path, folder: Path, last: str) -> None:
             moved.append(folder / name)
         on_disk(folder)
     except BaseException:
+        # Even if the command is interrupted, no part of the files remains.
         for path in moved:
             path.unlink(missing_ok=True)
         raise
@@ -192,6 +193,7 @@ def _nobody_answered(path: Path) -> bool:
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
     except (ValueError, OSError, csv.Error):
+        # A file that cannot be read may contain answers, and is therefore not replaced.
         return False
     return bool(header) and header[-1] == LABEL and all(len(row) > 1 and row[-1] == "" for row in rows)
 

@@ -117,6 +117,7 @@ def _arrow(name: str, values: AnyArray, encoded: bool) -> pa.Array:
     try:
         return pa.array(values.tolist())
     except (pa.ArrowException, OverflowError):
+        # Arrow columns have one type: mixed entries, which are only shown, are stored as text.
         return pa.array([None if value is None else str(value) for value in values.tolist()])
 
 
@@ -133,6 +134,7 @@ def is_sample_file(path: Path) -> bool:
             return set(csv_header(path)[2] or ()) >= _OF_SAMPLES
         schema = pyarrow.parquet.read_schema(path)
     except (InputError, *_UNREADABLE):
+        # A damaged file has no columns by which it could be recognised as a sample.
         return False
     return _KEY in (schema.metadata or {}) or set(schema.names) >= _OF_SAMPLES
 

@@ -341,6 +341,7 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
         if np.all(np.isfinite(lam)):
             return np.array(np.broadcast_to(lam, (n_strata, k)))
     except (TypeError, ValueError):
+        # The error below also has the allowed shapes for values that are no numbers.
         pass
     problem = "λ has the wrong shape, or is not finite"
     allowed = f"one finite number, ({k},) or ({n_strata}, {k})"

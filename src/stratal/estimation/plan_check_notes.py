@@ -372,6 +372,7 @@ def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> 
     try:
         interval = estimate.confidence_interval(1 - NOTE_PROBABILITY)
     except InputError:
+        # Without an interval, nothing contradicts the plan.
         return None
     if interval.high >= low and interval.low <= high:
         return None

@@ -53,6 +53,7 @@ class Requirement:
         try:
             limit = float(match[3]) if match else math.nan
         except ValueError:
+            # The check below has the error for all invalid texts.
             limit = math.nan
         if match is None or not math.isfinite(limit):
             allowed = "a name (value unless given), >= or <=, and a finite number: '>=.9', 'kappa>=.6'"
@@ -205,6 +206,7 @@ def _estimand_text(name: str) -> str:
     try:
         return Estimand.parse_text(name).text
     except InputError:
+        # Other names, such as those of the rows of a table, stay as they are.
         return name
 
 

@@ -659,5 +659,6 @@ def are_numeric_labels(texts: Iterable[str]) -> bool:
     try:
         numbers = list(LabelMapping().numbers(texts).values())
     except LabelError:
+        # Unknown words, or words with several meanings, are no numbers.
         return False
     return bool(numbers) and bool(np.all(np.isfinite(numbers)))

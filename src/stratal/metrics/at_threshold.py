@@ -92,6 +92,7 @@ class _AtThreshold(Estimand):
             try:
                 thresholds.append(float(entry))
             except ValueError:
+                # The check below has the error for all invalid texts.
                 are_numbers = False
         unknown_options = set(options) - {"positive", "score"}
         if name != "threshold" or not are_numbers or unknown_options:

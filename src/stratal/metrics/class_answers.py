@@ -322,6 +322,7 @@ def _sorted(levels: set[str]) -> list[str]:
         try:
             return False, float(level), level
         except ValueError:
+            # Names sort after all numbers, among themselves as text.
             return True, 0.0, level
 
     return sorted(levels, key=key)

@@ -302,6 +302,7 @@ def _holds_ratings(sample: Sample, labels: object, judge: str) -> bool:
     try:
         numbers = number_column(sample, _label_numbers(sample, labels), "label")
     except LabelError:
+        # Labels that are words without a number cannot be compared with ratings.
         return False
     return _are_binary(numbers[np.isfinite(numbers)])
 

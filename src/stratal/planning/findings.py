@@ -376,6 +376,7 @@ def _agreement(sample: Sample, labels: object, *, classes: bool) -> AnnotatorAgr
     try:
         return measure_agreement(labels_with_sample_ids(sample, labels), classes=classes)
     except MissingExtraError:
+        # The agreement is an additional section: a report without it is still complete.
         return None
 
 

@@ -171,4 +171,5 @@ def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
     try:
         return count_words(texts)
     except LabelError:
+        # The caller compares such words as classes.
         return None

@@ -90,6 +90,7 @@ def list_of_text(text: str) -> list[Any] | None:
     try:
         values = ast.literal_eval(plain)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
+        # A text in brackets may be anything, such as a very deeply nested list.
         return None
     return values if isinstance(values, list) else None
 

@@ -212,6 +212,7 @@ def _start(rectified: RectifiedLoss) -> FloatArray:
             return np.asarray(-rectified.labelled_inverse(theta) @ rectified.labelled.gradient)
         return rectified.require_solution(nothing, theta, _START_TOLERANCE).theta
     except InputError:
+        # Few labels may separate the classes completely; the proxies of all units seldom do.
         return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
 
 

@@ -238,6 +238,7 @@ def read_names(folder: Path) -> dict[str, str]:
         names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
         return {str(code): str(name) for code, name in names.items()}
     except (OSError, ValueError, AttributeError, RecursionError):
+        # Names are only shown. Without them, people have their pseudonyms.
         return {}
 
 

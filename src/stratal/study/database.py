@@ -219,6 +219,7 @@ class Database:
         try:
             connection = self._free.pop()
         except IndexError:
+            # All connections are in use; another thread may have taken the last one.
             connection = self._connect()
         try:
             yield connection

@@ -41,6 +41,7 @@ def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
     try:
         noted = (folder / journal.HEAD).read_bytes()
     except OSError:
+        # A study without a note of its last line can still be checked for all other problems.
         noted = b""
     yield from _database(connection)
     yield from _limited(journal.broken_seals(connection))

@@ -201,6 +201,7 @@ def open_study(
                 migrate(connection, place)
         return Study(place, database, clock)
     except BaseException:
+        # Open connections would keep the files of the study locked.
         database.close()
         raise
 

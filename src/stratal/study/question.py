@@ -633,6 +633,7 @@ def _parse_choice(choice: str) -> tuple[str, float | None, bool]:
     try:
         value = float(number)
     except ValueError:
+        # The name of a choice may contain an equals sign, such as `a=b`.
         return choice.strip(), None, False
     if not math.isfinite(value):
         raise InputError(

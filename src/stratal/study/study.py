@@ -583,6 +583,7 @@ def update_stopping(study: Study, confidence_level: float = 0.95) -> bool:
     try:
         enough = anytime_interval(study, confidence_level).width / 2 <= float(requested_width)
     except (InputError, LabelError):
+        # Without an interval, labelling goes on.
         enough = False
     with study.database.write() as connection:
         # Another half-width or another round, saved meanwhile, needs another evaluation.

@@ -372,6 +372,7 @@ def _decode_quickly(line: str) -> JsonDict | None:
     try:
         record = msgspec.json.decode(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
+        # The slow reader decides whether the line is invalid, and has the message.
         return None
     if isinstance(record, dict) and len(record) == line.count(":"):
         return record

@@ -190,6 +190,7 @@ def parquet_columns(file: Path) -> int:
     try:
         return int(pyarrow.parquet.read_metadata(file).num_columns)
     except (OSError, ValueError, pa.ArrowException):
+        # The reader, which is called next, has the message.
         return 0
 
 

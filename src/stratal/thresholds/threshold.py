@@ -258,6 +258,7 @@ class Threshold(PageDisplay):
             estimand = Calibration(self.scores)
             result = estimate(evidence.sample, evidence.labels, estimand=estimand, **options)
         except (InputError, LabelError):
+            # A score may be a rank without a scale, which has thresholds but no calibration.
             return []
         rows: JsonRows = result.to_dict(self.confidence_level)["calibration"]
         return rows

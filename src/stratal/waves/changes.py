@@ -58,6 +58,7 @@ class Change:
         try:
             return self.interval.p_value(0.0)
         except InputError:
+            # One label in a wave has no variance.
             return None
 
 

@@ -842,6 +842,7 @@ def _id_array(column: object, integers: bool) -> AnyArray:
     try:
         return texts.astype(np.int64)
     except OverflowError:
+        # Integers beyond 64 bits identify units as text just as well.
         return texts
 
 

@@ -128,6 +128,7 @@ def media_file(folder: Path, path: str) -> Path | None:
         path_inside = (root / path).resolve()
         inside = path_inside.is_relative_to(root) and path_inside.is_file()
     except (OSError, ValueError, RuntimeError):
+        # Names that are too long for the file system, null bytes, and loops of links.
         return None
     if inside and path_inside.suffix.lower() in MEDIA_TYPES:
         return path_inside
@@ -182,6 +183,7 @@ def _structured(value: object, kind: str) -> Any:
     try:
         decoded = json.loads(text)
     except (ValueError, RecursionError):
+        # A text in brackets that is no JSON is shown as it is.
         return value
     if kind != "markdown" or is_chat(decoded):
         return decoded

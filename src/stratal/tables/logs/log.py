@@ -255,6 +255,7 @@ def _is_missing_score(value: object) -> bool:
         try:
             return not math.isfinite(float(value))
         except ValueError:
+            # A word: most of them are verdicts.
             return is_no_verdict(value)
     return value is None or isinstance(value, float)
 

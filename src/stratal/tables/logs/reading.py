@@ -172,6 +172,7 @@ def find_log_tool(path: Path) -> str | None:
     try:
         document = _first_document(path)
     except (OSError, ValueError, RecursionError):
+        # A file that is no JSON is no log, and is read as a table.
         return None
     reader: tuple[str, object] | None
     if path.suffix != ".json":

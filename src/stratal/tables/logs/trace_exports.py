@@ -119,6 +119,7 @@ def _cell_value(text: str) -> Any:
         try:
             return parse(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
+            # Text may start like a literal, such as an answer in braces.
             continue
     return text
 

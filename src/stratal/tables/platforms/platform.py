@@ -168,5 +168,6 @@ def text_of(value: Any) -> str:
     try:
         decoded = json.loads(value)
     except ValueError:
+        # Most texts are no JSON.
         return value
     return decoded if isinstance(decoded, str) else value
