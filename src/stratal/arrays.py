@@ -90,6 +90,10 @@ def array_of(values: object) -> AnyArray:
     )
 
 
+# Divisor instead of 0, below all values that occur: the quotient is then unused, or its numerator is 0.
+NO_DIVISOR = 1e-300
+
+
 def unit_scale(values: Number, bounds: tuple[float, float]) -> Number:
     """Return outcomes between bounds on the scale from 0 to 1."""
     low, high = bounds

@@ -271,6 +271,7 @@ def not_positive_error(name: str, value: object) -> InputError:
 
 def lone_surrogate_error(holder: str, text: str) -> InputError:
     """Return the error for a text that UTF-8 cannot hold, as JSON with half of an emoji gives it."""
+    # Terminals cannot print the surrogate itself.
     shown = ascii(text if len(text) <= 60 else text[:59] + "…")
     action = 'Replace it, for example with text.encode(errors="replace").decode().'
     what = f"{holder} contains a lone surrogate, which cannot be stored in a file"

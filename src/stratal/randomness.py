@@ -146,6 +146,7 @@ def keys_of_rows(rows: slice, seed: int) -> KeyArray:
 
 def uniforms(keys: KeyArray) -> FloatArray:
     """Return keys as numbers in [0, 1) with 53 bits."""
+    # A float has 53 bits: with all 64, rounding could give 1.
     return np.asarray((keys >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 

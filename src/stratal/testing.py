@@ -144,6 +144,7 @@ def check_design(
         ("the mean", values - z.mean(), 0.0),
         ("the estimated variance", variances - spread, variance_error * float(spread.mean())),
     ):
+        # A design without variance, such as a census, leaves rounding errors.
         limit = _STANDARD_ERRORS * float(excess.std()) / draws**0.5 + allowed + 1e-12
         assert abs(excess.mean()) <= limit, f"{what} is off by {excess.mean():.3g}; chance allows {limit:.3g}"
 

@@ -240,6 +240,7 @@ def _profile_of_undrawn(
     position = 0
     matched = 0
     for size in drawn:
+        # Larger by more than that: a unit that was not drawn.
         while position < len(undrawn_mask) and profile.largest[position] > size * (1.0 + 1e-9):
             position += 1
         if position == len(undrawn_mask):

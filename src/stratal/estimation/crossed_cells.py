@@ -10,6 +10,7 @@ from operator import mul
 
 import numpy as np
 
+from stratal.arrays import NO_DIVISOR
 from stratal.population.expressions import (
     ByLevel,
     Cells,
@@ -38,7 +39,7 @@ def combined_influence(influences: list[Influence], population: Population) -> I
     crossed cells of all; a cell is known if it is known for each estimand.
     """
     # An influence that is 0 for all units gets no infinite scale.
-    squares = np.maximum(averages(population, [part.square for part in influences]), 1e-300)
+    squares = np.maximum(averages(population, [part.square for part in influences]), NO_DIVISOR)
     scales = (1.0 / np.sqrt(squares)).tolist()
     count = len(scales)
     mean = total([scale * part.mean for scale, part in zip(scales, influences, strict=True)])

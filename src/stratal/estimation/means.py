@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
+from stratal.arrays import NO_DIVISOR, AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, check_choice, finite_bounds, suggest_names
@@ -67,7 +67,7 @@ class AnticipatedMoments(Record):
             return cls(mean=value, variance=(value - low) * (high - value))
         mean_square, mean = averages(population, [value * value, value])
         # The variance of a constant proxy may be 0 or, by rounding, less.
-        proxy_variance = max(float(mean_square - mean**2), 1e-300)
+        proxy_variance = max(float(mean_square - mean**2), NO_DIVISOR)
         residual_variance = RESIDUAL_SHARE**2 * proxy_variance
         return cls(mean=value, variance=Constant(value=residual_variance))
 
@@ -307,8 +307,8 @@ def domain_residuals(
     # In a domain, λẑ may be mostly noise. Its share of the variance of z is limited to that over all units.
     proxy_squares = np.bincount(codes, (proxy_deviations @ lam) ** 2)
     outcome_squares = np.bincount(codes, outcome_deviations**2)
-    share = float(lam @ cross_products) / max(float(outcome_squares.sum()), 1e-300)
-    factor = np.sqrt(np.minimum(share * outcome_squares / np.maximum(proxy_squares, 1e-300), 1.0))
+    share = float(lam @ cross_products) / max(float(outcome_squares.sum()), NO_DIVISOR)
+    factor = np.sqrt(np.minimum(share * outcome_squares / np.maximum(proxy_squares, NO_DIVISOR), 1.0))
     lam_of_domains = np.zeros((len(levels), len(sample.proxy_info)))
     lam_of_domains[:, columns] = factor[:, None] * lam
     by_level = {str(name): tuple(row) for name, row in zip(levels, lam_of_domains.tolist(), strict=True)}
@@ -434,7 +434,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         within = next(self.influences(population))
         levels = self._names(population)
         squares = self._of_levels(population, levels, within.square) * self._shares(population, levels)
-        scales = 1.0 / np.sqrt(np.maximum(squares, 1e-300))
+        scales = 1.0 / np.sqrt(np.maximum(squares, NO_DIVISOR))
         names = tuple(f"{self.group} {level}" for level in levels)
         tests: tuple[Expression, ...] = tuple(self._by_level((level,), np.ones(1)) for level in levels)
         irrelevant_cells: tuple[str, ...] = ()
@@ -562,5 +562,6 @@ class Means(Several, kind="means", listed="names"):
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return how far the outcomes lie from their means, each divided by its deviation."""
         z, labelled = named_columns(sample, labels, self.names)
+        # An outcome that does not vary has no influence; the divisor is then unused.
         scaled = (z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12)
         return LabelledInfluence(u=signed_length(scaled), labelled=labelled)

@@ -123,6 +123,7 @@ def _checked(totals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]
     if not totals:
         raise InputError("margins= names no column", given="{}", allowed=_FORMS)
     sums = {column: float(sum(levels.values())) for column, levels in totals.items()}
+    # Published totals are often rounded, and their sums then differ by some units.
     if not np.allclose([*sums.values()], next(iter(sums.values())), rtol=1e-6, atol=_ROUNDING):
         raise InputError(
             "the totals in margins= (--margins) do not add up to the same population size",

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import NO_DIVISOR, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import Interval, tail_shares
@@ -129,6 +129,7 @@ def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
     """Return the predicted λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15)."""
     n = len(unit)
     t = np.arange(1, n + 1)
+    # The formulas start from one label of ½ with the variance ¼, so that the first bet is defined.
     means = (0.5 + np.cumsum(unit)) / (t + 1)
     variances = (0.25 + np.cumsum((unit - means) ** 2)) / (t + 1)
     before = np.r_[0.25, variances[:-1]]
@@ -243,6 +244,7 @@ def log_capital(
     if np.isfinite(order.size):
         mean = (order.size * m - np.r_[0.0, np.cumsum(unit)[:-1]]) / (order.size - np.arange(len(unit)))
     impossible = np.maximum.accumulate(np.r_[False, _overdrawn(m, unit, order.size)[:-1]])
+    # The mean of the remaining units is 0 or negative only where m is impossible, which `steps` excludes.
     fair = np.maximum(mean, 1e-12)
     stake = np.minimum(predicted_bets(payoff, error, anytime), CUT / (fair - least))
     steps = np.where(impossible, 0.0, np.log1p(stake * (payoff - fair)))
@@ -272,6 +274,7 @@ def _halved(early: Callable[[float], bool], low: float, high: float, times: int)
 
 def _overdrawn(m: float, unit: FloatArray, size: float) -> BoolArray:
     """Return after which labels (t,) their sum alone is more than N m."""
+    # A sum of exactly N m is possible, and rounding must not exclude it.
     return np.asarray(np.cumsum(unit) > size * m * (1 + 1e-12) + 1e-12)
 
 
@@ -357,7 +360,7 @@ def difference_capital(
     squares_so_far = np.cumsum(squares, axis=0) - squares + PRIOR * possible
     variance = (
         squares_so_far
-        / np.maximum(np.cumsum(possible, axis=0) - possible + PRIOR * possible, 1e-300)
+        / np.maximum(np.cumsum(possible, axis=0) - possible + PRIOR * possible, NO_DIVISOR)
         * possible
     )
     with np.errstate(divide="ignore"):

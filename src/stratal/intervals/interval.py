@@ -130,6 +130,7 @@ def p_value(null: float, interval: Callable[[float], Ends]) -> float:
             return distance
         return _AT_AN_END
 
+    # At levels of 0 and 1 there is no interval.
     smallest = 1e-12
     largest = 1.0 - 1e-12
     if inside(smallest) > 0:

@@ -858,6 +858,7 @@ def _first_price(
     variance, third, half = sums.moments((ones + _PART) / (labels + 2.0 * _PART))[-3:]
     deviation = np.sqrt(variance)
     skewness = third / (variance * deviation)
+    # Cornish & Fisher's correction of the quantile, and half a step of the discrete sum.
     curvature = skewness * (target_quantile**2 - 1.0) / 6.0 + half / deviation
     lean = skewness * target_quantile
     divisor = np.maximum(1.0 - skewness * curvature, _MIN_DIVISOR)

@@ -172,6 +172,7 @@ def spread_range(low: FloatArray, high: FloatArray, shares: FloatArray) -> tuple
     """
     start = float(low.min())
     end = float(high.max())
+    # Sixty halvings reach the precision of a float.
     for _ in range(60):
         middle = (start + end) / 2.0
         if shares @ np.clip(middle, low, high) > middle:
@@ -200,6 +201,7 @@ class UncertaintyInterval(OffsetInterval):
         ends = [end * (1.0 - end) for end in (interval.low, interval.high)]
         largest = max(ends)
         if interval.low <= 0.5 <= interval.high:
+            # p (1 − p) has its maximum, ¼, at p = ½.
             largest = 0.25
         # The correction of the bias may move the value beyond the largest p (1 − p) in the interval.
         return max(self.value - min(ends), 0.0), max(largest - self.value, 0.0)

@@ -434,6 +434,7 @@ class Confusion:
         highest = np.where(open_to, cells.max(axis=0), -np.inf).max(axis=1)
         labelled_slopes = slopes.along(self.true, self.predicted)
         interval = shares_above(labelled_slopes, lowest, highest, weighting, target)
+        # Slopes that are equal in exact arithmetic may differ by rounding.
         single = len(np.unique(np.round(cells, 12))) <= 2
         return (None if interval is None else replace(interval, value=value)), single
 

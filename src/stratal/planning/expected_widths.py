@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from scipy.special import betainc, betaincinv
 
-from stratal.arrays import FloatArray, IntArray, frozen, unit_scale
+from stratal.arrays import NO_DIVISOR, FloatArray, IntArray, frozen, unit_scale
 from stratal.designs.stratified import stratified_factors
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.intervals.proportion import mean_skewness, student_quantile, student_t
@@ -29,9 +29,6 @@ LABEL_SETS_SEED = 20_261_121
 
 # The interval of a graded outcome allows for the variance of a binary outcome with the weight of two labels.
 _LABELS_AT_BOUNDS = 2.0
-
-# Replaces 0 as a divisor.
-_TINY = 1e-300
 
 # Sets of random labels that a width without bounds is averaged over.
 LABEL_SETS = 64
@@ -194,7 +191,7 @@ def _rate_half_width(
     allowance = weight * float(np.sum(shares**2 * differences / labels))
     variance = float(expected_variance(sizes, n_h, variances)) + allowance
     if binary_variance > 0:
-        factor = binary_variance / max(variance, _TINY)
+        factor = binary_variance / max(variance, NO_DIVISOR)
     else:
         factor = 1.0
     sample_rates = rates + np.sqrt(corrections) * (rate_sets(rates, labels) - rates)

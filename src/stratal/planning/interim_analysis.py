@@ -15,7 +15,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import NO_DIVISOR, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.errors import StratalWarning
 from stratal.estimation.calibrated import CalibrationOptions
@@ -41,9 +41,6 @@ _UNREAD_WEIGHTS = (0.0, 0.5, 1.0)
 
 # Errors with a smaller relative difference differ only by the rounding of their sums.
 _ROUNDING = 1e-9
-
-# Replaces 0 as a divisor.
-_TINY = 1e-300
 
 # Weight of the plan's variances of an influence in those of a round. An allocation by few labels alone adds
 # no units to strata in which these show no variance, and biases the estimate.
@@ -291,7 +288,7 @@ class InterimAnalysis:
             n_h = self._allocate(total, unread[None])
             self._unread_by_total[total] = n_h
             return n_h
-        unread = unread * float(deviations @ sizes) / max(float(unread @ sizes), _TINY)
+        unread = unread * float(deviations @ sizes) / max(float(unread @ sizes), NO_DIVISOR)
         return self._allocate(total, (weight * unread + (1.0 - weight) * deviations)[None])
 
     def _relative_widths(self, n_h: IntArray, *, label_driven: bool) -> FloatArray:

@@ -215,6 +215,8 @@ def label_sets(
         elif is_binary and variance > _BINARY_SHARE * largest:
             columns.append((np.arange(n) < ones).astype(np.float64))
         else:
+            # The beta distribution with this mean and variance; the largest strength is that of nearly equal
+            # labels.
             strength = largest / max(min(variance, _BINARY_SHARE * largest), 1e-12) - 1.0
             levels = (np.arange(n) + order[:, None]) / n
             columns.append(betaincinv(mean * strength, (1.0 - mean) * strength, levels))

@@ -126,6 +126,7 @@ def plan_to_detect(
 def _check_share(name: str, share: float) -> None:
     """Raise an error if a share does not lie between 0 and 1; a percentage is the likely mistake."""
     if not 0 < share < 1:
+        # Such a number is probably a percentage.
         if 1 <= share < 100:
             percent = f"For {share:g}% write {share / 100:g}."
         else:

@@ -334,6 +334,7 @@ class PreviousWaves:
         outcomes = np.concatenate([wave.outcomes for wave in self.waves])
         expected = expit(np.concatenate(self.designs) @ self.coefficients)
         largest = float(np.sum(expected * (1.0 - expected)))
+        # Expected shares of 0 and 1 alone have no binary variance; the clip then decides.
         return float(np.clip(np.sum((outcomes - expected) ** 2) / max(largest, 1e-9), _LEAST_SPREAD, 1.0))
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import NO_DIVISOR, AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.disagreements import (
     UNITS_FOR_ACCURACIES,
     DifferingUnits,
@@ -427,7 +427,7 @@ class Selection(PageDisplay):
         gain = values[:, j] - values[:, leader]
         differing = differs[draws.rows[is_labelled]]
         weights = differing / draws.probability[is_labelled]
-        mean = float(weights @ gain[is_labelled]) / max(float(weights.sum()), 1e-300)
+        mean = float(weights @ gain[is_labelled]) / max(float(weights.sum()), NO_DIVISOR)
         value = mean * float(differs.mean())
         # Only rounds with both models count: units on which an eliminated model differs are no longer drawn.
         has_both = [j in group and leader in group for group in design.survivors]
@@ -466,7 +466,7 @@ class Selection(PageDisplay):
         others = share > 0
         # N² Σ 1/spread is the information of the labels. n random labels of the N units have as much if
         # n / (N − n) is Σ 1/spread times the number of differing units.
-        odds = (1.0 / np.maximum(spread[:, others], 1e-300)).sum(axis=0) * share[others] * size
+        odds = (1.0 / np.maximum(spread[:, others], NO_DIVISOR)).sum(axis=0) * share[others] * size
         return float(np.max(size * odds / (1.0 + odds), initial=0.0))
 
     @property
@@ -501,6 +501,7 @@ class Selection(PageDisplay):
         size = self.sample.population_size
         labels = self.labels
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
+        # Labels of a binary outcome with the largest variance, ¼, for a 95 % interval of this half-width.
         labels_for_value = 0.25 * (1.959964 / _HALF_WIDTH_OF_VALUE) ** 2
         labels_for_value /= 1 + labels_for_value / size
         width = width_text(2 * _HALF_WIDTH_OF_VALUE, True)

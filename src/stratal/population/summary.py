@@ -189,6 +189,7 @@ class StratumSummary(Record):
         """S_h² of the proxies (H, k, k), divisor N_h − 1; the rounding of a constant proxy becomes 0."""
         factor = np.where(self.sizes > 1, self.sizes / np.maximum(self.sizes - 1, 1), 0.0)
         deviations = np.sqrt(np.abs(np.einsum("hii->hi", self.proxy_covariances)))
+        # Engines add in any order, so that the variance of a constant may be a rounding error instead of 0.
         is_constant = deviations <= 1e-12 * np.abs(self.proxy_means)
         covariances = self.proxy_covariances * factor[:, None, None]
         return np.asarray(np.where(is_constant[:, :, None] | is_constant[:, None, :], 0.0, covariances))

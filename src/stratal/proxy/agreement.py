@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
+from stratal.arrays import NO_DIVISOR, AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
 from stratal.errors import InputError, check_choice
 from stratal.proxy.history import MAX_ITEMS, chosen_items
 from stratal.proxy.proxy import Proxy
@@ -65,9 +65,6 @@ _MIN_STANDARD_ERRORS = 2.0
 
 # Upper limit of estimated accuracies, so that no answer is certain.
 _MAX_ACCURACY = 0.999
-
-# Prevents a division by zero without changing any other quotient.
-_TINY = 1e-300
 
 # Above this probability of agreement by chance, kappa is a quotient of rounding errors.
 _MAX_CHANCE = 1.0 - 1e-9
@@ -236,7 +233,9 @@ def peer_weights(codes: IntArray) -> PeerWeights:
     consensus = _consensus(_renumber(codes))
     relative_weights = consensus.weights[1:] * (1.0 - consensus.copied[0, 1:])
     is_guessing = consensus.quality[1:] == 0.0
-    weights = np.rint(relative_weights * (MAX_WEIGHT / max(relative_weights.max(), _TINY))).astype(np.int64)
+    weights = np.rint(relative_weights * (MAX_WEIGHT / max(relative_weights.max(), NO_DIVISOR))).astype(
+        np.int64
+    )
     is_copied = (consensus.copied >= 0.5) & ~np.eye(len(consensus.copied), dtype=bool)
     return PeerWeights(
         weights=weights,
@@ -284,8 +283,8 @@ def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[Floa
     # Copies share one vote. The kappa of two independent models is the product of their chance-corrected
     # accuracies, so that quality is a model's accuracy times the mean accuracy.
     votes = np.where(quality > 0.0, 1.0 / consensus.copied.sum(axis=1), 0.0)
-    mean_quality = float(votes @ quality / max(votes.sum(), _TINY))
-    corrected = np.minimum(quality / math.sqrt(max(mean_quality, _TINY)), 1.0)
+    mean_quality = float(votes @ quality / max(votes.sum(), NO_DIVISOR))
+    corrected = np.minimum(quality / math.sqrt(max(mean_quality, NO_DIVISOR)), 1.0)
     n_classes = _class_count(codes)
     accuracies = np.minimum((1.0 + (n_classes - 1.0) * corrected) / n_classes, _MAX_ACCURACY)
     weights = consensus.weights
@@ -360,7 +359,7 @@ def _consensus(codes: IntArray) -> _Consensus:
     pairs = np.ix_(is_varied, is_varied)
     quality = np.zeros(len(equal))
     quality[is_varied] = _qualities(equal[pairs], chance[pairs], shared_items[pairs], nearness[pairs])
-    relative = quality / max(quality.max(initial=0.0), _TINY)
+    relative = quality / max(quality.max(initial=0.0), NO_DIVISOR)
     kappa = np.divide(equal - chance, 1.0 - chance, out=np.ones_like(equal), where=chance < _MAX_CHANCE)
     copied = nearness * _ramp(kappa - np.outer(relative, relative), EXCESS_RANGE)
     np.fill_diagonal(copied, 1.0)
@@ -386,7 +385,7 @@ def _qualities(
     is_near_all = ~np.any(pair_weights, axis=1)
     pair_weights[is_near_all] = has_items[is_near_all]
     np.fill_diagonal(pair_weights, 0.0)
-    possible = np.maximum((pair_weights * (1.0 - chance)).sum(axis=1), _TINY)
+    possible = np.maximum((pair_weights * (1.0 - chance)).sum(axis=1), NO_DIVISOR)
     quality = (pair_weights * (equal - chance)).sum(axis=1) / possible
     # The other models agree where they are correct, so that these agreements are correlated. The standard
     # error of a mean is at most the mean of the standard errors.

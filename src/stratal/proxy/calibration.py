@@ -17,6 +17,7 @@ import numpy as np
 import scipy
 
 from stratal.arrays import (
+    NO_DIVISOR,
     AnyArray,
     FloatArray,
     IntArray,
@@ -349,7 +350,7 @@ class LeastSquares(Record):
         centre = share @ matrix
         centred = matrix - centre
         scale = np.sqrt(share @ centred**2)
-        is_constant = scale <= _CONSTANT_TOLERANCE * np.maximum(np.abs(centre), 1e-300)
+        is_constant = scale <= _CONSTANT_TOLERANCE * np.maximum(np.abs(centre), NO_DIVISOR)
         safe_scale = np.where(is_constant, 1.0, scale)
         standardised = np.where(is_constant, 0.0, centred / safe_scale)
         mean = float(share @ y)

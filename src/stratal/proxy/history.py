@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record, array_of, same_length
+from stratal.arrays import NO_DIVISOR, AnyArray, FloatArray, IntArray, Record, array_of, same_length
 from stratal.errors import InputError
 from stratal.randomness import KeyArray, id_array, id_texts, keys_of_ids, keys_of_rows
 
@@ -479,7 +479,7 @@ class FactorPosterior(Record):
             curvature = (matrix * variances[:, None]).T @ matrix + np.eye(len(mean))
             step = np.linalg.solve(curvature, matrix.T @ (outcomes - probabilities) - mean)
             largest = float(np.abs(step).max(initial=0.0))
-            mean = mean + step * min(1.0, _MAX_STEP / max(largest, 1e-300))
+            mean = mean + step * min(1.0, _MAX_STEP / max(largest, NO_DIVISOR))
             if largest < _MIN_POSTERIOR_STEP:
                 break
         return cls(mean=mean, covariance=np.asarray(np.linalg.inv(curvature)))

@@ -407,6 +407,7 @@ def squared_regression_error(
     (array([4.]), array([48.]))
     """
     sigma2, bias = _error_moments(variance, mean, prediction)
+    # The fourth moment of a normal variable about another point than its mean.
     second = bias**4 + 6.0 * bias**2 * sigma2 + 3.0 * sigma2**2
     return Proxy(values=bias**2 + sigma2, second_moments=second, bounds=None, name=name)
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, code_count, finite_vector
+from stratal.arrays import NO_DIVISOR, AnyArray, BoolArray, FloatArray, IntArray, code_count, finite_vector
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import (
@@ -572,7 +572,7 @@ class Coefficient(Estimand):
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
         gap = expected.mean - LINKS[self.family](self._linear(fit.theta))
         square = weight * weight * (gap * gap + expected.variance)
-        mean_square = max(float(averages(population, [square])[0]), 1e-300)
+        mean_square = max(float(averages(population, [square])[0]), NO_DIVISOR)
         return Influence(
             value=float(fit.theta[self.names.index(self.of)]),
             mean=(_ORDERING_MEAN / mean_square**0.5) * square,
@@ -666,10 +666,12 @@ class Quantile(Estimand):
         theta = weighted_quantile(
             distribution.values, distribution.counts.astype(np.float64), self.probability
         )
+        # A proxy that determines the outcome leaves no variance; the logistic distribution needs some.
         residual_sd = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
         slope = _LOGISTIC / residual_sd
         below = logistic(slope * (theta - expected.mean))
         density, share = averages(population, [slope * below * (1.0 - below), below])
+        # No unit may have an expected value near the quantile.
         scale = 1.0 / max(float(density), 1e-12)
         # Centred by the expected share, which is near β, so that the mean of u is 0.
         mean = scale * (float(share) - below)

@@ -299,6 +299,7 @@ class PoissonLoss(GeneralisedLinear):
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """Exp η."""
+        # exp(710) is infinite in double precision.
         return np.exp(np.minimum(eta, 700.0))
 
     def variance(self, mean: FloatArray) -> FloatArray:
@@ -557,6 +558,7 @@ class ArrayUnlabelled(Unlabelled):
 
     def _cut(self) -> list[Block]:
         """Return the units in runs short enough for the cache."""
+        # At least 512 rows, so that there are few runs even with many features.
         run = max(_CHUNK // max(self.features.shape[1], 1), 512)
         return [self._rows(slice(start, start + run)) for start in range(0, len(self.proxy), run)]
 

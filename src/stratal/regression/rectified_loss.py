@@ -228,6 +228,7 @@ def require_whitening(gram: FloatArray, names: Sequence[str]) -> FloatArray:
     size = np.where(size > 0, size, 1.0)
     eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
     if gram.size and eigenvalues[0] < _DEPENDENT:
+        # The eigenvector of the smallest eigenvalue has the weights of the dependence; others are rounding.
         involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-4)
         raise InputError(
             "features are collinear, or zero, among the labelled units",

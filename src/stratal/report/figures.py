@@ -317,6 +317,7 @@ def logarithmic_scale(ax: Foreign, which: str = "y") -> None:
     axis = ax.yaxis if which == "y" else ax.xaxis
     ratio = high / low
     digits: tuple[int, ...]
+    # Fewer labels on an axis over more powers of ten.
     if ratio > 1e4:
         digits = (1,)
     elif ratio > 10:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import (
+    NO_DIVISOR,
     AnyArray,
     BoolArray,
     FloatArray,
@@ -205,7 +206,7 @@ def _add_units(
         lower = lower + (is_empty & _largest_mask(np.where(is_empty, importance, -1.0), remaining))
     is_free = (upper > lower) & (importance > 0)
     scaled = np.where(is_free, importance, 0.0)
-    scaled = np.where(is_free, scaled / np.maximum(scaled.max(axis=-1, keepdims=True), 1e-300), 1.0)
+    scaled = np.where(is_free, scaled / np.maximum(scaled.max(axis=-1, keepdims=True), NO_DIVISOR), 1.0)
     maximums = np.where(is_free, np.minimum(upper, np.maximum(budget, lower)), lower)
     threshold_n_h = threshold_allocation(scaled, lower, maximums, budget, divisor=divisor)
     # The closed form of the counts is rounded and may include one unit too many.

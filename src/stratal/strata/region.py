@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy import special
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import NO_DIVISOR, FloatArray, IntArray, Record
 from stratal.population.distribution import Distribution
 from stratal.population.expressions import Below, Expression
 from stratal.population.rules import CutPoints
@@ -76,7 +76,7 @@ def planned_region(cells: PilotCells, labels: int, faults: float) -> int:
         curve = special.expit(intercept + shift + slope * logits)
         rates = (_CURVE_LABELS * curve + cells.rights) / (_CURVE_LABELS + cells.counts)
         values = _expected_shares(cells.sizes, 1.0 - rates, labels, faults)
-        merit += values / max(float(values.max()), 1e-300)
+        merit += values / max(float(values.max()), NO_DIVISOR)
     return int(np.argmax(merit)) + 1
 
 

@@ -235,6 +235,7 @@ def smoothed_standard_deviations(
     prior = 1.0
     if strata.scaled and strata.has_proxy:
         share = (strata.proxy_means - bounds[0]) / width
+        # A proxy outside the bounds would have a negative variance.
         possible = float(strata.weights @ np.clip(share * (1 - share), 0.0, 0.25))
         prior = float(
             np.clip(strata.weights @ plug_in_variances / max(width**2 * possible, _EDGE), 0.05, 1.0)

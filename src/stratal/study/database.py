@@ -262,6 +262,7 @@ def serving(folder: Path, address: str) -> Iterator[None]:
         path.touch(mode=PRIVATE_FILE)
     with (
         database_errors(folder),
+        # A server holds its lock all the time; waiting longer would not help.
         closing(sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)) as lock,
     ):
         try:

@@ -230,6 +230,7 @@ def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
     if not noted.strip(b"\0"):
         return
     number, _, digest = noted.decode("ascii", "replace").rstrip("\n").partition(" ")
+    # The number has a fixed width, so that a note that was cut off is recognised.
     if len(number) != 20 or not (number.isascii() and number.isdigit()):
         yield f"{HEAD} cannot be read"
         return

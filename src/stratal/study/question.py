@@ -174,6 +174,7 @@ class StudyQuestion(PlainRecord):
         cls, text: str, low: int, high: int, *, rubric: str = "", ends: tuple[str, str] | None = None
     ) -> StudyQuestion:
         """Return a question with a whole number from `low` to `high` as answer; `ends` are their meanings."""
+        # The page shows one button for each number.
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
             problem = "a scale requires two whole numbers, the lower one first"
             raise InputError(problem, given=f"{low}, {high}", allowed="such as 1,5")

@@ -297,6 +297,7 @@ def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | N
     expected = float(np.sum(distances * chance))
     if expected == 0:
         return None
+    # Rounding errors would show an agreement of 1 as .9999….
     return round(1.0 - float(np.sum(distances * table)) / expected, 12)
 
 

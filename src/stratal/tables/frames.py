@@ -248,6 +248,7 @@ def _plain_column(column: Foreign) -> Foreign:
         texts = column.to_numpy().astype(str)
         return pa.chunked_array([pa.array(texts, mask=column.is_null().to_numpy())])
     if pa.types.is_decimal256(column_type):
+        # The decimal numbers of DuckDB have at most 38 digits.
         return column.cast(pa.decimal128(38, column_type.scale))
     if pa.types.is_float16(column_type):
         return column.cast(pa.float32())

@@ -270,6 +270,7 @@ def read_bounded_table(file: Foreign, max_bytes: int = MAX_TABLE_BYTES) -> Forei
     batches: list[Foreign] = []
     if total_bytes <= max_bytes:
         total_bytes = 0
+        # A batch needs at most an eighth of the limit, even if all rows are as large as the largest can be.
         rows = max(1, min(2**16, max_bytes // 8 // max(_largest_row(file, groups), 1)))
         for batch in file.iter_batches(batch_size=rows):
             batches.append(batch)
@@ -290,6 +291,7 @@ def _largest_row(file: Foreign, groups: Sequence[Foreign]) -> int:
         column.physical_type in _FIXED_WIDTH_TYPES and column.max_repetition_level == 0 for column in columns
     ]
     return sum(
+        # The largest type of fixed width has 16 bytes.
         16 if is_fixed_width else group.column(position).total_uncompressed_size
         for group in groups
         for position, is_fixed_width in enumerate(are_fixed_width)

@@ -250,6 +250,7 @@ def _short_message(message: str) -> str:
             break
         informative_lines.append(line)
     reason = "; ".join(informative_lines[:4]).removeprefix("Invalid Input Error: ").removeprefix("IO Error: ")
+    # The messages of engines may contain the whole query.
     if len(reason) <= 300:
         return reason
     return reason[:297] + "…"

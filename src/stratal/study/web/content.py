@@ -404,6 +404,7 @@ def view_assigned_item(study: Study, annotator: str, display: Display, item: obj
 def answer_history(study: Study, annotator: str, _: Display, before: object) -> JsonDict:
     """Return the items that this annotator answered, newest first; those before a line of the journal."""
     line = "0" if before is None else str(before)
+    # Longer numbers may not fit into the 64 bits of a column of SQLite.
     if not (line.isascii() and line.isdigit() and len(line) < 18):
         raise InputError("'before' must be a line of the journal", given=repr(before)[:60])
     answers = study.history(annotator, before=None if before is None else int(line))

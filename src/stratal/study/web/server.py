@@ -249,6 +249,8 @@ class Gate:
         has_other_origin = any(entry.lower() not in self._origins for entry in headers.getlist("origin"))
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             text = "This is not the address of the page. Use the link that you received."
+            # Misdirected request: other names for this address could be used to read the page from another
+            # site.
             status = 421
         elif is_unsafe or has_other_origin:
             text = "Requests from another page are not accepted."
@@ -523,6 +525,7 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
         if not isinstance(error, StratalError):
             return _refusal("failed", "Something went wrong on the server. Nothing was saved.", 500)
         kind = content.error_kind(error)
+        # Other errors are those of storage, such as a full disk: insufficient storage.
         status = STATUS.get(kind, 507)
         retry = None
         if status == 503:
