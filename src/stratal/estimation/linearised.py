@@ -268,8 +268,9 @@ def _exceptions_df(exceptions: FloatArray, weights: FloatArray) -> float:
 # Degrees of freedom of a variance at which pseudo-labels count half, and the power by which they count less
 # beyond. benchmarks/results/judge_coverage.md compares powers for 100 labels. At full count the interval of a
 # correlation of .96 is 2.7 times as wide as its error needs, with the power 1 1.5 times, and with 1.5 1.3
-# times. With 2 it is 1.2 times, but covers .95 to .96 instead of .97 to .98 if errors have heavy tails (t with
-# 3 degrees of freedom). Without pseudo-labels a correlation covered .73 where 2 % of the labels are random.
+# times. With 2 it is 1.2 times, but covers .95 to .96 instead of .97 to .98 if errors have heavy tails (t
+# with 3 degrees of freedom). Without pseudo-labels a correlation covered .73 where 2 % of the labels are
+# random.
 _WELL_KNOWN_DF = 8.0
 _DF_POWER = 1.5
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import NO_DIVISOR, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError
 from stratal.strata.allocation import WRIGHT, Allocation, AllocationBounds, one_per_stratum, optimal_integers
 
@@ -69,7 +69,7 @@ class Constraints:
 
     def sums(self, n_h: FloatArray | IntArray) -> FloatArray:
         """Return Σ_h A_jh / n_h (J,), without strata with n_h = 0, whose A_jh are 0."""
-        return self.coefficients @ (1.0 / np.maximum(n_h, 1e-300) * (n_h > 0))
+        return self.coefficients @ (1.0 / np.maximum(n_h, NO_DIVISOR) * (n_h > 0))
 
     def cost(self, n_h: FloatArray | IntArray) -> float:
         """Return Σ n_h."""
@@ -350,7 +350,7 @@ def _remove_labels(constraints: Constraints, n_h: FloatArray) -> FloatArray:
         is_removable = (n_h > constraints.lower) & np.all(losses <= slack[:, None], axis=0)
         if not is_removable.any():
             return n_h
-        relative_loss = (losses / np.maximum(slack, 1e-300)[:, None]).max(axis=0, initial=0.0)
+        relative_loss = (losses / np.maximum(slack, NO_DIVISOR)[:, None]).max(axis=0, initial=0.0)
         n_h[int(np.argmin(np.where(is_removable, relative_loss, np.inf)))] -= 1.0
 
 
