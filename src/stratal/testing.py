@@ -18,7 +18,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.requirement import held_against
 from stratal.population.population import Population
 from stratal.population.rules import Rule
-from stratal.population.summary import Drawn
+from stratal.population.summary import DrawnUnits
 from stratal.randomness import id_texts
 from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.verdicts import PASS
@@ -205,17 +205,20 @@ def check_engine(population: Population, expected: Population, rules: Iterable[R
             summary.proxy_covariances, expected_summary.proxy_covariances, rtol=1e-12, atol=1e-13
         )
         counts = np.minimum(expected_summary.sizes, np.resize([40, 1, 0, 25, 3, 8], rule.n_strata))
-        same_draw(population.smallest(rule, counts, seed), expected.smallest(rule, counts, seed))
+        same_draw(
+            population.units_with_smallest_keys(rule, counts, seed),
+            expected.units_with_smallest_keys(rule, counts, seed),
+        )
     assert population.digest(seed) == expected.digest(seed)
 
 
-def same_draw(one: Drawn, other: Drawn) -> None:
+def same_draw(one: DrawnUnits, other: DrawnUnits) -> None:
     """Check that two draws are the same units, with the same strata, proxies and groups.
 
     Examples
     --------
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> drawn = population.smallest(stratal.strata.Everything(), np.array([2]), 7)
+    >>> drawn = population.units_with_smallest_keys(stratal.strata.Everything(), np.array([2]), 7)
     >>> same_draw(drawn, drawn)
     """
     assert id_texts(one.ids) == id_texts(other.ids)

@@ -107,7 +107,10 @@ def test_a_few_of_many_units_come_with_the_digest_in_one_pass(reader: Reader, tm
     expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
     for number, rule in enumerate(RULES.values()):
         counts = np.minimum(expected.summarise(rule).sizes, 2)[: rule.n_strata]
-        same_draw(population.smallest(rule, counts, number), expected.smallest(rule, counts, number))
+        same_draw(
+            population.units_with_smallest_keys(rule, counts, number),
+            expected.units_with_smallest_keys(rule, counts, number),
+        )
         assert population.digest(number) == expected.digest(number)
 
 
@@ -124,13 +127,16 @@ def test_text_ids_are_kept_as_they_are(reader: Reader, tmp_path: Path, kind: str
 
     counts = np.minimum(9, expected.summarise(RULES["cuts"]).sizes)
 
-    same_draw(population.smallest(RULES["cuts"], counts, 3), expected.smallest(RULES["cuts"], counts, 3))
+    same_draw(
+        population.units_with_smallest_keys(RULES["cuts"], counts, 3),
+        expected.units_with_smallest_keys(RULES["cuts"], counts, 3),
+    )
 
 
 def test_a_larger_draw_contains_the_smaller(reader: Reader, tmp_path: Path) -> None:
     population = reader(mixed_rows(), tmp_path)
-    small = population.smallest(RULES["cuts"], np.full(4, 20), 5)
-    large = population.smallest(RULES["cuts"], np.array([20, 40, 60, 33]), 5)
+    small = population.units_with_smallest_keys(RULES["cuts"], np.full(4, 20), 5)
+    large = population.units_with_smallest_keys(RULES["cuts"], np.array([20, 40, 60, 33]), 5)
 
     assert set(small.ids.tolist()) < set(large.ids.tolist())
 
@@ -140,7 +146,9 @@ def test_a_census_is_everybody(reader: Reader, tmp_path: Path) -> None:
     population = reader(rows, tmp_path)
     sizes = population.summarise(RULES["cuts"]).sizes
 
-    assert set(id_texts(population.smallest(RULES["cuts"], sizes, 5).ids)) == set(id_texts(rows.ids))
+    assert set(id_texts(population.units_with_smallest_keys(RULES["cuts"], sizes, 5).ids)) == set(
+        id_texts(rows.ids)
+    )
 
 
 def test_batches_cover_all_units_in_the_order_of_the_ids(reader: Reader, tmp_path: Path) -> None:
@@ -225,8 +233,8 @@ def test_large_sources_agree_with_arrays(name: str, request: pytest.FixtureReque
 
     assert population.distribution() == expected.distribution()
     same_draw(
-        population.smallest(rule, np.array([100, 3, 250]), 1),
-        expected.smallest(rule, np.array([100, 3, 250]), 1),
+        population.units_with_smallest_keys(rule, np.array([100, 3, 250]), 1),
+        expected.units_with_smallest_keys(rule, np.array([100, 3, 250]), 1),
     )
 
 
@@ -236,14 +244,18 @@ def test_questions_of_other_designs_are_answered_alike(reader: Reader, tmp_path:
     for name in ("equal", "judge", "sqrt-variance"):
         size = measure(expected, name, "proxy")
         assert measure(population, name, "proxy") == size
-        found, wanted = population.below(size, 0.02, 7), expected.below(size, 0.02, 7)
+        found, wanted = (
+            population.units_below_size_limit(size, 0.02, 7),
+            expected.units_below_size_limit(size, 0.02, 7),
+        )
         same_draw(found.drawn, wanted.drawn)
         np.testing.assert_array_equal(found.uniform, wanted.uniform)
         np.testing.assert_array_equal(found.size, wanted.size)
     ranks = np.array([0, 5, 17, 2999])
     same_draw(population.at_ranks("proxy", ranks, 7), expected.at_ranks("proxy", ranks, 7))
     same_draw(
-        population.members("language", ("de", "日本"), 7), expected.members("language", ("de", "日本"), 7)
+        population.units_of_levels("language", ("de", "日本"), 7),
+        expected.units_of_levels("language", ("de", "日本"), 7),
     )
 
 

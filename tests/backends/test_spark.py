@@ -62,7 +62,10 @@ def test_strata_and_text_ids_are_the_same_on_spark(spark: Any, tmp_path: Path) -
 
     for rule in (RULES["crossed"], RULES["centres"]):
         counts = np.minimum(expected.summarise(rule).sizes, 9)
-        same_draw(population.smallest(rule, counts, 3), expected.smallest(rule, counts, 3))
+        same_draw(
+            population.units_with_smallest_keys(rule, counts, 3),
+            expected.units_with_smallest_keys(rule, counts, 3),
+        )
     assert population.levels("language") == expected.levels("language")
     assert population.distribution("judge") == expected.distribution("judge")
     assert population.digest(3) == expected.digest(3)
@@ -117,16 +120,16 @@ def test_a_worker_killed_during_a_draw_changes_nothing(
     columns = rows.columns(3)
     path = written(tmp_path, **columns)
     rule, counts = RULES["cuts"], np.full(4, 200)
-    expected = from_arrays(rows, tmp_path).smallest(rule, counts, 7)
+    expected = from_arrays(rows, tmp_path).units_with_smallest_keys(rule, counts, 7)
     population = Population.read(path, engine="spark", **rows.keywords)
     started = time.monotonic()
-    same_draw(population.smallest(rule, counts, 7), expected)
+    same_draw(population.units_with_smallest_keys(rule, counts, 7), expected)
     took = time.monotonic() - started
     spark_cluster.start_workers(1)  # in place of the one that dies
     first = spark_cluster.workers[0]
     kill = threading.Timer(took / 3, first.send_signal, [signal.SIGKILL])
     kill.start()
-    drawn = [population.smallest(rule, counts, 7) for _ in range(3)]
+    drawn = [population.units_with_smallest_keys(rule, counts, 7) for _ in range(3)]
     kill.join()
     assert first.wait(5) == -signal.SIGKILL
     for each in drawn:

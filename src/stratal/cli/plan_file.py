@@ -116,7 +116,7 @@ class PlanFile(
 
         if self.population is None:
             return
-        numbered = population.numbered_from(stored_row_base(self.row_base, self.options.id))
+        numbered = population.with_row_base(stored_row_base(self.row_base, self.options.id))
         if self.question is not None:
             refuse_other_question(path, self.question, planned_question(population, self.options))
         planned = PopulationDigest(**self.population)

@@ -130,10 +130,10 @@ def _with_stored_columns(option: str | None, stored: Collection[str]) -> str | N
 
     A pattern of the option may match a stored column already.
     """
-    from stratal.population.declaration import fitting
+    from stratal.population.declaration import match_patterns
 
     columns = split_names(option)
-    matched = fitting(columns, tuple(stored))
+    matched = match_patterns(columns, tuple(stored))
     return join_names(*columns, *(column for column in stored if column not in matched)) or None
 
 

@@ -81,7 +81,7 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
 
 def answers_as_groups(requested: Reading) -> Reading:
     """Return the options to read a file with the models' answers as groups, without other columns."""
-    from stratal.population.declaration import columns_fitting
+    from stratal.population.declaration import match_columns
     from stratal.tables.readers import open_table
 
     if requested.file is None or requested.answers is None:
@@ -91,7 +91,7 @@ def answers_as_groups(requested: Reading) -> Reading:
     existing = list(open_table(requested.file, reading).names)
     file = str(requested.file)
     id_columns = (requested.id or "",)
-    names = columns_fitting("answers", requested.answers, existing, file, id_columns)
+    names = match_columns("answers", requested.answers, existing, file, id_columns)
     return structs.replace(
         part(Reading, requested), groups=join_names(*names), answers=None, predicted=None, proxy=None
     )

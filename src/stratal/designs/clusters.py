@@ -14,7 +14,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import ROUNDING_VARIANCE, Weighting
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population
-from stratal.population.summary import Drawn
+from stratal.population.summary import DrawnUnits
 from stratal.randomness import keys_of_ids
 from stratal.strata.allocation import whole_number
 
@@ -235,13 +235,13 @@ class ClusterSample(Design):
             options = f"n_clusters={self.n_clusters}, budget={self.budget}"
             raise InputError("give either n_clusters or a budget", given=options, allowed="one of the two")
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+    def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw clusters, and every unit of each."""
         levels = population.levels(self.cluster)
         count = self._count(len(levels), population.size)
         names = np.array(list(levels))
         chosen = names[np.lexsort((names, keys_of_ids(names.tolist(), seed, "cluster:")))[:count]]
-        drawn = population.members(self.cluster, tuple(chosen.tolist()), seed)
+        drawn = population.units_of_levels(self.cluster, tuple(chosen.tolist()), seed)
         realised = ClusterSample(
             cluster=self.cluster,
             n_clusters=count,

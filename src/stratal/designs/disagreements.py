@@ -24,7 +24,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.answer_sets import mixed_answers
 from stratal.population.population import Population
-from stratal.population.summary import Candidates, Drawn, Size
+from stratal.population.summary import Candidates, DrawnUnits, SizeMeasure
 from stratal.proxy.agreement import answer_shares, coded_answers, estimate_accuracies
 from stratal.question.tags import read_sets
 
@@ -284,7 +284,7 @@ class Disagreements(Design):
             rivals=(*self.rivals, rivals),
         )
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+    def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw all rounds; units are in the order of the draw."""
         units = units_and_answers(population, self.answers, seed)
         draws = units.draws(self)
@@ -399,7 +399,7 @@ def units_and_answers(population: Population, answers: tuple[str, ...], seed: in
 
 def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
     """Return all units and the answers of the models; the order of tags in a set does not matter."""
-    candidates = population.below(Size(kind="equal"), 1.0, seed)
+    candidates = population.units_below_size_limit(SizeMeasure(kind="equal"), 1.0, seed)
     columns = {name: candidates.drawn.groups[population.require_group(name)] for name in answers}
     for name, column in columns.items():
         texts, other = read_sets(column.tolist(), population.tags)

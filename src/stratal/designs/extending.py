@@ -14,7 +14,7 @@ from stratal.errors import InputError
 from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
-from stratal.population.summary import Drawn
+from stratal.population.summary import DrawnUnits
 from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.randomness import id_texts
 
@@ -37,7 +37,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
         return population
     population = require_population(population, "population=")
     question = sample.question
-    population = population.numbered_from(stored_row_base(question.row_base, question.id))
+    population = population.with_row_base(stored_row_base(question.row_base, question.id))
     missing_proxies = [name for name in sample.proxy_names if name not in population.proxy_names]
     if missing_proxies or population.size != sample.population_size:
         actual = f"{population.size} units"
@@ -48,7 +48,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
             allowed += f" with {names}"
         raise not_drawn_from("", actual=actual, allowed=allowed)
     texts = id_texts(sample.ids)
-    candidates = population.find(texts)
+    candidates = population.units_with_ids(texts)
     rows = rows_of(texts, candidates.ids)
     if -1 in rows:
         missing_unit = f"no unit {texts[rows.tolist().index(-1)]!r}"
@@ -70,7 +70,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     return population
 
 
-def with_set_texts(drawn: Drawn, sample: Sample) -> Drawn:
+def with_set_texts(drawn: DrawnUnits, sample: Sample) -> DrawnUnits:
     """Return units of a population with their answers as texts of sets, if the sample has sets."""
     outcome = sample.question.outcome
     if not outcome.holds_sets:
@@ -292,7 +292,7 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     rank[order] = np.arange(len(positions)) - first[stratum[order]]
     n_missing = counts - np.bincount(sample.stratum, minlength=len(counts))
     added = drawn.only(positions[rank < n_missing[stratum]])
-    units = Drawn(
+    units = DrawnUnits(
         ids=np.concatenate([sample.ids, added.ids]),
         stratum=np.concatenate([sample.stratum, added.stratum]),
         proxies=np.concatenate([sample.proxies, added.proxies]),

@@ -32,9 +32,9 @@ def id_column(columns: SmallTable, name: str | None) -> str | None:
         return name
     if columns.index is None:
         return columns.find(*ID_NAMES)
-    require_unique_index(columns.index, columns.label)
+    require_unique_index(columns.index, columns.table_name)
     *others, index_name = columns.lists
-    refuse_two_ids(index_name, id_columns(others), columns.label)
+    refuse_two_ids(index_name, id_columns(others), columns.table_name)
     return index_name
 
 
@@ -51,12 +51,12 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
         return np.arange(len(columns))
     if any(is_missing(entry) for entry in columns.values(name)):
         action = "Fill it in, or number the rows: id='row', --id row."
-        raise InputError(f"{columns.label}: an id is missing in column {name!r}", action=action)
+        raise InputError(f"{columns.table_name}: an id is missing in column {name!r}", action=action)
     ids = id_array(np.array(columns.values(name), dtype=object))
     most_frequent, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:
         action = "Average several answers of one unit first, or join them as Labels."
-        raise LabelError(f"{columns.label}: id {most_frequent!r} occurs twice", action=action)
+        raise LabelError(f"{columns.table_name}: id {most_frequent!r} occurs twice", action=action)
     return ids
 
 
@@ -79,7 +79,7 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     size_by_stratum = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
     for name, number in zip(names, numbers.tolist(), strict=True):
         if size_by_stratum[name] != number:
-            what = f"{columns.label}: a stratum occurs twice, with different sizes"
+            what = f"{columns.table_name}: a stratum occurs twice, with different sizes"
             raise InputError(what, given=repr(name), action="Keep the size of the whole population.")
     return size_by_stratum
 
@@ -101,7 +101,7 @@ def labels_from(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = 
     else:
         entries = columns.values(value, VALUE_ACTION)
     values = tuple(None if is_missing(entry) else entry for entry in entries)
-    return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
+    return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.table_name, notes=columns.notes)
 
 
 def labels_of(sample: UnitRows, table: object, value: str) -> Labels:

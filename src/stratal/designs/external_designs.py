@@ -44,7 +44,7 @@ def stratified_parts(
             raise InputError(f"proxy_moments has no row for stratum {name!r}", allowed=allowed)
     moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
     unlabelled_counts = None if others is None else moments[:, 2]
-    n_total = _stratum_sizes_checked(names, counts, unlabelled_counts, sizes, columns.label)
+    n_total = _stratum_sizes_checked(names, counts, unlabelled_counts, sizes, columns.table_name)
     summary = StratumSummary.without_proxies(n_total)
     is_separate = False
     if others is not None and options.first_proxy:
@@ -178,7 +178,8 @@ def weighted_parts(
     if options.inclusion_probability is not None:
         probabilities = columns.numbers(options.inclusion_probability, positive=True)
         if np.any(probabilities > 1):
-            what = f"{columns.label}: column {options.inclusion_probability!r} contains a probability above 1"
+            column = options.inclusion_probability
+            what = f"{columns.table_name}: column {column!r} contains a probability above 1"
             raise InputError(what, action="If these are weights, give weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:
@@ -192,7 +193,7 @@ def weighted_parts(
         scale = min(float(weights.min()), 1.0)
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + _WEIGHT_TOLERANCE):
-            what = f"{columns.label}: the weights sum to no more than the number of labelled units"
+            what = f"{columns.table_name}: the weights sum to no more than the number of labelled units"
             raise InputError(what, action="The weights are relative: also give population_size=.")
         if size is not None:
             scale *= size / total

@@ -44,7 +44,7 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
     if options.population is None and options.proxy_moments is None and not options.states_sampling:
         labelled = labelled_rows(columns, options)
         if not labelled:
-            what = f"{columns.label}: no row of column {options.value!r} has a label"
+            what = f"{columns.table_name}: no row of column {options.value!r} has a label"
             raise LabelError(what, action="Fill in labels, or name the label column: value= (--value COL).")
         is_partial = len(labelled) < len(columns)
         if is_partial and options.cluster is not None:
@@ -143,7 +143,7 @@ def _require_complete_clusters(
     if groups.are_labelled_enough_for_clusters:
         return
     raise InputError(
-        f"{columns.label}: some rows of the labelled clusters have no label",
+        f"{columns.table_name}: some rows of the labelled clusters have no label",
         given=f"labels in {groups.labelled:,} of {len(groups.sizes):,} clusters ({options.cluster!r}), and "
         f"in {groups.labelled_share:.0%} of the rows of these clusters",
         allowed="labels in all rows of the clusters that were drawn; or weight= (--weight COL), sizes= "
@@ -197,7 +197,7 @@ def _parts_of_complete_table(
     summary = population.summarise(rule)
     counts = np.bincount(codes, minlength=len(summary.sizes))
     if np.any(counts == 0) and isinstance(rule, Categories):
-        what = f"{columns.label}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
+        what = f"{columns.table_name}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
         raise InputError(what, action="Merge it with another stratum in the table.")
     design: dict[str, Any] = {"kind": "simple-random", "budget": len(rows)}
     if isinstance(rule, Categories):
@@ -279,7 +279,7 @@ def _labelled_and_others(
         if not empty:
             allowed = "rows with an empty label, population= (--population FILE), or proxy_moments="
             raise InputError(
-                f"{columns.label}: a proxy requires the units that have no label", allowed=allowed
+                f"{columns.table_name}: a proxy requires the units that have no label", allowed=allowed
             )
         others = other_units(columns_of_units(columns.only(empty), options), options)
         note = f"{len(empty):,} rows without a label are the other units of the population"

@@ -16,7 +16,7 @@ from stratal.labels.spreadsheet_ids import normalize_id
 from stratal.population.declaration import ROW
 from stratal.population.population import Population
 from stratal.population.rules import Categories, Everything, Rule
-from stratal.population.summary import Drawn, ProxyInfo
+from stratal.population.summary import DrawnUnits, ProxyInfo
 from stratal.randomness import id_texts
 from stratal.tables.small_table import SmallTable
 
@@ -79,7 +79,7 @@ def other_units(
     matched = None
     if labelled and has_ids:
         labelled_ids = list(labelled)
-        matched = population.find(labelled_ids)
+        matched = population.units_with_ids(labelled_ids)
         _require_matching_units(population, labelled_ids, matched, columns or {})
     rule: Rule = Everything()
     if stratum is not None:
@@ -163,7 +163,7 @@ def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
 
 
 def _level_means_of_others(
-    population: Population, group: str, proxy: int, labelled: Drawn | None
+    population: Population, group: str, proxy: int, labelled: DrawnUnits | None
 ) -> dict[str, tuple[float, int]]:
     """Return mean proxy and number of the unlabelled units of each level."""
     levels = tuple(sorted(population.levels(group)))
@@ -253,7 +253,7 @@ def _read_population(
 
 
 def _require_matching_units(
-    population: Population, labelled: list[str], matched: Drawn, columns: Mapping[str, AnyArray]
+    population: Population, labelled: list[str], matched: DrawnUnits, columns: Mapping[str, AnyArray]
 ) -> None:
     """Raise an error if only some ids match, or if a unit has other values in the population."""
     row_by_id = {text: row for row, text in enumerate(id_texts(matched.ids))}
@@ -303,7 +303,7 @@ def _find_other_spellings(population: Population, ids: Sequence[str]) -> dict[st
         bare = normalize_id(text)
         spellings = [bare, f"{bare}.0", *("0" * zeros + bare for zeros in range(1, 9))]
         id_by_spelling |= {spelling: text for spelling in spellings if spelling != text}
-    existing = id_texts(population.find(list(id_by_spelling)).ids)
+    existing = id_texts(population.units_with_ids(list(id_by_spelling)).ids)
     return {id_by_spelling[spelling]: spelling for spelling in existing}
 
 
@@ -317,7 +317,7 @@ def stated_moments(options: ExternalOptions) -> OtherUnits:
     variances = columns.numbers("variance")
     counts = columns.numbers("count", positive=True, whole_numbers=True)
     if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
-        what = f"{columns.label}: there must be one row per stratum, and no negative variance"
+        what = f"{columns.table_name}: there must be one row per stratum, and no negative variance"
         raise InputError(what, action="Without strata, give a single row.")
     means = columns.numbers("mean")
     counts = counts.astype(np.int64)

@@ -16,7 +16,7 @@ from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
 from stratal.population.population import Population
-from stratal.population.summary import Candidates, Drawn, Size, SizeProfile
+from stratal.population.summary import Candidates, DrawnUnits, SizeMeasure, SizeProfile
 from stratal.randomness import id_texts
 from stratal.strata.allocation import check_budget
 
@@ -158,7 +158,12 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
 
 
 def sequential_poisson(
-    population: Population, measured: Size, scale: float, budget: int, seed: int, excluded: Sequence[str] = ()
+    population: Population,
+    measured: SizeMeasure,
+    scale: float,
+    budget: int,
+    seed: int,
+    excluded: Sequence[str] = (),
 ) -> tuple[Candidates, IntArray]:
     """Return candidates, and the positions of the `budget` units with the smallest u/x, certain ones first.
 
@@ -168,7 +173,7 @@ def sequential_poisson(
     # and by 10 for small budgets. If too few are free, the margin is doubled.
     margin = (6.0 * np.sqrt(budget) + 10.0) / budget
     while True:
-        candidates = population.below(measured, scale * (1.0 + margin), seed)
+        candidates = population.units_below_size_limit(measured, scale * (1.0 + margin), seed)
         ids = np.array(id_texts(candidates.drawn.ids))
         free = np.flatnonzero(~np.isin(ids, np.array(excluded, dtype=np.str_)))
         if len(free) >= budget:
@@ -188,7 +193,7 @@ def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
         )
 
 
-def measure(population: Population, size: str, proxy: str | None = None) -> Size:
+def measure(population: Population, size: str, proxy: str | None = None) -> SizeMeasure:
     """Return the size measure of a design.
 
     Parameters
@@ -206,9 +211,9 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
         If the proxy does not predict the variance.
     """
     if require_column_name(size, "size") == "equal":
-        return Size(kind="equal")
+        return SizeMeasure(kind="equal")
     if size != "sqrt-variance":
-        return Size(kind="column", column=size)
+        return SizeMeasure(kind="column", column=size)
     info = population.proxy_info(proxy)
     second = info.second_moment is not None or population.has_second_moments(info.name)
     if not info.scaled or (info.bounds is None and not second):
@@ -222,13 +227,13 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
         centre = float(distribution.counts @ distribution.conditional_variances / distribution.size)
         # Without a variance anywhere, no unit is more informative than another.
         if centre <= 0:
-            return Size(kind="equal")
-        return Size(kind="sqrt-variance", column=info.name, second=True, centre=centre)
+            return SizeMeasure(kind="equal")
+        return SizeMeasure(kind="sqrt-variance", column=info.name, second=True, centre=centre)
     assert info.bounds is not None
     low, high = info.bounds
     if not low < distribution.mean < high:
-        return Size(kind="equal")
-    return Size(kind="sqrt-variance", column=info.name, centre=distribution.mean, low=low, high=high)
+        return SizeMeasure(kind="equal")
+    return SizeMeasure(kind="sqrt-variance", column=info.name, centre=distribution.mean, low=low, high=high)
 
 
 class UnequalProbabilities(Design):
@@ -259,7 +264,7 @@ class UnequalProbabilities(Design):
             fixed_size=self.fixed_size,
         )
 
-    def for_budget(self, population: Population, budget: int) -> tuple[Size, float]:
+    def for_budget(self, population: Population, budget: int) -> tuple[SizeMeasure, float]:
         """Return x and the c for which the sum of π = min(1, c x) is the budget."""
         check_budget(budget, population.size)
         measured = measure(population, self.size, self.proxy)
@@ -331,19 +336,19 @@ class Poisson(UnequalProbabilities):
         elif probability is not None and not 0 < float(probability) <= 1:
             raise InputError("a probability is out of range", given=probability, allowed="above 0, at most 1")
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+    def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw every unit with u < π."""
         measured, limit = self._measure(population)
-        candidates = population.below(measured, limit, seed)
+        candidates = population.units_below_size_limit(measured, limit, seed)
         return self, candidates.drawn, np.minimum(1.0, limit * candidates.size), None
 
-    def _measure(self, population: Population) -> tuple[Size, float]:
+    def _measure(self, population: Population) -> tuple[SizeMeasure, float]:
         """Return x and the c of π = min(1, c x)."""
         if self.budget is not None:
             return self.for_budget(population, self.budget)
         if not isinstance(self.probability, str):
-            return Size(kind="equal"), float(self.probability or 0.0)
-        measured = Size(kind="column", column=self.probability)
+            return SizeMeasure(kind="equal"), float(self.probability or 0.0)
+        measured = SizeMeasure(kind="column", column=self.probability)
         profile = population.size_profile(measured, 1)
         refuse_nonpositive(profile, f"column '{self.probability}'")
         if profile.high > 1:
@@ -394,7 +399,7 @@ class ProportionalToSize(UnequalProbabilities):
     size: str = "sqrt-variance"
     proxy: str | None = None
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+    def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw `budget` units."""
         measured, scale = self.for_budget(population, self.budget)
         candidates, order = sequential_poisson(population, measured, scale, self.budget, seed)

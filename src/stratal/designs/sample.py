@@ -38,7 +38,7 @@ from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
 from stratal.population.predictions import declared_info, with_predictions
 from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
-from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
+from stratal.population.summary import DrawnUnits, ProxyInfo, StratumSummary
 from stratal.protocols import JsonDict, JsonMapping, Keywords, WithDraw
 from stratal.question import Outcome, Question
 from stratal.question.roles import refuse_unusable_roles
@@ -98,7 +98,7 @@ class Design(Described, ABC):
 
     def select(
         self, population: Population, seed: int
-    ) -> tuple[Design, Drawn, FloatArray, StratumSummary | None]:
+    ) -> tuple[Design, DrawnUnits, FloatArray, StratumSummary | None]:
         """Return the realised design, the drawn units (n,), their π (n,), and the summary of the strata.
 
         The summary is None if all units are one stratum.
@@ -619,7 +619,7 @@ def sample_of(
     design: Design,
     population: Population,
     seed: int,
-    drawn: Drawn,
+    drawn: DrawnUnits,
     probabilities: FloatArray,
     summary: StratumSummary | None = None,
     *,
@@ -783,7 +783,7 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
 _TOKEN_DIGITS = 10
 
 
-def token_of_rows(size: int, drawn: Drawn) -> str:
+def token_of_rows(size: int, drawn: DrawnUnits) -> str:
     """Return a short text that differs between samples of different rows, even if the row numbers agree.
 
     It begins with a word, so that no spreadsheet converts it to a number.
@@ -792,7 +792,7 @@ def token_of_rows(size: int, drawn: Drawn) -> str:
     ----------
     size : int
         N.
-    drawn : Drawn
+    drawn : DrawnUnits
         The drawn units, with all columns that the sample keeps.
     """
     digest = hashlib.sha256(f"{size}:{json.dumps(drawn.ids.tolist())}".encode())

@@ -20,7 +20,7 @@ from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
 from stratal.population.population import Population
 from stratal.population.rules import Everything
-from stratal.population.summary import Drawn, StratumSummary
+from stratal.population.summary import DrawnUnits, StratumSummary
 from stratal.protocols import JsonMapping
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.allocation import LABEL_BASED_METHODS, check_budget
@@ -59,10 +59,10 @@ class SimpleRandom(Design):
         """The budget, of the one stratum."""
         return np.array([self.budget])
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+    def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw `budget` units."""
         check_budget(self.budget, population.size)
-        drawn = population.smallest(Everything(), np.array([self.budget]), seed)
+        drawn = population.units_with_smallest_keys(Everything(), np.array([self.budget]), seed)
         return self, drawn, np.full(self.budget, self.budget / population.size), None
 
     def larger(self, sample: Sample, additional: int) -> SimpleRandom:
@@ -122,7 +122,9 @@ class Stratified(Design):
                 action=action,
             )
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, StratumSummary]:
+    def select(
+        self, population: Population, seed: int
+    ) -> tuple[Design, DrawnUnits, FloatArray, StratumSummary]:
         """Draw n_h units of each stratum."""
         strata = self.strata
         summary = population.summarise(strata.rule)
@@ -132,7 +134,7 @@ class Stratified(Design):
                 given=f"sizes {summary.sizes.tolist()[:5]}",
                 allowed=f"sizes {strata.sizes.tolist()[:5]}",
             )
-        drawn = population.smallest(strata.rule, self.allocation.n_h, seed)
+        drawn = population.units_with_smallest_keys(strata.rule, self.allocation.n_h, seed)
         compact = self
         if strata.population is not None:
             compact = Stratified(strata=replace(strata, population=None), allocation=self.allocation)

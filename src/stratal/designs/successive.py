@@ -17,7 +17,7 @@ from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
 from stratal.population.expressions import Expression, NumberColumn, logistic, total
 from stratal.population.population import Population
-from stratal.population.summary import Drawn, Size, SizeProfile
+from stratal.population.summary import DrawnUnits, SizeMeasure, SizeProfile
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY, FactorPosterior, history_columns
 from stratal.randomness import id_texts
@@ -144,7 +144,7 @@ class Successive(Design):
         sample = Design.draw(self, population, seed)
         return replace(sample, round=np.repeat(np.arange(1, len(self.budgets) + 1), self.budgets))
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+    def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw all rounds, one after the other."""
         check_budget(self.budget, population.size)
         texts: list[str] = []
@@ -152,7 +152,7 @@ class Successive(Design):
         for number, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
             mean = float(population.means_of([predicted])[0])
             # A centre of 0 or 1 would give size 0 to units with such a prediction.
-            measured = Size(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
+            measured = SizeMeasure(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
             # The first round has the random numbers of the seed; each later round has independent ones.
             round_seed = seed
             if number:
@@ -160,14 +160,14 @@ class Successive(Design):
                 round_seed = int.from_bytes(digest[:6], "big")
             drawn_before = None
             if texts:
-                drawn_before = population.find(texts)
+                drawn_before = population.units_with_ids(texts)
             profile = _profile_of_undrawn(population, measured, drawn_before, budget)
             scale = inclusion_scale(profile, budget)
             candidates, new_rows = sequential_poisson(population, measured, scale, budget, round_seed, texts)
             ids = id_texts(candidates.drawn.ids)
             texts += [ids[row] for row in new_rows]
             probabilities |= {ids[row]: min(1.0, float(scale * candidates.size[row])) for row in new_rows}
-        drawn = population.find(texts)
+        drawn = population.units_with_ids(texts)
         drawn = drawn.only(rows_of(texts, drawn.ids))
         return self, drawn, np.array([probabilities[text] for text in texts]), None
 
@@ -210,7 +210,7 @@ class Successive(Design):
         assert population is not None
         names = history_columns(population.feature_names)
         if names and outcomes is not None and np.all((outcomes.z >= 0) & (outcomes.z <= 1)):
-            candidates = population.find(id_texts(sample.ids))
+            candidates = population.units_with_ids(id_texts(sample.ids))
             rows = rows_of(id_texts(sample.ids[outcomes.labelled]), candidates.ids)
             values = np.column_stack([candidates.features[name][rows] for name in names])
             posterior = FactorPosterior.of(values, outcomes.z)
@@ -224,7 +224,7 @@ class Successive(Design):
 
 
 def _profile_of_undrawn(
-    population: Population, measured: Size, drawn_before: Drawn | None, budget: int
+    population: Population, measured: SizeMeasure, drawn_before: DrawnUnits | None, budget: int
 ) -> SizeProfile:
     """Return the profile of the sizes of the undrawn units, with the `budget` largest ones."""
     if drawn_before is None:
@@ -232,7 +232,7 @@ def _profile_of_undrawn(
     columns: JsonDict = {**drawn_before.features}
     columns |= {name: drawn_before.proxies[:, k] for k, name in enumerate(population.proxy_names)}
     assert measured.formula is not None
-    drawn = np.sort(measured.of_arrays(measured.formula.of(columns)))[::-1]
+    drawn = np.sort(measured.evaluate(measured.formula.evaluate(columns)))[::-1]
     profile = population.size_profile(measured, min(budget + len(drawn), population.size))
     # Remove the sizes of drawn units from the largest ones; sizes from an engine may differ in the last
     # digit.

@@ -11,7 +11,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import Weighting
 from stratal.population.population import Population
-from stratal.population.summary import Drawn
+from stratal.population.summary import DrawnUnits
 from stratal.randomness import keys_of_ids, uniforms
 from stratal.strata.allocation import check_budget
 
@@ -118,7 +118,7 @@ class Systematic(Design):
     budget: int
     order: str | None = None
 
-    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+    def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw `budget` units."""
         check_budget(self.budget, population.size)
         column = population.proxy_info(self.order).name

@@ -29,7 +29,7 @@ from stratal.estimation.cross_fitting import (
 )
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
-from stratal.population.declaration import fitting, listed
+from stratal.population.declaration import match_patterns, name_tuple
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.population.summary import StratumSummary
@@ -183,8 +183,8 @@ def learner_columns(population: Population, requested: Iterable[str] | None) -> 
         patterns = (requested,)
     else:
         patterns = tuple(requested)
-    columns = fitting(patterns, existing)
-    unmatched = [pattern for pattern in patterns if not fitting([pattern], existing)]
+    columns = match_patterns(patterns, existing)
+    unmatched = [pattern for pattern in patterns if not match_patterns([pattern], existing)]
     if unmatched or not columns:
         if unmatched:
             problem = f"no column {unmatched[0]!r} to learn from"
@@ -200,7 +200,7 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
     columns_of_sample = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     if any(name not in columns_of_sample for name in names):
         texts = id_texts(sample.ids)
-        drawn = population.find(texts)
+        drawn = population.units_with_ids(texts)
         place = {text: row for row, text in enumerate(id_texts(drawn.ids))}
         if not place.keys() >= set(texts):
             absent = next(text for text in texts if text not in place)
@@ -245,7 +245,7 @@ class CalibrationOptions(Record):
     def __post_init__(self) -> None:
         self._freeze()
         if self.features is not None:
-            self._set(features=listed("features", self.features))
+            self._set(features=name_tuple("features", self.features))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

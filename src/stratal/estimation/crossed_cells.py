@@ -116,10 +116,10 @@ class _CrossedCell:
         levels = dict(self.levels)
         parts = dict(self.parts)
         for column, test in other.levels.items():
-            if column in levels and levels[column].excludes(test):
+            if column in levels and levels[column].is_disjoint_from(test):
                 return None
             if column in levels:
-                levels[column] = levels[column].both(test)
+                levels[column] = levels[column].product(test)
             else:
                 levels[column] = test
         for column, name in other.parts.items():
@@ -153,7 +153,7 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
     if len(tests) == len(cells.tests) and len(columns) == 1:
         (column,) = columns
         # The last cell has all levels that no test names.
-        rest = reduce(ByLevel.both, (test.rest for test in tests))
+        rest = reduce(ByLevel.product, (test.complement for test in tests))
         levels_by_cell = [{column: test} for test in (*tests, rest)]
     return [
         _CrossedCell(
@@ -169,9 +169,9 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
 
 def _narrower_name(name: str, levels: ByLevel, other: str, others: ByLevel) -> str:
     """Return the name of the intersection of two cells of one column, without the name of a larger cell."""
-    if levels.excludes(others.rest):
+    if levels.is_disjoint_from(others.complement):
         return name
-    if others.excludes(levels.rest):
+    if others.is_disjoint_from(levels.complement):
         return other
     return _joined_names((name, other))
 

@@ -523,7 +523,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     summary = respondents.summary
     if columns != list(range(proxies.shape[1])):
         proxies = proxies[:, columns]
-        summary = summary.of_proxies(columns)
+        summary = summary.select_proxies(columns)
     method = request.calibration
     if refits_history(sample, z, request):
         method = HISTORY
@@ -726,7 +726,7 @@ def _first_proxies(
         return proxies, summary, options
     first = list(range(n_used))
     note = _ONLY_THE_FIRST.format(n_used, k)
-    return proxies[:, first], summary.of_proxies(first), replace(options, notes=(*options.notes, note))
+    return proxies[:, first], summary.select_proxies(first), replace(options, notes=(*options.notes, note))
 
 
 def assemble(

@@ -250,7 +250,7 @@ class Respondents(Record):
         weighting = sample.weighting(labelled)
         if retained is not None and not np.all(retained):
             stratum = (np.cumsum(retained) - 1)[stratum]
-            summary = summary.part(retained)
+            summary = summary.select_strata(retained)
             names = tuple(name for name, keep in zip(names, retained, strict=True) if keep)
             weighting = StratifiedWeighting(
                 stratum=stratum,

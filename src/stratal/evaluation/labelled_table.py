@@ -132,7 +132,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     _require_list_rule(rows, request, recognition)
     _refuse_code_before_question(rows, request, recognition)
-    recognition.require_answered(rows.label)
+    recognition.require_answered(rows.table_name)
     request = _with_roles(_without_none_keyword(request), recognition, rows)
     rows, request, runs = _with_row_for_each_unit(rows, request, stated)
     request = _with_bounds_of_lists(source, request)
@@ -187,7 +187,7 @@ def _with_row_for_each_unit(
         unit_columns.append(stated.column)
     columns, models, runs = _one_row_for_each_unit(rows, request, [name for name in unit_columns if name])
     request = replace(request, model=None, value=models[0], compare=models)
-    return SmallTable.of(columns, rows.label), request, runs
+    return SmallTable.of(columns, rows.table_name), request, runs
 
 
 def _with_proxies(
@@ -360,7 +360,7 @@ def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) ->
         return replace(request, population_size=size)
     labelled = int(np.sum(_is_labelled(rows, request)))
     raise InputError(
-        f"{rows.label}: the totals in margins= (--margins) are those of a different population",
+        f"{rows.table_name}: the totals in margins= (--margins) are those of a different population",
         given=f"totals of {size:,} units, {len(rows):,} rows, {labelled:,} of them with a label",
         allowed="totals that add up to the number of rows in the table; or a table that contains only "
         "labelled rows, which are then a sample of the units",
@@ -375,7 +375,7 @@ def _require_list_rule(rows: SmallTable, request: EvaluationRequest, recognition
     if not names or recognition.value not in (None, *names):
         return
     raise InputError(
-        f"{rows.label}: {names[0]!r} has a list in each row",
+        f"{rows.table_name}: {names[0]!r} has a list in each row",
         allowed=f"lists= (--lists) {LIST_RULES}",
         action="State what a list counts as. A row for each entry, with the units as clusters: lists='rows' "
         "(--lists rows). One number for each unit: lists='mean' (--lists mean), lists='precision@5' "
@@ -470,7 +470,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
         missing = sum(is_missing(entry) for entry in rows.values(judge))
         if missing:
             raise InputError(
-                f"{rows.label}: the judge {judge!r} has no score in {missing:,} of {len(rows):,} rows",
+                f"{rows.table_name}: the judge {judge!r} has no score in {missing:,} of {len(rows):,} rows",
                 allowed="a score in every row",
                 action="Score these rows too, or leave the judge out: judge='none' (--judge none).",
             )
@@ -521,7 +521,11 @@ def _refuse_code_before_question(
     columns = [name for name in question.candidates if name != recognition.value]
     classes = {text for name in columns for text in map(plain_text, rows.values(name)) if text is not None}
     refuse_missing_code(
-        counts, rows.label, recognition.value, bounds=request.bounds, classes=classes if columns else None
+        counts,
+        rows.table_name,
+        recognition.value,
+        bounds=request.bounds,
+        classes=classes if columns else None,
     )
 
 
@@ -546,7 +550,8 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
     labelled = int(is_labelled.sum())
     if abs(labelled - expected) > _MAX_STANDARD_DEVIATIONS * deviation + 1.0:
         raise InputError(
-            f"{rows.label}: {column!r} does not contain the inclusion probabilities of the labelled rows",
+            f"{rows.table_name}: {column!r} does not contain the inclusion probabilities of the "
+            "labelled rows",
             given=f"{labelled:,} labelled rows, but the probabilities imply {expected:,.0f}",
             allowed="independent draws with these probabilities",
         )
@@ -613,7 +618,7 @@ def _require_nearly_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, 
     missing = int(np.sum(~is_labelled))
     if np.mean(is_labelled) < NEARLY_ALL:
         raise InputError(
-            f"{rows.label}: {missing:,} of {len(rows):,} rows have no label",
+            f"{rows.table_name}: {missing:,} of {len(rows):,} rows have no label",
             given=f"chosen={ALL!r} (--chosen {ALL})",
             allowed=f"chosen={RANDOM!r} (--chosen {RANDOM}), or {UNKNOWN} if rows were not chosen at random",
         )
@@ -637,14 +642,14 @@ def _one_row_for_each_unit(
     if id_name is None:
         action = "Name the column: id= (--id COL)."
         raise InputError(
-            f"{rows.label}: a table with a row per unit and model needs a column of ids", action=action
+            f"{rows.table_name}: a table with a row per unit and model needs a column of ids", action=action
         )
     ids = rows.texts(id_name).tolist()
     names = tuple(request.compare) or tuple(dict.fromkeys(models))
     for name in names:
         if name not in models:
             allowed = suggest_names(name, dict.fromkeys(models))
-            raise InputError(f"{rows.label}: unknown model {name!r}", allowed=allowed)
+            raise InputError(f"{rows.table_name}: unknown model {name!r}", allowed=allowed)
     labels = rows.values(request.value or LABEL)
     repeats = numbers_of_repeats(ids, models)
     keys = ids
@@ -660,7 +665,7 @@ def _one_row_for_each_unit(
     unit_columns = _columns_of_units(rows, keys, {request.model, request.value or LABEL, id_name}, needed)
     clash = next((name for name in names if name in (*unit_columns, id_name)), None)
     if clash is not None:
-        what = f"{rows.label}: {clash!r} is both a column and the name of a model"
+        what = f"{rows.table_name}: {clash!r} is both a column and the name of a model"
         raise InputError(what, action="Rename the column or the model.")
     unit_of_key = dict(zip(keys, ids, strict=True))
     columns = {id_name: [unit_of_key[key] for key in units], **unit_columns, **labels_by_model}
@@ -682,7 +687,7 @@ def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], model
         return
     unit, model = next(pair for pair, count in pairs.items() if count > 1)
     raise LabelError(
-        f"{rows.label}: unit {unit!r} has {pairs[unit, model]:,} rows of model {model!r}",
+        f"{rows.table_name}: unit {unit!r} has {pairs[unit, model]:,} rows of model {model!r}",
         allowed="one row for each unit and model; or repeated runs, the same number for each or numbered in "
         "a column",
         action=f"To report each model without comparing the models on the same units: by={model_column!r} "
@@ -711,7 +716,7 @@ def _columns_of_units(
         if differing is None:
             columns[name] = list(first.values())
         elif name in required:
-            what = f"{rows.label}: column {name!r} differs between the rows of unit {differing!r}"
+            what = f"{rows.table_name}: column {name!r} differs between the rows of unit {differing!r}"
             action = "Give a column with one value for each unit, or only the rows of one model."
             raise InputError(what, action=action)
     return columns

@@ -253,7 +253,7 @@ def _require_common_units(logs: Sequence[SmallTable]) -> None:
         if first.isdisjoint(map(id_text, log.lists["id"])):
             raise InputError(
                 "the logs have no unit in common",
-                given=f"{logs[0].label}, {log.label}",
+                given=f"{logs[0].table_name}, {log.table_name}",
                 action="Give logs of one task, one for each model.",
             )
 

@@ -181,7 +181,7 @@ def read_label_rows(
         values=tuple(None if skip else entry for skip, entry in zip(is_skipped, entries, strict=True)),
         annotators=_optional_texts(table, annotator_column),
         places=table.places,
-        source=table.label,
+        source=table.table_name,
         notes=notes,
         failed=table.failed(value),
         tokens=_optional_texts(table, token_column),
@@ -197,7 +197,7 @@ def _unique_label_column(table: SmallTable) -> str:
     if len(candidates) > 1:
         options = " or ".join(f"value={column!r} (--value {quote(column)})" for column in candidates)
         raise InputError(
-            f"{table.label}: several columns may contain the labels",
+            f"{table.table_name}: several columns may contain the labels",
             given=", ".join(map(repr, candidates)),
             action=f"Rename or drop all but one, or name the right one: {options}.",
         )
@@ -212,7 +212,7 @@ def _recognised_id_column(table: SmallTable) -> str:
     # Row numbers are ids only together with the token of their sample.
     if table.find(ROW) is not None and table.find(SAMPLE_TOKEN) is not None:
         return ROW
-    if Path(table.label).name in (TO_LABEL_NAME, WORKBOOK_NAME):
+    if Path(table.table_name).name in (TO_LABEL_NAME, WORKBOOK_NAME):
         return next(iter(table.lists))
     return ID_NAMES[0]
 
@@ -225,12 +225,12 @@ def _ids_of_rows(
         return _read_ids(table, id_name), table.notes
     if len(table) != len(sample_ids):
         raise LabelError(
-            f"{table.label}: without ids there must be a row for each drawn unit, in the order of "
+            f"{table.table_name}: without ids there must be a row for each drawn unit, in the order of "
             f"to_label.csv",
             given=f"{len(table)} rows",
             allowed=str(len(sample_ids)),
         )
-    note = f"{table.label}: there are no ids; the rows are taken in the order of the sample"
+    note = f"{table.table_name}: there are no ids; the rows are taken in the order of the sample"
     return tuple(map(id_text, sample_ids)), (*table.notes, note)
 
 
@@ -241,7 +241,7 @@ def _skipped_rows(table: SmallTable, status_column: str | None) -> list[bool]:
     statuses = [str(entry or SUBMITTED).strip().lower() for entry in table.values(status_column)]
     for place, status in zip(table.places, statuses, strict=True):
         if status not in (SUBMITTED, SKIPPED):
-            problem = f"{table.label}, {place}: unknown status"
+            problem = f"{table.table_name}, {place}: unknown status"
             raise LabelError(problem, given=repr(status), allowed=f"{SUBMITTED} or {SKIPPED}")
     return [status == SKIPPED for status in statuses]
 
@@ -259,7 +259,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     id_column = table.find(*id_names)
     if id_column is None:
         raise InputError(
-            f"{table.label}: no id column",
+            f"{table.table_name}: no id column",
             given=", ".join(table.lists),
             allowed=" or ".join(id_names),
             action="Name it: id_name='…', --id COLUMN. If the rows are in the order of to_label.csv: "
@@ -271,7 +271,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
         is_absent = is_missing(entry) and not isinstance(entry, str)
         if entry == "" or is_absent:
             raise LabelError(
-                f"{table.label}, {table.places[row]}: the id is missing",
+                f"{table.table_name}, {table.places[row]}: the id is missing",
                 action="Fill it in from the file that was handed out; an answer without an id matches no "
                 "unit.",
             )
@@ -806,14 +806,14 @@ def _drawn_units_of_log(table: SmallTable, sample_ids: Sequence[object]) -> Smal
     rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn_ids]
     if not rows:
         raise LabelError(
-            f"{table.label}: none of its units was drawn",
+            f"{table.table_name}: none of its units was drawn",
             given=f"{table.lists['id'][0]!r}, …",
             allowed=f"ids of the sample: {sample_ids[0]!r}, …",
         )
     undrawn_count = len(table) - len(rows)
     if not undrawn_count:
         return table.only(rows)
-    note = f"{table.label}: {undrawn_count:,} units that were not drawn are left out"
+    note = f"{table.table_name}: {undrawn_count:,} units that were not drawn are left out"
     return replace(table.only(rows), notes=(*table.notes, note))
 
 

@@ -21,7 +21,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Requ
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import class_column, none_labelled
-from stratal.population.declaration import ROUNDED, class_names
+from stratal.population.declaration import SOFTMAX_TOLERANCE, class_names
 from stratal.population.expressions import Cells, Expression, LogLoss, NumberColumn, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
@@ -62,7 +62,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     @classmethod
     def loss(cls, probability: FloatArray) -> FloatArray:
         """Return the loss (n,) at the probability of the true class."""
-        return cls.expected(NumberColumn(name="p")).of({"p": probability})
+        return cls.expected(NumberColumn(name="p")).evaluate({"p": probability})
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the loss less its mean."""
@@ -168,7 +168,7 @@ def _require_softmax(population: Population, names: list[str]) -> None:
     values = [NumberColumn(name=name) for name in names]
     off = total([*values]) - 1.0
     (square, *lengths) = averages(population, [off * off, *(v * v for v in values)])
-    if square > ROUNDED**2 or max(lengths) > 1.0:
+    if square > SOFTMAX_TOLERANCE**2 or max(lengths) > 1.0:
         raise InputError(
             f"the columns {names[0]} … {names[-1]} are not probabilities",
             given=f"rows add up to 1 ± {math.sqrt(square):.3g}",

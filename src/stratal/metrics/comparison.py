@@ -329,7 +329,7 @@ class ModelOutcomes(Record):
         same = agreement_of(self.models)
         if strata is not None and isinstance(strata.rule, Derived) and same in strata.rule.cells.tests:
             groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
-            differ = np.asarray(same.of(groups) == 0)
+            differ = np.asarray(same.evaluate(groups) == 0)
             differing = weighting.whole_strata(differ)
             if differing is not None:
                 ends = ends * (differing.population_size / weighting.population_size)

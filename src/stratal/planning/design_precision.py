@@ -14,7 +14,7 @@ from stratal.planning.candidates import worst_error
 from stratal.planning.plan import PlannedDesign
 from stratal.planning.previous_labels import PreviousLabels
 from stratal.population.population import Population
-from stratal.population.summary import HEDGE
+from stratal.population.summary import MEAN_SHRINKAGE
 from stratal.proxy.history import HISTORY
 from stratal.strata import Allocation, Strata
 from stratal.strata.strata import expected_variance
@@ -135,7 +135,7 @@ def successive_precision(
     the history predicts for a unit, hedged as the probabilities are. The range is that of the strata.
     """
     predictions = population.distribution(HISTORY)
-    hedged = (1.0 - HEDGE) * predictions.values + HEDGE * predictions.mean
+    hedged = (1.0 - MEAN_SHRINKAGE) * predictions.values + MEAN_SHRINKAGE * predictions.mean
     variances = np.maximum(hedged * (1.0 - hedged), 0.0)
     squared_sum = float(predictions.counts @ np.sqrt(variances)) ** 2
     variance_of_total = squared_sum / budget - float(predictions.counts @ variances)

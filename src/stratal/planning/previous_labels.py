@@ -97,7 +97,7 @@ class PreviousLabels:
             holder = population
         else:
             holder = labelled_units
-        units = holder.find(label_ids)
+        units = holder.units_with_ids(label_ids)
         _refuse_unknown_ids(known_labels, label_ids, id_texts(units.ids))
         design = SimpleRandom(budget=max(len(label_ids), 1))
         n = len(label_ids)

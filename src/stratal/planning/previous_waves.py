@@ -277,7 +277,10 @@ class PreviousWaves:
         """The matrix of the regression (m, k) of each wave."""
         return [
             np.stack(
-                [np.broadcast_to(term.formula.of(wave.columns), wave.outcomes.shape) for term in self.terms],
+                [
+                    np.broadcast_to(term.formula.evaluate(wave.columns), wave.outcomes.shape)
+                    for term in self.terms
+                ],
                 axis=1,
             )
             for wave in self.waves

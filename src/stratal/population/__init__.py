@@ -2,6 +2,6 @@
 
 import stratal.population.building  # noqa: F401  (it enters what makes populations)
 from stratal.population.population import Population
-from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
+from stratal.population.summary import DrawnUnits, ProxyInfo, StratumSummary
 
-__all__ = ["Drawn", "Population", "ProxyInfo", "StratumSummary"]
+__all__ = ["DrawnUnits", "Population", "ProxyInfo", "StratumSummary"]

@@ -16,7 +16,7 @@ from stratal.population.in_memory import ArrayPopulation, object_column
 from stratal.population.past_results import as_history
 from stratal.population.population import Population
 from stratal.population.predictions import with_predictions
-from stratal.population.summary import ProxyInfo, proxy_info_for
+from stratal.population.summary import ProxyInfo, infer_proxy_info
 from stratal.protocols import Keywords, WithColumns, WithDimensions, WithItems, WithName, values_of
 from stratal.proxy.history import HISTORY, History
 from stratal.proxy.proxy import Proxy, accuracy, margin
@@ -29,7 +29,7 @@ from stratal.tables.row_index import index_name, refuse_two_ids, shared_index
 from stratal.tables.source import (
     INTEGER_TYPES,
     MAX_MEMORY_BYTES,
-    FileReading,
+    ReadOptions,
     Rows,
     Table,
 )
@@ -48,7 +48,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         if items is None:
             items = _row_numbers((*proxies.values(), *groups.values(), *features.values()), history)
         history_proxy, columns = _history_columns(history, items, keywords.get("bounds"))
-        declaration.refuse_taken((HISTORY, *columns), (*proxies, *features), "the arrays")
+        declaration.refuse_existing_names((HISTORY, *columns), (*proxies, *features), "the arrays")
         notes = (history.note(history.count_items(items), len(items)),)
         proxies = {HISTORY: history_proxy, **proxies}
         features = {**features, **columns}
@@ -157,7 +157,7 @@ def _roles_of_arrays(
     keywords: declaration.ArrayKeywords, groups: Mapping[str, object], proxies: Mapping[str, object]
 ) -> ColumnRoles:
     """Return the roles of arrays: all are groups; judges may be proxies."""
-    columns = declared_columns(keywords, declaration.listed)
+    columns = declared_columns(keywords, declaration.name_tuple)
     roles = ColumnRoles.of(columns)
     for keyword, names in columns.items():
         for name in names:
@@ -201,7 +201,7 @@ def describe_proxy(
     if len(values):
         low = float(values.min())
         high = float(values.max())
-    return proxy_info_for(name, low, high, bounds, scaled, label=label), values, None
+    return infer_proxy_info(name, low, high, bounds, scaled, label=label), values, None
 
 
 # If at least this share of the values lies within [0, 1], the others are probably mistakes.
@@ -348,7 +348,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     return Population.from_arrays(proxy=proxy, groups=groups, predicted=declaration.PREDICTED, **columns)
 
 
-Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}
+Population.builders |= {"arrays": from_arrays, "estimator": from_estimator}
 
 
 def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Population:
@@ -357,7 +357,7 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
         action = "Read a dataframe with Population.from_table, arrays with Population.from_arrays."
         raise InputError("a file must be given by its path", given=type(path).__name__, action=action)
     columns: Any = dict(keywords)
-    reading: Any = {name: columns.pop(name) for name in FileReading.__annotations__ if name in columns}
+    reading: Any = {name: columns.pop(name) for name in ReadOptions.__annotations__ if name in columns}
     if columns.get("history") is not None:
         limits: Any = {name: reading[name] for name in ("threads", "memory") if name in reading}
         columns["history"] = as_history(columns["history"], within=limits)
@@ -365,7 +365,7 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
     def has_columns(names: Sequence[str]) -> bool:
         """Return whether a table with these columns has the declared ones."""
         try:
-            declaration.declaration_of(columns, names, str(path))
+            declaration.declare_columns(columns, names, str(path))
         except InputError:
             return False
         return True
@@ -378,22 +378,22 @@ def from_table(table: object, keywords: declaration.TableKeywords) -> Population
     return _of_table(frame_table(table), keywords)
 
 
-Population.makers |= {"file": read, "table": from_table}
+Population.builders |= {"file": read, "table": from_table}
 
 
 def _of_table(table: Table, keywords: declaration.TableKeywords, threads: int | None = None) -> Population:
     """Return the population of a table: in memory if it fits, else in the engine of the table."""
     if table.log is not None:
-        keywords = declaration.with_log(keywords, table.log)
+        keywords = declaration.with_log_defaults(keywords, table.log)
     if keywords.get("history") is not None:
         keywords = {**keywords, "history": as_history(keywords["history"])}
-    declared = declaration.declaration_of(keywords, table.names, table.label, table.index)
-    content = table.take(declared)
+    declared = declaration.declare_columns(keywords, table.names, table.table_name, table.index)
+    content = table.read_columns(declared)
     if isinstance(content, Rows):
         population = _in_memory(content, declared, threads)
         if population is not None:
             return population
-        content = content.source()
+        content = content.to_source()
     # Late, because these load Ibis, which takes long.
     from stratal.population.queries.table import table_population
     from stratal.population.queries.units import prepared
@@ -423,7 +423,7 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     ids: Any = numbers if numbered else values["id", declared.id]
     # The order of the batches of a table, so that an engine and memory fit the same curves.
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")
-    if declared.may_be_softmax and declaration.is_softmax(rows.totals(declared.proxies)):
+    if declared.may_be_softmax and declaration.is_softmax(rows.row_sum_facts(declared.proxies)):
         return None
     sorted_values = {key: np.asarray(column)[order] for key, column in values.items()}
     keywords = _array_keywords(declared, sorted_values) | {"ids": ids[order], "threads": threads}

@@ -16,17 +16,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
-from stratal.population.expressions import OnArrays
+from stratal.population.expressions import ArrayEvaluator
 from stratal.protocols import Foreign, JsonDict, JsonMapping
 from stratal.randomness import KEY_DIGITS, KeyArray
 
-# Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every engine.
+# Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every evaluator.
 KEY_BITS = 32
 
-# Sums are kept modulo this: in 64 bits, an overflow is the same on every engine.
+# Sums are kept modulo this: in 64 bits, an overflow is the same on every evaluator.
 WORD = 2**64
 
-# A value is cut into two parts of so many bits, whose sums are exact in 64 bits on every engine.
+# A value is cut into two parts of so many bits, whose sums are exact in 64 bits on every evaluator.
 _WHOLE_BITS = 30
 _FRACTION_BITS = 31
 
@@ -99,10 +99,10 @@ def exponent_of(low: float, high: float) -> int:
     return max(math.frexp(max(abs(low), abs(high)))[1], _MIN_EXPONENT)
 
 
-def digits(values: Foreign, exponent: int, engine: OnArrays) -> Iterator[Foreign]:
+def digits(values: Foreign, exponent: int, evaluator: ArrayEvaluator) -> Iterator[Foreign]:
     """Yield values as whole numbers from 0 to 2³¹: 30 bits and a sign, then the next 31 bits.
 
-    Scaling by powers of two, rounding down and the difference from it are equal on every engine. If some
+    Scaling by powers of two, rounding down and the difference from it are equal on every evaluator. If some
     value is huge (such as 1e30), the others would vanish: such a column counts again, limited to ± 2³⁰.
 
     Parameters
@@ -111,23 +111,23 @@ def digits(values: Foreign, exponent: int, engine: OnArrays) -> Iterator[Foreign
     exponent : int
         As in `exponent_of`.
     """
-    scaled = values * engine.constant(2.0 ** (_WHOLE_BITS - exponent))
-    whole_part = engine.apply("floor", scaled)
-    yield whole_part + engine.constant(2.0**_WHOLE_BITS)
-    yield engine.apply("floor", (scaled - whole_part) * engine.constant(2.0**_FRACTION_BITS))
+    scaled = values * evaluator.constant(2.0 ** (_WHOLE_BITS - exponent))
+    whole_part = evaluator.apply("floor", scaled)
+    yield whole_part + evaluator.constant(2.0**_WHOLE_BITS)
+    yield evaluator.apply("floor", (scaled - whole_part) * evaluator.constant(2.0**_FRACTION_BITS))
     if exponent > _WHOLE_BITS:
-        limited = -engine.at_least(-values, -(2.0**_WHOLE_BITS))
-        yield from digits(engine.at_least(limited, -(2.0**_WHOLE_BITS)), _WHOLE_BITS, engine)
+        limited = -evaluator.at_least(-values, -(2.0**_WHOLE_BITS))
+        yield from digits(evaluator.at_least(limited, -(2.0**_WHOLE_BITS)), _WHOLE_BITS, evaluator)
 
 
 def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
     """Yield the whole numbers (n,) of doubles (n,)."""
-    return (digit.astype(np.uint64) for digit in digits(values, exponent, OnArrays({})))
+    return (digit.astype(np.uint64) for digit in digits(values, exponent, ArrayEvaluator({})))
 
 
 def level_numbers(levels: AnyArray) -> KeyArray:
     """Return the 31 bits (L,) that stand for each level of a category: the first of the MD5 of its text."""
-    # A lone surrogate is no text on any engine. Writing it to a file raises an error there.
+    # A lone surrogate is no text on any evaluator. Writing it to a file raises an error there.
     texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
     prefixes = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
     return np.array([int.from_bytes(four) >> 1 for four in prefixes], dtype=np.uint64)

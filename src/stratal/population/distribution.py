@@ -1,10 +1,11 @@
-"""The weighted distribution of a proxy: the part of a population that stratifiers and planners use.
+"""The weighted distribution of a proxy, which stratification and planning use instead of the units.
 
-Exact (one bin per distinct value) while small, a histogram when large, by one algorithm for every engine. It
-asks a `Counter` three questions (extent, distinct values, histogram) and never sees a unit: `ArrayCounter`
-(`stratal.population.in_memory`) answers for NumPy arrays, a table by group-bys.
-Sums are integers (a value is rounded down to 2⁻³⁰ of the range first), so that engines, which add in any
-order, agree to the last bit.
+It is exact (one bin per distinct value) for small populations, and a histogram for large ones. One algorithm
+computes it on every engine from three queries of a `ProxyCounter`: extent, distinct values and histogram.
+`ArrayCounter` (`stratal.population.in_memory`) runs them on NumPy arrays, and `TableCounter`
+(`stratal.population.queries.table`) by group-bys.
+Values are rounded down to 2⁻³⁰ of the range, and their sums are integers. The results are therefore identical
+on every engine, although engines add in any order.
 """
 
 from __future__ import annotations
@@ -22,23 +23,25 @@ from stratal.errors import InputError
 # A population of up to this many units has one bin per distinct value.
 EXACT_LIMIT = 65_536
 
-# Bins of a histogram.
+# Number of bins of a histogram.
 BIN_COUNT = 16_384
 
-# Positions within a bin, to which values are rounded down before they are added.
+# Number of positions within a bin, to which values are rounded down before they are added.
 OFFSET_COUNT = 65_536
 
-# Steps between the smallest and the largest second moment, to which they are rounded down.
+# Number of steps between the smallest and the largest second moment, to which they are rounded down.
 SECOND_MOMENT_STEPS = 2**30
 
-# Times that bins are binned again within themselves where a histogram is too coarse.
-ZOOM_DEPTH = 4
+# Largest number of times that coarse bins of a histogram are divided into finer ones.
+MAX_REFINEMENTS = 4
 
-# A bin with over this share of the units is too coarse.
-ZOOM_SHARE = 0.25
+# A bin with more than this share of the units is too coarse.
+COARSE_BIN_SHARE = 0.25
 
-# Fewer occupied bins than this are too coarse; those with over a 1024th of the units are binned again.
+# A histogram with fewer occupied bins is too coarse. Its bins with more than `HEAVY_BIN_SHARE` of the units
+# are divided into finer ones.
 MIN_BINS = 512
+HEAVY_BIN_SHARE = 1 / 1024
 
 
 class _Bins(Record):
@@ -68,23 +71,23 @@ class Distribution(_Bins):
     values : float (B,)
         Mean proxy of each bin, strictly increasing.
     counts : int (B,)
-        Units in each bin, all positive.
+        Number of units in each bin, all positive.
     second_moments : float (B,), optional
-        Mean conditional second moment E[z² | x] of each bin, on the outcome's scale; `None` where the proxy
-        has none (it only orders).
+        Mean conditional second moment E[z² | x] of each bin, on the outcome's scale; `None` for a proxy
+        that only orders units.
     cuts : float (B − 1,)
-        The smallest proxy of each bin but the first: unit i lies in bin b when `cuts[b−1] <= x < cuts[b]`.
+        The smallest proxy of each bin except the first: unit i is in bin b if `cuts[b−1] <= x < cuts[b]`.
     scaled : bool
-        Whether the values predict the outcome on its own scale. A margin only orders.
+        Whether the values predict the outcome on its scale. A margin only orders units.
     exact : bool
         Whether each bin is one distinct value.
     bounds : (float, float), optional
-        Bounds of the outcome; `None` where it has none.
+        Bounds of the outcome; `None` if it is unbounded.
 
     Attributes
     ----------
     conditional_variances : float (B,)
-        Plug-in Var(z | x) of each bin, E[z² | x] − E[z | x]², not below zero; zero where unknown.
+        Plug-in Var(z | x) of each bin, E[z² | x] − E[z | x]², at least zero; zero without second moments.
 
     Examples
     --------
@@ -107,7 +110,7 @@ class Distribution(_Bins):
 
     @property
     def size(self) -> int:
-        """N, units in the population."""
+        """Number of units in the population, N."""
         return int(self.counts.sum())
 
     @property
@@ -118,7 +121,7 @@ class Distribution(_Bins):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A range `at_least <= x < below` of proxies; infinite where it is open."""
+    """A range `at_least <= x < below` of proxies, without limits by default."""
 
     at_least: float = -math.inf
     below: float = math.inf
@@ -135,7 +138,10 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Equal bins from `low`, and within each the positions to which values are rounded."""
+    """Bins of equal width from `low`, each with `OFFSET_COUNT` positions to which values are rounded down.
+
+    `scale` is the number of positions per unit of the proxy.
+    """
 
     low: float
     scale: float
@@ -151,20 +157,21 @@ class Grid:
         return np.minimum(positions, BIN_COUNT * OFFSET_COUNT - 1, out=positions)
 
     def cuts(self, bins: IntArray) -> FloatArray:
-        """Return the smallest double that falls into each of these bins (B,) or a later one, by bisection."""
-        goals = bins * float(OFFSET_COUNT)
-        approximate = self.low + goals / self.scale
-        # The rounding errors of three operations, with room: the cut lies within this distance.
-        reach = 8.0 * np.spacing(np.maximum(np.abs(approximate), abs(self.low)))
-        below = approximate - reach
-        above = approximate + reach
+        """Return the smallest double that is in each of these bins (B,) or a later one, by bisection."""
+        first_positions = bins * float(OFFSET_COUNT)
+        approximate_cuts = self.low + first_positions / self.scale
+        # An upper bound of the rounding errors of the three operations above.
+        error_bound = 8.0 * np.spacing(np.maximum(np.abs(approximate_cuts), abs(self.low)))
+        below = approximate_cuts - error_bound
+        above = approximate_cuts + error_bound
         while True:
             middle = below + 0.5 * (above - below)
+            # Neighbouring doubles have no double between them.
             if not np.any((below < middle) & (middle < above)):
                 return np.asarray(above)
-            inside = (middle - self.low) * self.scale >= goals
-            below = np.where(inside, below, middle)
-            above = np.where(inside, middle, above)
+            is_in_bin = (middle - self.low) * self.scale >= first_positions
+            below = np.where(is_in_bin, below, middle)
+            above = np.where(is_in_bin, middle, above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,37 +181,52 @@ class Histogram:
     Parameters
     ----------
     counts : int (BIN_COUNT,)
+        Number of units in each bin.
     offsets : int (BIN_COUNT,)
         Sum of the positions within the bin, each in 0 … OFFSET_COUNT − 1.
     second : int (BIN_COUNT,), optional
-        Sum of the second moments, in steps.
-    atoms : float (BIN_COUNT,), optional
-        The one value of each occupied bin, if every occupied bin has just one; else `None`.
+        Sum of the second moments as integers; see `MomentSteps`.
+    single_values : float (BIN_COUNT,), optional
+        The value of each occupied bin, if no bin has two distinct values; else `None`.
     """
 
     counts: IntArray
     offsets: IntArray
     second: IntArray | None
-    atoms: FloatArray | None
+    single_values: FloatArray | None
 
 
 @dataclass(frozen=True, slots=True)
 class Bins:
-    """Occupied bins in increasing order: the smallest double, the mean and the mean second moment of each."""
+    """Occupied bins in increasing order.
+
+    Parameters
+    ----------
+    starts : float (B,)
+        Smallest double in each bin.
+    values : float (B,)
+        Mean proxy of each bin.
+    counts : int (B,)
+        Number of units in each bin.
+    second : float (B,), optional
+        Mean second moment of each bin.
+    exact : bool
+        Whether each bin is one distinct value.
+    """
 
     starts: FloatArray
     values: FloatArray
     counts: IntArray
     second: FloatArray | None
-    atoms: bool
+    exact: bool
 
 
-class Counter(Protocol):
-    """The queries of the algorithm to an engine."""
+class ProxyCounter(Protocol):
+    """The queries from which the distribution of a proxy is computed."""
 
     @property
-    def steps(self) -> Steps | None:
-        """How second moments are turned into integers; `None` where there are none."""
+    def steps(self) -> MomentSteps | None:
+        """Conversion of second moments to integers; `None` without second moments."""
 
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
@@ -217,114 +239,116 @@ class Counter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """How second moments are turned into integers: floor((m − low) · scale).
+class MomentSteps:
+    """Conversion of second moments m to integers: floor((m − low) · scale).
 
-    `low` and `scale` are numbers, or one per second moment where these are of several levels.
+    `low` and `scale` are numbers, or arrays with one entry per level (L,) or per second moment (n,).
     """
 
     low: float | FloatArray
     scale: float | FloatArray
 
     @classmethod
-    def over(cls, low: float | FloatArray, high: float | FloatArray) -> Steps:
-        """Return the steps whose last is at the largest second moment, of all units or of each level (L,)."""
+    def over(cls, low: float | FloatArray, high: float | FloatArray) -> MomentSteps:
+        """Return the conversion of second moments from `low` to `high`, of all units or of each level."""
         scale = np.zeros(np.shape(low))
         with np.errstate(over="ignore"):
             np.divide(SECOND_MOMENT_STEPS, np.subtract(high, low), out=scale, where=np.greater(high, low))
         return cls(low, scale)
 
-    def __getitem__(self, level: IntArray | int) -> Steps:
-        """Return the steps of each second moment (n,), from those of levels and the number of its level."""
-        return Steps(np.asarray(self.low)[level], np.asarray(self.scale)[level])
+    def __getitem__(self, level: IntArray | int) -> MomentSteps:
+        """Return the conversion of each second moment (n,), given the level number of its unit (n,)."""
+        return MomentSteps(np.asarray(self.low)[level], np.asarray(self.scale)[level])
 
     def numbers(self, second_moments: FloatArray) -> IntArray:
-        """Return each second moment in steps (n,)."""
+        """Return the second moments as integers (n,)."""
         return ((second_moments - self.low) * self.scale).astype(np.int64)
 
     def means(self, sums: IntArray, counts: IntArray) -> FloatArray:
-        """Return mean second moments (B,) from sums in steps."""
+        """Return mean second moments (B,) from sums of their integers (B,) and numbers of units (B,)."""
         scale = np.broadcast_to(self.scale, np.shape(sums))
-        exact = np.zeros(len(scale))
-        # Steps are rounded down, by half a step on average.
-        half = np.zeros(len(scale))
-        np.divide(sums, scale, out=exact, where=scale != 0.0)
-        np.divide(0.5, scale, out=half, where=scale != 0.0)
-        return np.asarray(self.low + exact / counts + half)
+        rescaled_sums = np.zeros(len(scale))
+        # The integers are rounded down, by half a step on average.
+        half_step = np.zeros(len(scale))
+        np.divide(sums, scale, out=rescaled_sums, where=scale != 0.0)
+        np.divide(0.5, scale, out=half_step, where=scale != 0.0)
+        return np.asarray(self.low + rescaled_sums / counts + half_step)
 
 
 def build_distribution(
-    counter: Counter, *, scaled: bool = True, bounds: tuple[float, float] | None = (0.0, 1.0)
+    counter: ProxyCounter, *, scaled: bool = True, bounds: tuple[float, float] | None = (0.0, 1.0)
 ) -> Distribution:
-    """Build the distribution of the proxies that `counter` counts.
+    """Return the distribution of the proxies that `counter` counts.
 
     Parameters
     ----------
-    counter : Counter
+    counter : ProxyCounter
         Runs the queries on one engine.
     scaled : bool
-        Whether the proxies predict the outcome on its own scale.
+        Whether the proxies predict the outcome on its scale.
     bounds : (float, float), optional
-        Bounds (a, b) of the outcome. A scaled proxy without second moments of its own is taken to predict
-        an outcome that is as spread as they allow, always a or b: E[z² | x] = (a + b) E[z | x] − a b,
-        binary on (0, 1).
+        Bounds (a, b) of the outcome. For a scaled proxy without second moments, the outcome is assumed to
+        have the largest variance that the bounds allow: it is always a or b, so that E[z² | x] = (a + b) E[z
+        | x] − a b. For (0, 1), the outcome is binary.
 
     Returns
     -------
     Distribution
-        Exact for up to `EXACT_LIMIT` units, and where every bin of the histogram holds a single value.
+        Exact for up to `EXACT_LIMIT` units, and if every bin of the histogram has a single value.
     """
     extent = counter.extent(Span())
     if extent.count == 0:
         raise InputError("the population is empty", allowed="at least one unit")
-    if wants_distinct(extent):
+    if has_distinct_value_bins(extent):
         bins = counter.distinct()
     else:
-        bins = _binned(counter, extent)
+        bins = _histogram_bins(counter, extent)
     second = bins.second
     if second is None:
-        second = _widest_moments(bins.values, scaled, bounds)
+        second = _extreme_outcome_moments(bins.values, scaled, bounds)
     return Distribution(
         values=bins.values,
         counts=bins.counts,
-        cuts=bins.values[1:] if bins.atoms else bins.starts[1:],
+        cuts=bins.values[1:] if bins.exact else bins.starts[1:],
         second_moments=second,
         scaled=scaled,
-        exact=bins.atoms,
+        exact=bins.exact,
         bounds=bounds,
     )
 
 
-def _widest_moments(
+def _extreme_outcome_moments(
     values: FloatArray, scaled: bool, bounds: tuple[float, float] | None
 ) -> FloatArray | None:
-    """Return the second moments (B,) of an outcome that is always at one of its bounds; `None` if unknown."""
+    """Return the second moments (B,) of an outcome that is always at a bound; `None` if unknown."""
     if not scaled or bounds is None:
         return None
     return np.asarray((bounds[0] + bounds[1]) * values - bounds[0] * bounds[1])
 
 
-def wants_distinct(extent: Extent) -> bool:
-    """Return whether so few units, or so narrow or wide a range, are distinguished value by value."""
+def has_distinct_value_bins(extent: Extent) -> bool:
+    """Return whether a proxy gets a bin per distinct value: few units, or a range without a finite grid."""
     if extent.count <= EXACT_LIMIT or not extent.high > extent.low:
         return True
-    # A width that overflows, or a scale that does, leaves no grid.
+    # If the width of the range or its inverse overflows, there is no grid.
     return not math.isfinite(extent.high - extent.low) or not math.isfinite(
         Grid.over(extent.low, extent.high).scale
     )
 
 
-def _binned(counter: Counter, extent: Extent) -> Bins:
-    bins = _occupied(counter, extent, Span())
-    for _ in range(ZOOM_DEPTH):
-        zoomed = _zoom(counter, bins, extent.count)
-        if zoomed is None:
+def _histogram_bins(counter: ProxyCounter, extent: Extent) -> Bins:
+    """Return the occupied bins of the histogram, with coarse bins divided into finer ones."""
+    bins = _occupied_bins(counter, extent, Span())
+    for _ in range(MAX_REFINEMENTS):
+        refined_bins = _refine_coarse_bins(counter, bins, extent.count)
+        if refined_bins is None:
             break
-        bins = zoomed
+        bins = refined_bins
     return bins
 
 
-def _occupied(counter: Counter, extent: Extent, span: Span) -> Bins:
+def _occupied_bins(counter: ProxyCounter, extent: Extent, span: Span) -> Bins:
+    """Return the occupied bins of the histogram of the proxies within a span."""
     grid = Grid.over(extent.low, extent.high)
     steps = counter.steps
     histogram = counter.histogram(grid, span)
@@ -332,8 +356,8 @@ def _occupied(counter: Counter, extent: Extent, span: Span) -> Bins:
     counts = histogram.counts[used]
     starts = grid.cuts(used)
     starts[0] = max(span.at_least, extent.low)
-    if histogram.atoms is not None:
-        values = histogram.atoms[used]
+    if histogram.single_values is not None:
+        values = histogram.single_values[used]
     else:
         # Positions are rounded down, by half a position on average.
         within = histogram.offsets[used] / counts + 0.5
@@ -341,15 +365,15 @@ def _occupied(counter: Counter, extent: Extent, span: Span) -> Bins:
     second = None
     if steps is not None and histogram.second is not None:
         second = steps.means(histogram.second[used], counts)
-    return Bins(starts, values, counts, second, histogram.atoms is not None)
+    return Bins(starts, values, counts, second, histogram.single_values is not None)
 
 
-def _zoom(counter: Counter, bins: Bins, total: int) -> Bins | None:
-    """Return the bins with a coarse stretch of them binned again, or `None` if no stretch is too coarse."""
-    stretch = _coarse_stretch(bins, total)
-    if stretch is None:
+def _refine_coarse_bins(counter: ProxyCounter, bins: Bins, total: int) -> Bins | None:
+    """Return the bins with the coarse ones divided into finer ones, or `None` if none are too coarse."""
+    coarse_bins = _find_coarse_bins(bins, total)
+    if coarse_bins is None:
         return None
-    first, last = stretch
+    first, last = coarse_bins
     if last + 1 < len(bins.starts):
         below = bins.starts[last + 1]
     else:
@@ -358,56 +382,57 @@ def _zoom(counter: Counter, bins: Bins, total: int) -> Bins | None:
     extent = counter.extent(span)
     if extent.low == extent.high or not math.isfinite(Grid.over(extent.low, extent.high).scale):
         return None
-    inner = _occupied(counter, extent, span)
+    inner = _occupied_bins(counter, extent, span)
 
-    def spliced(outer: AnyArray, new: AnyArray) -> AnyArray:
-        return np.concatenate([outer[:first], new, outer[last + 1 :]])
+    def splice(outer: AnyArray, finer: AnyArray) -> AnyArray:
+        """Return the values of the outer bins with those of the coarse bins replaced."""
+        return np.concatenate([outer[:first], finer, outer[last + 1 :]])
 
     second = None
     if bins.second is not None and inner.second is not None:
-        second = spliced(bins.second, inner.second)
+        second = splice(bins.second, inner.second)
     return Bins(
-        starts=spliced(bins.starts, inner.starts),
-        values=spliced(bins.values, inner.values),
-        counts=spliced(bins.counts, inner.counts),
+        starts=splice(bins.starts, inner.starts),
+        values=splice(bins.values, inner.values),
+        counts=splice(bins.counts, inner.counts),
         second=second,
-        atoms=False,
+        exact=False,
     )
 
 
-def _coarse_stretch(bins: Bins, total: int) -> tuple[int, int] | None:
-    """Return the first and the last bin of a stretch that is too coarse, or `None`."""
-    if bins.atoms:
+def _find_coarse_bins(bins: Bins, total: int) -> tuple[int, int] | None:
+    """Return the first and the last of neighbouring bins that are too coarse, or `None`."""
+    if bins.exact:
         return None
     # A few extreme values, such as 999 for unknown, leave nearly all units in few bins.
     if len(bins.counts) < MIN_BINS:
-        heavy = np.flatnonzero(bins.counts > total / 1024)
-        if heavy[-1] - heavy[0] + 1 < len(bins.counts):
-            return int(heavy[0]), int(heavy[-1])
+        heavy_bins = np.flatnonzero(bins.counts > HEAVY_BIN_SHARE * total)
+        if heavy_bins[-1] - heavy_bins[0] + 1 < len(bins.counts):
+            return int(heavy_bins[0]), int(heavy_bins[-1])
     heaviest = int(np.argmax(bins.counts))
-    if bins.counts[heaviest] > ZOOM_SHARE * total:
+    if bins.counts[heaviest] > COARSE_BIN_SHARE * total:
         return (heaviest, heaviest)
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LevelBins(_Bins):
-    """The distinct values within each level of a category, as an engine counts them.
+    """The distinct proxies within each level of a group column.
 
     Parameters
     ----------
     names : tuple of str (L,)
         The levels, sorted.
     level : int (B,)
-        Number of the level that each bin is of; bins in the order of levels, then of values.
+        Number of the level of each bin. Bins are sorted by level, then by value.
     values : float (B,)
-        One bin per level and distinct value.
+        Proxy of each bin. There is one bin for each level and distinct value.
     counts : int (B,)
-        Units in each bin.
+        Number of units in each bin.
     second_moments : float (B,), optional
-        Mean second moment of each bin, where the proxy has second moments of its own.
-    large : mapping of int to Counter
-        Levels, by number, that have too many units for one bin per value: counted on their own.
+        Mean second moment of each bin, if the proxy has second moments.
+    large : mapping of int to ProxyCounter
+        Counters of the levels, by number, with too many distinct values for one bin per value.
     """
 
     names: tuple[str, ...]
@@ -415,27 +440,28 @@ class LevelBins(_Bins):
     values: FloatArray
     counts: IntArray
     second_moments: FloatArray | None = None
-    large: Mapping[int, Counter] = field(default_factory=dict)
+    large: Mapping[int, ProxyCounter] = field(default_factory=dict)
     conditional_variances: FloatArray = field(init=False, repr=False, compare=False)
 
 
 class LevelDistributions(Mapping[str, Distribution]):
-    """The distribution of one proxy within each level of a category, computed when it is read.
+    """The distributions of a proxy within the levels of a group column, by level.
 
     Parameters
     ----------
     level_bins : LevelBins
     scaled : bool
-        Whether the proxies predict the outcome on its own scale.
+        Whether the proxies predict the outcome on its scale.
     bounds : (float, float), optional
         Bounds of the outcome, as for `build_distribution`.
 
     Attributes
     ----------
     starts : int (L,)
-        First bin of each level among the bins of all.
+        Index of the first bin of each level in `bins`.
     bins : LevelBins
-        The bins of all levels, with the second moments that the bounds imply where there are no others.
+        The bins of all levels. Without second moments of the proxy, they have those that the bounds imply, as
+        in `build_distribution`.
     """
 
     def __init__(
@@ -451,13 +477,14 @@ class LevelDistributions(Mapping[str, Distribution]):
         large = list(self._large.values())
         second = level_bins.second_moments
         if second is None:
-            second = _widest_moments(level_bins.values, scaled, bounds)
-        second_moments = [second, *(part.second_moments for part in large)]
-        available_moments = [entry for entry in second_moments if entry is not None]
-        numbers = np.repeat(np.array(list(self._large), np.int64), [len(part.values) for part in large])
+            second = _extreme_outcome_moments(level_bins.values, scaled, bounds)
+        second_moments = [second, *(distribution.second_moments for distribution in large)]
+        available_moments = [moments for moments in second_moments if moments is not None]
+        bin_counts = [len(distribution.values) for distribution in large]
+        numbers = np.repeat(np.array(list(self._large), np.int64), bin_counts)
         level = np.concatenate([level_bins.level, numbers])
-        values = np.concatenate([level_bins.values, *(part.values for part in large)])
-        counts = np.concatenate([level_bins.counts, *(part.counts for part in large)])
+        values = np.concatenate([level_bins.values, *(distribution.values for distribution in large)])
+        counts = np.concatenate([level_bins.counts, *(distribution.counts for distribution in large)])
         order = np.argsort(level, kind="stable")
         self.bins = LevelBins(
             names=level_bins.names,
@@ -470,26 +497,29 @@ class LevelDistributions(Mapping[str, Distribution]):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Units in each level."""
+        """Number of units in each level."""
         return dict(zip(self._number, np.add.reduceat(self.bins.counts, self.starts).tolist(), strict=True))
 
     @property
-    def histograms(self) -> list[int]:
-        """Numbers of the levels whose bins hold several values each."""
+    def approximate_levels(self) -> list[int]:
+        """Numbers of the levels with an approximate distribution, whose bins have several values."""
         return [number for number, distribution in self._large.items() if not distribution.exact]
 
     def __getitem__(self, level: str) -> Distribution:
         number = self._number[level]
         if number in self._large:
             return self._large[number]
-        last = number + 1 == len(self.starts)
-        rows = slice(self.starts[number], None if last else self.starts[number + 1])
+        is_last_level = number + 1 == len(self.starts)
+        level_slice = slice(self.starts[number], None if is_last_level else self.starts[number + 1])
         bins = self.bins
+        second_moments = None
+        if bins.second_moments is not None:
+            second_moments = bins.second_moments[level_slice]
         return Distribution(
-            values=bins.values[rows],
-            counts=bins.counts[rows],
-            cuts=bins.values[rows][1:],
-            second_moments=None if bins.second_moments is None else bins.second_moments[rows],
+            values=bins.values[level_slice],
+            counts=bins.counts[level_slice],
+            cuts=bins.values[level_slice][1:],
+            second_moments=second_moments,
             scaled=self.scaled,
             bounds=self.bounds,
         )

@@ -29,17 +29,17 @@ class Expression(Described, noun="formula", registry={}):
         """Names of the columns that the formula reads."""
         return ()
 
-    def on(self, engine: OnArrays) -> Any:
-        """Return the formula as evaluated by an engine."""
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
+        """Return the formula as evaluated by an evaluator."""
         raise NotImplementedError
 
-    def of(self, columns: Mapping[str, AnyArray] | OnArrays) -> FloatArray:
-        """Return the values (n,) from arrays (n,) by name; for many formulas, from `OnArrays` of them."""
-        if isinstance(columns, OnArrays):
-            engine = columns
+    def evaluate(self, columns: Mapping[str, AnyArray] | ArrayEvaluator) -> FloatArray:
+        """Return the values (n,) from arrays (n,) by name, or from the evaluator of several formulas."""
+        if isinstance(columns, ArrayEvaluator):
+            evaluator = columns
         else:
-            engine = OnArrays(columns)
-        return np.asarray(self.on(engine), dtype=np.float64)
+            evaluator = ArrayEvaluator(columns)
+        return np.asarray(self.evaluate_with(evaluator), dtype=np.float64)
 
     def __add__(self, other: Expression | float) -> Expression:
         return Sum(parts=(self, _formula(other)))
@@ -79,9 +79,9 @@ class Constant(Expression, kind="constant"):
 
     value: float
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the number."""
-        return engine.constant(self.value)
+        return evaluator.constant(self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +95,9 @@ class NumberColumn(Expression, kind="number"):
         """The one column."""
         return (self.name,)
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the column."""
-        return engine.number(self.name)
+        return evaluator.number(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +112,9 @@ class Below(Expression, kind="below"):
         """The one column."""
         return (self.name,)
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return 1 or 0."""
-        return engine.below(engine.number(self.name), self.limit)
+        return evaluator.below(evaluator.number(self.name), self.limit)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,17 +145,17 @@ class ByLevel(Expression, kind="by-level"):
         """The one column."""
         return (self.name,)
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the numbers."""
-        return engine.by_level(self.name, self.levels, self.values, self.otherwise)
+        return evaluator.by_level(self.name, self.levels, self.values, self.otherwise)
 
     @property
-    def rest(self) -> ByLevel:
+    def complement(self) -> ByLevel:
         """The test of all levels but those of this test."""
         values = tuple(1.0 - value for value in self.values)
         return ByLevel(name=self.name, levels=self.levels, values=values, otherwise=1.0 - self.otherwise)
 
-    def both(self, other: ByLevel) -> ByLevel:
+    def product(self, other: ByLevel) -> ByLevel:
         """Return the product of two of one column; of tests, that of the levels that pass both."""
         first, second = (dict(zip(part.levels, part.values, strict=True)) for part in (self, other))
         otherwise = self.otherwise * other.otherwise
@@ -169,9 +169,9 @@ class ByLevel(Expression, kind="by-level"):
             name=self.name, levels=tuple(differing), values=tuple(differing.values()), otherwise=otherwise
         )
 
-    def excludes(self, other: ByLevel) -> bool:
+    def is_disjoint_from(self, other: ByLevel) -> bool:
         """Return whether no level passes both tests."""
-        product = self.both(other)
+        product = self.product(other)
         return self.name == other.name and not any((*product.values, product.otherwise))
 
 
@@ -186,9 +186,9 @@ class Agree(Expression, kind="agree"):
         """The group columns."""
         return self.names
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return 1 or 0."""
-        return engine.same(self.names)
+        return evaluator.all_equal(self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +206,9 @@ class Sum(_OfParts, kind="sum"):
 
     __slots__ = ()
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the sum."""
-        return reduce(add, (part.on(engine) for part in self.parts))
+        return reduce(add, (part.evaluate_with(evaluator) for part in self.parts))
 
 
 class Times(_OfParts, kind="times"):
@@ -216,9 +216,9 @@ class Times(_OfParts, kind="times"):
 
     __slots__ = ()
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the product."""
-        return reduce(mul, (part.on(engine) for part in self.parts))
+        return reduce(mul, (part.evaluate_with(evaluator) for part in self.parts))
 
 
 class Exponential(_OfParts, kind="exponential"):
@@ -226,9 +226,9 @@ class Exponential(_OfParts, kind="exponential"):
 
     __slots__ = ()
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the number."""
-        return engine.apply("exp", self.parts[0].on(engine))
+        return evaluator.apply("exp", self.parts[0].evaluate_with(evaluator))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,9 +237,11 @@ class LogLoss(_OfParts, kind="log-loss"):
 
     least: float
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the loss; NumPy and the engines both call the binary logarithm `log2`."""
-        return -math.log(2.0) * engine.apply("log2", engine.at_least(self.parts[0].on(engine), self.least))
+        return -math.log(2.0) * evaluator.apply(
+            "log2", evaluator.at_least(self.parts[0].evaluate_with(evaluator), self.least)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,10 +250,10 @@ class Share(_OfParts, kind="share"):
 
     least: float
 
-    def on(self, engine: OnArrays) -> Any:
+    def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the quotient."""
-        above, below = (part.on(engine) for part in self.parts)
-        return above / engine.at_least(below, self.least)
+        above, below = (part.evaluate_with(evaluator) for part in self.parts)
+        return above / evaluator.at_least(below, self.least)
 
 
 def logistic(line: Expression) -> Expression:
@@ -259,11 +261,11 @@ def logistic(line: Expression) -> Expression:
     return Share(parts=(Constant(value=1.0), 1.0 + Exponential(parts=(-1.0 * line,))), least=1.0)
 
 
-# Functions that NumPy and every engine have, by the name of the engines.
+# Functions that NumPy and every evaluator have, by the name of the engines.
 _FUNCTIONS = {"exp": np.exp, "sqrt": np.sqrt, "floor": np.floor, "log2": np.log2}
 
 
-class OnArrays:
+class ArrayEvaluator:
     """Evaluates formulas on NumPy arrays; `population.queries.table` does so on a table's columns.
 
     The levels of a group column are found once for all formulas.
@@ -287,7 +289,7 @@ class OnArrays:
         value_of_level = dict(zip(levels, values, strict=True))
         return np.array([value_of_level.get(level, otherwise) for level in levels_present])[inverse]
 
-    def same(self, names: tuple[str, ...]) -> FloatArray:
+    def all_equal(self, names: tuple[str, ...]) -> FloatArray:
         """Return 1 where group columns all agree, else 0, (n,)."""
         first = np.asarray(self._columns[names[0]])
         others = [np.asarray(self._columns[name]) for name in names[1:]]
@@ -341,7 +343,7 @@ def implies(test: Expression, other: Expression | None) -> bool:
     level_of_test = level_test(test)
     level_of_other = level_test(other)
     if level_of_test is not None and level_of_other is not None:
-        return level_of_test.excludes(level_of_other.rest)
+        return level_of_test.is_disjoint_from(level_of_other.complement)
     return isinstance(test, Times) and any(implies(part, other) for part in test.parts)
 
 
@@ -388,7 +390,7 @@ def both_tests(test: Expression | None, other: Expression | None) -> Expression 
     second = level_test(other)
     # One test of levels, and not a product, can be recognised as such later.
     if first is not None and second is not None and first.name == second.name:
-        return first.both(second)
+        return first.product(second)
     return test * other
 
 
@@ -418,12 +420,12 @@ class Cells(Described, noun="division", registry={}, kind="cells", nested={"test
         """Names of the columns that the formulas read."""
         return tuple(dict.fromkeys(name for test in self.tests for name in test.columns))
 
-    def of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+    def assign(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return each unit's cell as text (n,), from arrays (n,) by name."""
         size = len(next(iter(columns.values())))
         numbers = np.full(size, len(self.tests))
-        engine = OnArrays(columns)
+        evaluator = ArrayEvaluator(columns)
         # In reverse order, because a unit is in the first cell whose test it passes.
         for number, test in reversed(list(enumerate(self.tests))):
-            numbers[np.broadcast_to(test.of(engine) > 0.5, (size,))] = number
+            numbers[np.broadcast_to(test.evaluate(evaluator) > 0.5, (size,))] = number
         return np.asarray(np.array(self.names, dtype=np.str_)[numbers])

@@ -28,40 +28,49 @@ from stratal.errors import InputError, duplicate_ids_error, suggest_names
 from stratal.population import distribution as distributions
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.expressions import Expression
-from stratal.population.population import UNIT_ID, Columns, Population
+from stratal.population.population import UNIT_ID, NumberColumns, Population
 from stratal.population.rules import BATCH_UNITS, Everything, Rule
-from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
+from stratal.population.summary import (
+    Candidates,
+    DrawnUnits,
+    ProxyInfo,
+    SizeMeasure,
+    SizeProfile,
+    StratumSummary,
+)
 from stratal.protocols import WithPylist
 from stratal.randomness import KeyArray, check_seed, uniforms
 
-PartResult = TypeVar("PartResult")
+SliceResult = TypeVar("SliceResult")
 
-# Stratum codes of more units are stored in as few bytes as possible.
-_MAX_WIDE_CODES = 1_000_000
+# Largest population whose stratum codes are stored with 64 bits. For more units, they have as few bytes as
+# possible.
+_MAX_UNITS_WITH_WIDE_CODES = 1_000_000
 
-# Smallest number of parts for an additional thread: with fewer, threads wait for Python longer than they
-# save. Two threads take 1.4 times as long as one for 10⁶ units, equally long for 10⁷, and .7 times as long
-# for 10⁸ (docs/scale.md).
-_MIN_PARTS_PER_THREAD = 160
+# Smallest number of slices (`BATCH_UNITS` rows each) per thread: with fewer, threads wait for Python longer
+# than they save. Two threads take 1.4 times as long as one for 10⁶ units, equally long for 10⁷, and .7 times
+# as long for 10⁸ (docs/scale.md).
+_MIN_SLICES_PER_THREAD = 160
 
-# Number of parts per thread that are started in advance; a limit, so that memory does not grow with N.
-_PARTS_IN_ADVANCE = 2
+# Number of slices per thread that are started in advance; a limit, so that memory does not grow with N.
+_SLICES_IN_ADVANCE = 2
 
 
-def threads_to_use(requested: int | None = None, parts: int | None = None) -> int:
-    """Return the number of threads of a pass: as requested, else `OMP_NUM_THREADS`, else all useful cores.
+def threads_to_use(requested: int | None = None, slices: int | None = None) -> int:
+    """Return the number of threads for a pass over slices of the rows.
 
-    Cores are useful as long as each thread has enough parts of the rows. joblib and clusters set
-    `OMP_NUM_THREADS` for processes that share a machine.
+    It is the requested number, else `OMP_NUM_THREADS`, else the number of cores, limited so that each thread
+    has at least `_MIN_SLICES_PER_THREAD` slices. joblib and clusters set `OMP_NUM_THREADS` for processes that
+    share a machine.
 
     Raises
     ------
     InputError
-        If fewer than one are requested.
+        If the requested number is below one.
     """
     if requested is not None:
         return checked_threads(requested)
-    # It may list numbers for nested levels of parallelism, of which the first is the outermost.
+    # The variable may list numbers for nested levels of parallelism, of which the first is the outermost.
     stated = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if stated.isdecimal() and int(stated) > 0:
         return int(stated)
@@ -70,45 +79,47 @@ def threads_to_use(requested: int | None = None, parts: int | None = None) -> in
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
-    if parts is None:
+    if slices is None:
         return cores
-    return max(1, min(cores, parts // _MIN_PARTS_PER_THREAD))
+    return max(1, min(cores, slices // _MIN_SLICES_PER_THREAD))
 
 
-def over(size: int, work: Callable[[slice], PartResult], threads: int | None = None) -> Iterator[PartResult]:
-    """Yield the result of `work` for each part of `size` rows, in the order of the rows.
+def map_slices(
+    size: int, work: Callable[[slice], SliceResult], threads: int | None = None
+) -> Iterator[SliceResult]:
+    """Yield the result of `work` for each slice of `BATCH_UNITS` rows, in the order of the rows.
 
     Parameters
     ----------
     size : int
-        N.
+        Number of rows, N.
     work : callable
-        Called with one part, a slice, on any thread; it may write only to the rows of its part.
+        Called with a slice, on any thread; it may write only to the rows of its slice.
     threads : int, optional
         As in `threads_to_use`.
     """
-    parts = [slice(start, min(start + BATCH_UNITS, size)) for start in range(0, size, BATCH_UNITS)]
-    if len(parts) > 1:
-        workers = min(threads_to_use(threads, len(parts)), len(parts))
+    slices = [slice(start, min(start + BATCH_UNITS, size)) for start in range(0, size, BATCH_UNITS)]
+    if len(slices) > 1:
+        workers = min(threads_to_use(threads, len(slices)), len(slices))
     else:
         workers = 1
     if workers < 2:
-        yield from map(work, parts)
+        yield from map(work, slices)
         return
     # Imported late: it takes 3 ms, and tables with few rows do not need it.
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(workers, thread_name_prefix="stratal") as pool:
-        futures = deque(pool.submit(work, part) for part in parts[: _PARTS_IN_ADVANCE * workers])
-        for part in parts[_PARTS_IN_ADVANCE * workers :]:
+        futures = deque(pool.submit(work, rows) for rows in slices[: _SLICES_IN_ADVANCE * workers])
+        for rows in slices[_SLICES_IN_ADVANCE * workers :]:
             yield futures.popleft().result()
-            futures.append(pool.submit(work, part))
+            futures.append(pool.submit(work, rows))
         while futures:
             yield futures.popleft().result()
 
 
 def object_column(values: object) -> AnyArray:
-    """Return values as an array of objects (n,); nested values are unchanged."""
+    """Return a column as an array of objects (n,), with None for missing entries."""
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return without_mask(values)
     if not isinstance(values, Iterable):
@@ -119,35 +130,37 @@ def object_column(values: object) -> AnyArray:
         entries = values.to_pylist()
     else:
         entries = list(values)
-    # Among texts, NaN is a missing entry of a dataframe and no number.
-    texts = any(isinstance(entry, str) for entry in entries)
+    # In a column of texts, NaN is a missing entry of a dataframe and not a number.
+    has_texts = any(isinstance(entry, str) for entry in entries)
     column = np.empty(len(entries), dtype=object)
     column[:] = [
-        None if is_null(entry) or (texts and isinstance(entry, float) and entry != entry) else entry
+        None if is_null(entry) or (has_texts and isinstance(entry, float) and entry != entry) else entry
         for entry in entries
     ]
     return column
 
 
-def refuse_duplicates(texts: list[str]) -> None:
-    """Raise an `InputError` that counts the ids that occur more than once and names the first."""
-    if len(set(texts)) == len(texts):
+def refuse_duplicates(ids: list[str]) -> None:
+    """Raise an error with the number of duplicate ids and the first one."""
+    if len(set(ids)) == len(ids):
         return
-    repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
-    raise duplicate_ids_error("", len(repeated), repeated[0])
+    duplicates = [text for text, count in Counter(ids).items() for _ in range(count - 1)]
+    raise duplicate_ids_error("", len(duplicates), duplicates[0])
 
 
-# No permanent random number is above this, so that every unit is tested.
-_LAST_KEY = np.uint64(2**64 - 1)
+# The largest permanent random number (64 bits).
+_MAX_KEY = np.uint64(2**64 - 1)
 
-# A position is a bin and, in its lowest bits, the offset within the bin.
+# Number of the lowest bits of a position on the grid that contain the offset within the bin; the others
+# contain the bin.
 _OFFSET_BITS = distributions.OFFSET_COUNT.bit_length() - 1
 
-# Number of first rows that are checked for bins with two values; if most bins have two, the search for bins
-# with a single value is skipped.
-_PROBE_ROWS = 4096
+# Number of first rows in which two values in one bin are searched for. Most columns with such bins have one
+# there, which saves the search in all rows.
+_CHECKED_ROWS = 4096
 
-# A sum of up to `BATCH_UNITS` offsets is below 2³², and with the count above it below 2⁵³: exact.
+# Counts and sums of offsets are added together: offsets in the lower bits, counts from this bit on. The sum
+# of up to `BATCH_UNITS` offsets is below 2³², and with the count it is below 2⁵³, where doubles are exact.
 _COUNT_SHIFT = 32
 
 
@@ -157,14 +170,16 @@ class ArrayPopulation(Population):
 
     Parameters
     ----------
-    values, second : mapping of str to float (N,)
-        Proxies, and the second moments of each, or None.
+    values : mapping of str to float (N,)
+        The proxies.
+    second : mapping of str to float (N,), or None
+        The second moments E[z² | x] of each proxy, if it has them.
     ids : (N,), optional
-        int64 or text; row numbers if left out.
+        int64 or text. Default: row numbers.
     groups, features, shown : mapping of str to (N,) array
-        Text, numbers, payload.
+        Columns of text, of numbers, and of values that annotators see.
     threads : int, optional
-        As in `stratal.population.in_memory.threads_to_use`.
+        As in `threads_to_use`.
     """
 
     values: Mapping[str, FloatArray]
@@ -176,8 +191,8 @@ class ArrayPopulation(Population):
     threads: int | None = None
     _codes: tuple[Rule, IntArray] | None = field(init=False, default=None)
     _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
-    _coded: dict[str, tuple[AnyArray, IntArray, IntArray]] = field(init=False, default_factory=dict)
-    _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
+    _stored_levels: dict[str, tuple[AnyArray, IntArray, IntArray]] = field(init=False, default_factory=dict)
+    _stored_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
     _texts: list[str] | None = field(init=False, default=None)
     _means: dict[tuple[Expression, ...], FloatArray] = field(init=False, default_factory=dict)
 
@@ -211,7 +226,7 @@ class ArrayPopulation(Population):
 
     def _level_bins(self, by: str, info: ProxyInfo) -> distributions.LevelBins:
         levels, number, _ = self._levels(by)
-        return bins_of_levels(tuple(levels.tolist()), number.astype(np.int64), self._counter(info))
+        return count_levels(tuple(levels.tolist()), number.astype(np.int64), self._counter(info))
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
@@ -221,10 +236,10 @@ class ArrayPopulation(Population):
     def _levels(self, group: str) -> tuple[AnyArray, IntArray, IntArray]:
         """Return the sorted levels (L,) of a group column, the level of each unit (N,), and sizes (L,)."""
         # Stored, because sorting texts is slow.
-        if group not in self._coded:
+        if group not in self._stored_levels:
             levels, codes, counts = np.unique(self.groups[group], return_inverse=True, return_counts=True)
-            self._coded[group] = levels, codes.astype(np.min_scalar_type(len(levels))), counts
-        return self._coded[group]
+            self._stored_levels[group] = levels, codes.astype(np.min_scalar_type(len(levels))), counts
+        return self._stored_levels[group]
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas over all units; stored, as a plan and every round need them."""
@@ -233,13 +248,13 @@ class ArrayPopulation(Population):
             self._means[key] = frozen(super().means_of(formulas))
         return self._means[key]
 
-    def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
-        """Return the levels of group columns, and the level of each unit of a part."""
-        coded = {name: self._levels(name) for name in columns if name in self.groups}
-        return {name: (levels.tolist(), number[part]) for name, (levels, number, _) in coded.items()}
+    def known_level_codes(self, columns: Iterable[str], rows: slice) -> dict[str, tuple[list[str], IntArray]]:
+        """Return the levels of group columns and the level number of each unit of a batch."""
+        levels_by_column = {name: self._levels(name) for name in columns if name in self.groups}
+        return {name: (levels.tolist(), codes[rows]) for name, (levels, codes, _) in levels_by_column.items()}
 
     def codes(self, rule: Rule) -> IntArray:
-        """Return each unit's stratum (N,); for many units in few bytes."""
+        """Return each unit's stratum (N,), for large N in the smallest integer type."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
         # A copy of the reference, because another thread may replace it by other strata.
@@ -251,13 +266,14 @@ class ArrayPopulation(Population):
             codes = rule.codes_of(columns).astype(np.int64, copy=False)
             self._codes = rule, codes
             return codes
-        is_large = self.size > _MAX_WIDE_CODES
+        is_large = self.size > _MAX_UNITS_WITH_WIDE_CODES
         codes = np.empty(self.size, np.min_scalar_type(rule.n_strata) if is_large else np.int64)
 
-        def assign(part: slice) -> None:
-            codes[part] = rule.codes_of({name: column[part] for name, column in columns.items()})
+        def assign(rows: slice) -> None:
+            codes[rows] = rule.codes_of({name: column[rows] for name, column in columns.items()})
 
-        deque(over(self.size, assign, self.threads), maxlen=0)
+        # A deque of length 0 runs the iterator without storing its results.
+        deque(map_slices(self.size, assign, self.threads), maxlen=0)
         self._codes = rule, codes
         return codes
 
@@ -272,38 +288,38 @@ class ArrayPopulation(Population):
         columns = [self.values[info.name] for info in self.proxies]
         centres = [float(column.mean()) for column in columns]
 
-        def part_moments(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
-            code = stratum[part].astype(np.intp, copy=False)
-            shifted = [column[part] - centre for column, centre in zip(columns, centres, strict=True)]
+        def sums_of_slice(rows: slice) -> tuple[IntArray, FloatArray, FloatArray]:
+            codes = stratum[rows].astype(np.intp, copy=False)
+            centred = [column[rows] - centre for column, centre in zip(columns, centres, strict=True)]
             sums = np.zeros((n_strata, k))
             products = np.zeros((n_strata, k, k))
-            for a, first in enumerate(shifted):
-                sums[:, a] = np.bincount(code, first, minlength=n_strata)
-                for b, second in enumerate(shifted[: a + 1]):
-                    products[:, a, b] = np.bincount(code, first * second, minlength=n_strata)
-            return np.bincount(code, minlength=n_strata), sums, products
+            for a, first in enumerate(centred):
+                sums[:, a] = np.bincount(codes, first, minlength=n_strata)
+                for b, second in enumerate(centred[: a + 1]):
+                    products[:, a, b] = np.bincount(codes, first * second, minlength=n_strata)
+            return np.bincount(codes, minlength=n_strata), sums, products
 
         counts = np.zeros(n_strata, np.int64)
         sums = np.zeros((n_strata, k))
         products = np.zeros((n_strata, k, k))
-        for part_sums in over(self.size, part_moments, self.threads):
-            counts = counts + part_sums[0]
-            sums = sums + part_sums[1]
-            products = products + part_sums[2]
+        for slice_counts, slice_sums, slice_products in map_slices(self.size, sums_of_slice, self.threads):
+            counts = counts + slice_counts
+            sums = sums + slice_sums
+            products = products + slice_products
         summary = StratumSummary.of_sums(counts, sums, products, np.array(centres))
         self._summary = rule, summary
         return summary
 
-    def _under(
+    def _units_below_limits(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
         codes = self.codes(rule)
-        rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
+        rows, keys = self._select_units(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
         return rows, codes[rows].astype(np.int64), keys, rows
 
     def _drawn_units(
         self, rows: IntArray, seed: int, stratum: IntArray | None = None
-    ) -> tuple[Drawn, IntArray]:
+    ) -> tuple[DrawnUnits, IntArray]:
         if stratum is None:
             stratum = np.zeros(len(rows), np.int64)
         if self.ids is None:
@@ -315,7 +331,7 @@ class ArrayPopulation(Population):
         ids = ids[order]
         stratum = stratum[order]
         proxies = [self.values[info.name][rows] for info in self.proxies]
-        drawn = Drawn(
+        drawn = DrawnUnits(
             ids=ids,
             stratum=stratum,
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(rows), 0)),
@@ -327,65 +343,72 @@ class ArrayPopulation(Population):
 
     def _digest(self, seed: int) -> PopulationDigest:
         digested = self._digested_columns
+        # Numbers of levels are integers already, and need no exponent.
         columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
 
-        def part_sums_of_digits(part: slice) -> list[int]:
-            keys = leading_bits(self._keys(part, seed))
+        def digest_sums_of_slice(rows: slice) -> list[int]:
+            keys = leading_bits(self._keys(rows, seed))
             sums = [int(keys.sum())]
             for values, exponent in columns:
-                part_values = values[part]
-                digits = [part_values]
+                slice_values = values[rows]
+                digits = [slice_values]
                 if exponent is not None:
-                    digits = list(array_digits(part_values, exponent))
+                    digits = list(array_digits(slice_values, exponent))
                 sums += [int(np.dot(keys, digit)) for digit in digits]
             return sums
 
         # Python computes the digests of texts, so that threads would wait for each other.
         threads = self.threads if self._texts is None else 1
-        totals = [sum(column) for column in zip(*over(self.size, part_sums_of_digits, threads), strict=True)]
+        sums_by_slice = map_slices(self.size, digest_sums_of_slice, threads)
+        totals = [sum(column) for column in zip(*sums_by_slice, strict=True)]
         return digested.digest(self.size, totals[0], totals[1:])
 
-    def _digest_columns(self) -> tuple[Columns, dict[str, KeyArray]]:
-        named = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
-        named |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
-        ends = {name: (float(values.min()), float(values.max())) for name, values in named.items()}
-        levels_by_name = {name: self._levels(name) for name in self.groups}
+    def _digest_columns(self) -> tuple[NumberColumns, dict[str, KeyArray]]:
+        columns = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
+        columns |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
+        numbers = {
+            name: (np.asarray(values, np.float64), (float(values.min()), float(values.max())))
+            for name, values in columns.items()
+        }
+        levels_by_column = {name: self._levels(name) for name in self.groups}
         groups = {
             f"group:{name}": level_numbers(levels)[codes]
-            for name, (levels, codes, _) in levels_by_name.items()
+            for name, (levels, codes, _) in levels_by_column.items()
         }
-        return {name: (np.asarray(values, np.float64), ends[name]) for name, values in named.items()}, groups
+        return numbers, groups
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
-        """Return the function that computes the digest: thousands of simulated draws do not need it."""
+        """Return the function that computes the digest, which most simulated draws do not need."""
         return partial(self.digest, seed)
 
-    def _keys(self, part: slice, seed: int) -> KeyArray:
-        """Return the permanent random numbers of a part; of ids they are kept, since Python hashes slowly."""
+    def _keys(self, rows: slice, seed: int) -> KeyArray:
+        """Return the permanent random numbers of a slice; those of ids are stored, as hashing is slow."""
         if self._texts is None:
-            return randomness.keys_of_rows(part, seed)
+            return randomness.keys_of_rows(rows, seed)
         # A copy of the reference, because another thread may draw with another seed.
-        stored = self._kept_keys
+        stored = self._stored_keys
         if stored is None or stored[0] != seed:
-            stored = self._kept_keys = seed, randomness.keys_of_ids(self._texts, seed)
-        return stored[1][part]
+            stored = self._stored_keys = seed, randomness.keys_of_ids(self._texts, seed)
+        return stored[1][rows]
 
     # ---- unequal probabilities, an order, groups
 
-    def size_profile(self, size: Size, count: int) -> SizeProfile:
+    def size_profile(self, size: SizeMeasure, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure."""
-        return SizeProfile.of(self._sizes_of(size), count)
+        return SizeProfile.of(self._size_measure_values(size), count)
 
-    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+    def units_below_size_limit(self, size: SizeMeasure, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
-        sizes = self._sizes_of(size)
-        rows, keys = self._where(check_seed(seed), lambda rows, keys: uniforms(keys) < limit * sizes[rows])
+        sizes = self._size_measure_values(size)
+        rows, keys = self._select_units(
+            check_seed(seed), lambda rows, keys: uniforms(keys) < limit * sizes[rows]
+        )
         drawn, order = self._drawn_units(rows, seed)
         return Candidates(drawn=drawn, uniform=uniforms(keys)[order], size=sizes[rows][order])
 
-    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> DrawnUnits:
         """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
-        _, keys = self._where(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
+        _, keys = self._select_units(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
         ties: tuple[AnyArray, ...]
         if self._texts is None:
             ties = (keys,)
@@ -394,13 +417,13 @@ class ArrayPopulation(Population):
         rows = np.lexsort((*ties, self._numeric(column)))[ranks]
         return self._drawn_units(rows, seed)[0]
 
-    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+    def units_of_levels(self, group: str, levels: tuple[str, ...], seed: int) -> DrawnUnits:
         """Return every unit of these levels of a group column."""
         rows = np.flatnonzero(np.isin(self.groups[self.require_group(group)], np.array(levels)))
         return self._drawn_units(rows, seed)[0]
 
-    def find(self, ids: Sequence[str]) -> Drawn:
-        """Return the units that have one of these ids, as text; those of no unit are left out."""
+    def units_with_ids(self, ids: Sequence[str]) -> DrawnUnits:
+        """Return the units that have one of these ids (as text); ids without a unit are ignored."""
         if self._texts is None:
             numbers = (int(text) for text in ids if text.isdecimal() and text == str(int(text)))
             rows = np.unique(np.array([row for row in numbers if row < self.size], dtype=np.int64))
@@ -408,15 +431,17 @@ class ArrayPopulation(Population):
             rows = np.flatnonzero(np.isin(np.array(self._texts), np.array(list(ids), np.str_)))
         return self._drawn_units(rows, 0)[0]
 
-    def _sizes_of(self, size: Size) -> FloatArray:
+    def _size_measure_values(self, size: SizeMeasure) -> FloatArray:
+        """Return the size measure of each unit (N,)."""
         if size.formula is not None:
             columns = {name: self._numeric(name) for name in size.formula.columns}
-            return size.of_arrays(size.formula.of(columns))
+            return size.evaluate(size.formula.evaluate(columns))
         if size.column is None:
             return np.ones(self.size)
-        return size.of_arrays(self._numeric(size.column), self.second.get(size.column))
+        return size.evaluate(self._numeric(size.column), self.second.get(size.column))
 
     def _numeric(self, name: str) -> FloatArray:
+        """Return a proxy or a feature (N,); raise an error for categories."""
         if name in self.group_names and name not in (*self.proxy_names, *self.feature_names):
             raise InputError(f"column {name!r} contains categories", allowed="a proxy or a feature")
         return self._column(name)
@@ -432,28 +457,34 @@ class ArrayPopulation(Population):
         for start in range(0, self.size, size):
             yield {name: array[start : start + size] for name, array in arrays.items()}
 
-    def _where(
+    def _select_units(
         self,
         seed: int,
         test: Callable[[IntArray, KeyArray], BoolArray],
-        highest: np.uint64 = _LAST_KEY,
+        max_key: np.uint64 = _MAX_KEY,
     ) -> tuple[IntArray, KeyArray]:
-        """Return rows and keys of the units for which a test of some rows and their keys is true.
+        """Return row numbers and keys (n,) of the units that pass a test.
 
-        Only units whose permanent random number is at most `highest` are tested.
+        Parameters
+        ----------
+        seed : int
+        test : callable
+            `test(rows, keys)` returns which of some units pass.
+        max_key : uint64
+            Only units whose permanent random number is at most `max_key` are tested.
         """
 
-        def chosen(part: slice) -> tuple[IntArray, KeyArray]:
-            keys = self._keys(part, seed)
-            tested = np.flatnonzero(keys <= highest)
-            rows = tested + part.start
+        def select_from_slice(row_slice: slice) -> tuple[IntArray, KeyArray]:
+            keys = self._keys(row_slice, seed)
+            tested = np.flatnonzero(keys <= max_key)
+            rows = tested + row_slice.start
             keys = keys[tested]
             passes = test(rows, keys)
             return rows[passes], keys[passes]
 
         # Python computes the digests of texts, so that threads would wait for each other.
         threads = self.threads if self._texts is None else 1
-        rows, keys = zip(*over(self.size, chosen, threads), strict=True)
+        rows, keys = zip(*map_slices(self.size, select_from_slice, threads), strict=True)
         return np.concatenate(rows), np.concatenate(keys)
 
     def _column(self, name: str) -> AnyArray:
@@ -465,15 +496,15 @@ class ArrayPopulation(Population):
 
 @dataclass(frozen=True, slots=True)
 class ArrayCounter:
-    """Counts proxies held in arrays, a part of the rows at a time.
+    """Counts the values of a proxy in an array, slice by slice; see `ProxyCounter`.
 
     Parameters
     ----------
     values : float (N,)
-        Finite.
+        Finite numbers.
     second_moments : float (N,), optional
     threads : int, optional
-        As in `stratal.population.in_memory.threads_to_use`.
+        As in `threads_to_use`.
     """
 
     values: FloatArray
@@ -481,16 +512,16 @@ class ArrayCounter:
     threads: int | None = None
 
     @property
-    def steps(self) -> distributions.Steps | None:
-        """How second moments are turned into integers; `None` where there are none."""
+    def steps(self) -> distributions.MomentSteps | None:
+        """Conversion of second moments to integers; `None` without second moments."""
         second = self.second_moments
         if second is None:
             return None
-        return distributions.Steps.over(float(second.min()), float(second.max()))
+        return distributions.MomentSteps.over(float(second.min()), float(second.max()))
 
     def extent(self, span: distributions.Span) -> distributions.Extent:
         """Return smallest and largest proxy and count within the span."""
-        values = self.values[_inside(self.values, span)]
+        values = self.values[_span_index(self.values, span)]
         if len(values) == 0:
             return distributions.Extent(math.nan, math.nan, 0)
         return distributions.Extent(float(values.min()), float(values.max()), len(values))
@@ -500,7 +531,7 @@ class ArrayCounter:
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
         second = None
         if self.second_moments is not None:
-            steps = distributions.Steps.over(
+            steps = distributions.MomentSteps.over(
                 float(self.second_moments.min()), float(self.second_moments.max())
             )
             sums = np.zeros(len(values), np.int64)
@@ -516,39 +547,47 @@ class ArrayCounter:
             second = None
         else:
             second = np.zeros(distributions.BIN_COUNT, np.int64)
-        work = partial(self._counted, grid, span, self.steps)
-        for sums, moments in over(len(self.values), work, self.threads):
+        work = partial(self._count_slice, grid, span, self.steps)
+        for sums, moments in map_slices(len(self.values), work, self.threads):
             counts += sums >> _COUNT_SHIFT
             offsets += sums & ((1 << _COUNT_SHIFT) - 1)
             if second is not None and moments is not None:
                 second += moments
         return distributions.Histogram(counts, offsets, second, self._atoms(grid, span))
 
-    def _counted(
+    def _count_slice(
         self,
         grid: distributions.Grid,
         span: distributions.Span,
-        steps: distributions.Steps | None,
-        part: slice,
+        steps: distributions.MomentSteps | None,
+        rows: slice,
     ) -> tuple[IntArray, IntArray | None]:
-        """Return counts and sums of offsets, as bits of one exact sum, and sums of moments of some rows."""
-        inside = _inside(self.values[part], span)
-        positions = grid.positions(self.values[part][inside])
+        """Return the sums of a slice per bin.
+
+        Returns
+        -------
+        sums : int (BIN_COUNT,)
+            Counts, from bit `_COUNT_SHIFT` on, and sums of offsets, in the lower bits.
+        moments : int (BIN_COUNT,), optional
+            Sums of the second moments as integers.
+        """
+        inside = _span_index(self.values[rows], span)
+        positions = grid.positions(self.values[rows][inside])
         bins = positions >> _OFFSET_BITS
         positions &= distributions.OFFSET_COUNT - 1
         positions += 1 << _COUNT_SHIFT
         sums = np.bincount(bins, positions, minlength=distributions.BIN_COUNT).astype(np.int64)
         if steps is None or self.second_moments is None:
             return sums, None
-        moments = steps.numbers(self.second_moments[part][inside])
+        moments = steps.numbers(self.second_moments[rows][inside])
         return sums, np.bincount(bins, moments, minlength=distributions.BIN_COUNT).astype(np.int64)
 
     def _atoms(self, grid: distributions.Grid, span: distributions.Span) -> FloatArray | None:
-        """Return the one value of each bin; `None` if a bin has two, which the first rows mostly show."""
+        """Return the value of each bin, NaN if it is empty; `None` if a bin has two distinct values."""
         atoms = np.full(distributions.BIN_COUNT, np.nan)
-        for start in (0, *range(_PROBE_ROWS, len(self.values), BATCH_UNITS)):
-            values = self.values[start : start + BATCH_UNITS if start else _PROBE_ROWS]
-            values = values[_inside(values, span)]
+        for start in (0, *range(_CHECKED_ROWS, len(self.values), BATCH_UNITS)):
+            values = self.values[start : start + BATCH_UNITS if start else _CHECKED_ROWS]
+            values = values[_span_index(values, span)]
             bins = grid.positions(values) >> _OFFSET_BITS
             is_empty = np.isnan(atoms[bins])
             atoms[bins[is_empty]] = values[is_empty]
@@ -556,31 +595,32 @@ class ArrayCounter:
                 return None
         return atoms
 
-    def of_rows(self, rows: IntArray) -> ArrayCounter:
-        """Return the counter of some rows."""
+    def select_rows(self, rows: IntArray) -> ArrayCounter:
+        """Return the counter of the units at these row numbers."""
         second = self.second_moments
         return ArrayCounter(self.values[rows], None if second is None else second[rows], self.threads)
 
 
-def _inside(values: FloatArray, span: distributions.Span) -> Any:
-    """Return what picks the values (n,) within a span, all of them without a copy where it is open."""
+def _span_index(values: FloatArray, span: distributions.Span) -> Any:
+    """Return the index of the values (n,) within a span: a mask, or a slice of all for an unlimited span."""
     if span == distributions.Span():
         return slice(None)
     return (values >= span.at_least) & (values < span.below)
 
 
-def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> distributions.LevelBins:
-    """Return the distinct values within each level, from the number of each unit's level (N,)."""
-    # The sum turns −0.0 into 0.0, which are one value.
+def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> distributions.LevelBins:
+    """Return the distinct values within each level, given the number of each unit's level (N,)."""
+    # The sum turns −0.0 into 0.0, because they are the same value.
     values = counter.values + 0.0
     second = counter.second_moments
     order = np.lexsort((values, level))
     first = np.searchsorted(level[order], np.arange(len(names) + 1))
     large: dict[int, ArrayCounter] = {}
+    # Levels with too many distinct values are left out here; their own counter counts them later.
     is_counted_here = np.ones(len(values), bool)
     for number in np.flatnonzero(np.diff(first) > distributions.EXACT_LIMIT).tolist():
-        counter_of_level = counter.of_rows(np.sort(order[first[number] : first[number + 1]]))
-        if not distributions.wants_distinct(counter_of_level.extent(distributions.Span())):
+        counter_of_level = counter.select_rows(np.sort(order[first[number] : first[number + 1]]))
+        if not distributions.has_distinct_value_bins(counter_of_level.extent(distributions.Span())):
             large[number] = counter_of_level
             is_counted_here[first[number] : first[number + 1]] = False
     order = order[is_counted_here]
@@ -594,7 +634,7 @@ def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounte
         high = np.full(len(names), -np.inf)
         np.minimum.at(low, level, second[order])
         np.maximum.at(high, level, second[order])
-        steps = distributions.Steps.over(low, high)
+        steps = distributions.MomentSteps.over(low, high)
         sums = np.add.reduceat(steps[level].numbers(second[order]), starts)
         means = steps[level[starts]].means(sums, counts)
     return distributions.LevelBins(

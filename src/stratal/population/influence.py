@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, Record
-from stratal.population.expressions import ByLevel, Cells, Expression, OnArrays, total
+from stratal.population.expressions import ArrayEvaluator, ByLevel, Cells, Expression, total
 from stratal.population.population import Population
 from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, round_to_digits
 from stratal.proxy.proxy import Proxy
@@ -53,9 +53,9 @@ class Influence(Record):
         batches = []
         for batch in population.batches(tuple(dict.fromkeys(columns))):
             size = len(next(iter(batch.values())))
-            mean = np.broadcast_to(self.mean.of(batch), (size,))
-            square = np.maximum(np.broadcast_to(self.square.of(batch), (size,)), mean**2)
-            batches.append((mean, square, self.cells.of(batch)))
+            mean = np.broadcast_to(self.mean.evaluate(batch), (size,))
+            square = np.maximum(np.broadcast_to(self.square.evaluate(batch), (size,)), mean**2)
+            batches.append((mean, square, self.cells.assign(batch)))
         mean, square, cells = (np.concatenate(part) for part in zip(*batches, strict=True))
         return mean, square, cells
 
@@ -64,7 +64,7 @@ class Influence(Record):
         """The formula that is 1 for the units in whose cells u is known, else 0."""
         return total([test for name in self.known_cells if (test := self.cells.test_of(name)) is not None])
 
-    def seen_in(self, population: Population) -> Population:
+    def to_population(self, population: Population) -> Population:
         """Return the population with u as its proxy and the cells as its groups, for a plan."""
         mean, square, cells = self.moments(population)
         mean = round_to_digits(mean)
@@ -76,7 +76,7 @@ def averages(population: Population, formulas: list[Expression]) -> FloatArray:
     """Return the population means (q,) of formulas, rounded to nine digits, as engines add in any order."""
     columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
     if not columns:
-        return np.array([float(formula.of({})) for formula in formulas])
+        return np.array([float(formula.evaluate({})) for formula in formulas])
     return np.array([float(f"{value:.9g}") for value in population.means_of(formulas)])
 
 
@@ -106,15 +106,15 @@ def _stratum_sums(
     start = 0
     for batch in population.batches(tuple(columns)):
         part = slice(start, start + len(next(iter(batch.values()))))
-        engine = OnArrays(batch, population.known_levels(columns, part))
+        evaluator = ArrayEvaluator(batch, population.known_level_codes(columns, part))
         start = part.stop
         stratum = rule.assign(batch) if stored_codes is None else stored_codes[part]
         codes = stratum.astype(np.int64) * parts_per_stratum
         if level is not None:
-            codes = codes + level.of(engine).astype(np.int64)
+            codes = codes + level.evaluate(evaluator).astype(np.int64)
         counts += np.bincount(codes, minlength=n_parts)
         for j, formula in enumerate(formulas):
-            values = np.broadcast_to(formula.of(engine), codes.shape)
+            values = np.broadcast_to(formula.evaluate(evaluator), codes.shape)
             sums[:, j] += np.bincount(codes, values, minlength=n_parts)
     return sums, counts
 

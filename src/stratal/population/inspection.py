@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import number_of_text
 from stratal.population import declaration
 from stratal.population.declaration import DECIMAL_POINT, Declaration
-from stratal.population.summary import proxy_info_for
+from stratal.population.summary import infer_proxy_info
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.column_words import ID_NAMES, MODEL_NAMES
 from stratal.question.recognition import StatedRoles, recognise
@@ -21,7 +21,7 @@ from stratal.report.notes import NUMBERS_AS_TEXT, Note
 from stratal.tables.column_facts import facts_of_description, may_be_whole
 from stratal.tables.frames import register_columns
 from stratal.tables.readers import open_table
-from stratal.tables.source import FileReading, Rows, stack_columns, translate_engine_errors
+from stratal.tables.source import ReadOptions, Rows, stack_columns, translate_engine_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -85,7 +85,7 @@ _JSON_VALUES = 2_000_000
 _HEAD = 1_000
 
 
-def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading]) -> JsonDict:
+def describe_columns(path: str | os.PathLike[str], **reading: Unpack[ReadOptions]) -> JsonDict:
     """Return the number of rows and, per column, kind, missing values, distinct values and range.
 
     Parameters
@@ -111,14 +111,14 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     """
     table = open_table(path, reading)
     names = list(dict.fromkeys(table.names))
-    below = table.below
+    below = table.read_long_format
 
     def of(columns: Sequence[str]) -> Any:
         if below is None:
             return source
-        return table.take(Declaration(id=columns[0], shown=tuple(columns)))
+        return table.read_columns(Declaration(id=columns[0], shown=tuple(columns)))
 
-    source = table.take(Declaration(id=names[0], shown=() if below else tuple(names)))
+    source = table.read_columns(Declaration(id=names[0], shown=() if below else tuple(names)))
     notes = [*source.notes]
     if isinstance(source, Rows):
         rows_in_memory = source
@@ -139,7 +139,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
         return description | {
             "log": log_description | {"failed": log.failed_by_variant, "missing": dict(log.missing)}
         }
-    if rows_in_memory is not None and rows_in_memory.text:
+    if rows_in_memory is not None and rows_in_memory.all_text:
         texts = [row["name"] for row in described if row["kind"] == "text"]
         if texts:
             firsts = of(texts[:_MAX_QUERY_COLUMNS]).head(texts[:_MAX_QUERY_COLUMNS], _HEAD)
@@ -154,7 +154,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Unpack[FileReading
     if rows_in_memory is None:
         added = None
     else:
-        added = softmax_among(described, lambda names: of(names).totals(names))
+        added = softmax_among(described, lambda names: of(names).row_sum_facts(names))
     if added is not None:
         words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
         notes.append(words)
@@ -193,7 +193,7 @@ def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[Js
     types = rows.types()
     (size,) = rows.query_row("count(*)")
     descriptions: list[JsonDict] = []
-    if rows.text and size <= _SMALL_TABLE_ROWS:
+    if rows.all_text and size <= _SMALL_TABLE_ROWS:
         step = _MAX_TEXT_COLUMNS
     else:
         step = _MAX_QUERY_COLUMNS
@@ -212,7 +212,7 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
     if below is None:
         texts = [f"CAST({rows.columns[name]} AS VARCHAR)" for name in names]
         numbers = [rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names]
-        values = stack_columns(rows.origin, texts, numbers)
+        values = stack_columns(rows.from_clause, texts, numbers)
     else:
         values = below.sql(*below.columns.values(), str(below.as_number("text", "varchar")))
     aggregates = (
@@ -220,14 +220,14 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
         "min(finite), max(finite), avg(finite)"
     )
     finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
-    with translate_engine_errors(rows.label):
+    with translate_engine_errors(rows.table_name):
         answer = rows.connection.execute(f"SELECT {aggregates} FROM ({finite}) GROUP BY c0").fetchall()
     return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
 
 def _stacked_texts(rows: Rows, names: Sequence[str]) -> Rows | None:
     """Return many columns of text as one, with the number of the column; None for other or too large ones."""
-    if not rows.text or len(names) <= _MAX_QUERY_COLUMNS:
+    if not rows.all_text or len(names) <= _MAX_QUERY_COLUMNS:
         return None
     # Late, because PyArrow takes long to load.
     import pyarrow as pa
@@ -238,9 +238,9 @@ def _stacked_texts(rows: Rows, names: Sequence[str]) -> Rows | None:
     columns = np.repeat(np.arange(len(arrays)), [len(column) for column in arrays])
     texts = pa.chunked_array([chunk for column in arrays for chunk in column.chunks], pa.string())
     stacked = register_columns(
-        rows.connection, {"column": pa.chunked_array([columns]), "text": texts}, rows.label
+        rows.connection, {"column": pa.chunked_array([columns]), "text": texts}, rows.table_name
     )
-    return replace(stacked, text=True)
+    return replace(stacked, all_text=True)
 
 
 def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict]]:
@@ -260,7 +260,7 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict
             ranges = finite.min(), finite.max(), finite.mean()
             facts += [finite.count(), is_nan(values).sum(), *ranges]
         aggregates |= {f"{key}{number}": fact for key, fact in zip(_FACTS, facts, strict=False)}
-    row_of_facts = source.first(source.table.aggregate(**aggregates))
+    row_of_facts = source.first_row(source.table.aggregate(**aggregates))
     described = [
         _described(name, row_of_facts["rows"], {key: row_of_facts.get(f"{key}{number}") for key in _FACTS})
         for number, name in enumerate(names)
@@ -286,7 +286,9 @@ def softmax_among(
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
     for group in [*families.values(), probable]:
         # The means add up to 1 too, which saves the query for most groups.
-        may_add_up = len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= declaration.ROUNDED
+        may_add_up = (
+            len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= declaration.SOFTMAX_TOLERANCE
+        )
         if may_add_up and declaration.is_softmax(totals(group)):
             return tuple(group)
     return None
@@ -427,7 +429,7 @@ def suggested_score(
     row = rows.get(proxy) or rows.get(proxy.partition(",")[0])
     if row is None or row["minimum"] is None:
         return None
-    info = proxy_info_for(row["name"], row["minimum"], row["maximum"], None, None)
+    info = infer_proxy_info(row["name"], row["minimum"], row["maximum"], None, None)
     return info.score(answer).described()
 
 

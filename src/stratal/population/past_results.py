@@ -21,7 +21,7 @@ from stratal.tables.frames import frame_table
 from stratal.tables.no_answer import EMPTY_CELL_TEXTS
 from stratal.tables.readers import open_table
 from stratal.tables.row_index import require_unique_index
-from stratal.tables.source import EveryColumn, FileReading, Rows, Table, translate_engine_errors
+from stratal.tables.source import EveryColumn, ReadOptions, Rows, Table, translate_engine_errors
 
 # Name of the column of models in a table with a row for each result.
 MODEL = "model"
@@ -39,7 +39,7 @@ _CODES_BY_WORD = {word: int(number) for words in BINARY_VOCABULARIES for word, n
 _CODES_BY_WORD |= {"1": 1, "1.0": 1, "0": 0, "0.0": 0} | dict.fromkeys(EMPTY_CELL_TEXTS, -1)
 
 
-def as_history(source: object, ids: object = None, within: FileReading | None = None) -> History:
+def as_history(source: object, ids: object = None, within: ReadOptions | None = None) -> History:
     """Return a history: read it from its file, or fit it to past results.
 
     Parameters
@@ -74,17 +74,17 @@ def _history_of(table: Table) -> History:
     name_by_lowercase = {name.lower(): name for name in table.names}
     id_column = next((name_by_lowercase[name] for name in ID_NAMES if name in name_by_lowercase), None)
     if table.index is not None and id_column is None:
-        require_unique_index(table.index, table.label)
+        require_unique_index(table.index, table.table_name)
         id_column = table.names[-1]
     other_columns = [name for name in table.names if name != id_column]
     if id_column is None or len(other_columns) < 2:
-        problem = f"{table.label}: past results contain no column of ids, or no models"
+        problem = f"{table.table_name}: past results contain no column of ids, or no models"
         allowed = f"a column {' or '.join(ID_NAMES[:2])} and one for each model, or {MODEL} and one result"
         raise InputError(problem, given=", ".join(table.names[:5]), allowed=allowed)
-    rows = table.take(EveryColumn(table.names))
+    rows = table.read_columns(EveryColumn(table.names))
     if not isinstance(rows, Rows):
         action = "Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
-        raise InputError("past results must be a file or a dataframe", given=table.label, action=action)
+        raise InputError("past results must be a file or a dataframe", given=table.table_name, action=action)
     model = name_by_lowercase.get(MODEL)
     if model is None:
         names: list[Any] = other_columns
@@ -94,7 +94,7 @@ def _history_of(table: Table) -> History:
         if len(result_columns) != 1:
             names_text = ", ".join(result_columns[:5]) or "none"
             allowed = "one: 1 or 0, true or false, pass or fail"
-            problem = f"{rows.label}: the column with the results is not recognised"
+            problem = f"{rows.table_name}: the column with the results is not recognised"
             raise InputError(problem, given=names_text, allowed=allowed)
         results, items, names = _read_long(rows, id_column, model, result_columns[0])
     invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID_RESULT)
@@ -103,12 +103,12 @@ def _history_of(table: Table) -> History:
             column = names[int(invalid[0])]
         else:
             column = result_columns[0]
-        problem = f"{rows.label}: column {column!r} contains a value that is neither right nor wrong"
+        problem = f"{rows.table_name}: column {column!r} contains a value that is neither right nor wrong"
         allowed = "1 or 0, true or false, pass or fail; empty if there is no result"
         raise InputError(problem, allowed=allowed, action="Leave out columns that are not models.")
     if None in items or len(set(items)) < len(items):
         allowed = f"each item once; results in rows require a column {MODEL!r}"
-        raise InputError(f"{rows.label}: an item has no id, or occurs twice", allowed=allowed)
+        raise InputError(f"{rows.table_name}: an item has no id, or occurs twice", allowed=allowed)
     return fit_history(results, ids=np.array(items, dtype=np.str_), names=names)
 
 
@@ -141,7 +141,9 @@ def _read_long(rows: Rows, id_column: str, model: str, result: str) -> tuple[Any
         for text in models.unique().to_pylist():
             model_columns.setdefault(text, len(model_columns))
     if None in model_columns:
-        raise InputError(f"{rows.label}: a result has no model", allowed=f"a name in the column {model!r}")
+        raise InputError(
+            f"{rows.table_name}: a result has no model", allowed=f"a name in the column {model!r}"
+        )
     results = np.full((len(item_rows), len(model_columns)), _UNREAD, np.int8)
     result_sql = _result_sql(rows, result, rows.types()[result])
     for items, models, column in _read(rows, _LONG_BATCH_ROWS, *text_columns, result_sql):
@@ -150,7 +152,7 @@ def _read_long(rows: Rows, id_column: str, model: str, result: str) -> tuple[Any
         results[item_codes, model_codes] = _result_codes(column)
     # A second result of the same pair has overwritten the first.
     if np.count_nonzero(results != _UNREAD) < n_results:
-        raise InputError(f"{rows.label}: a model has two results for one item", allowed="one at most")
+        raise InputError(f"{rows.table_name}: a model has two results for one item", allowed="one at most")
     return np.maximum(results, -1, out=results), list(item_rows), list(model_columns)
 
 
@@ -190,6 +192,6 @@ def _text_codes(column: Any, code: Callable[[Any], int]) -> AnyArray:
 
 def _read(rows: Rows, size: int, *expressions: str) -> Iterator[list[Any]]:
     """Yield the columns of batches of up to `size` rows."""
-    with translate_engine_errors(rows.label):
+    with translate_engine_errors(rows.table_name):
         for batch in arrow_reader(rows.connection.sql(rows.sql(*expressions)), size):
             yield batch.columns

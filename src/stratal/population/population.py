@@ -1,7 +1,6 @@
-"""`Population`: what N units answer, wherever their rows are.
+"""`Population`: N units with ids, proxies, groups and features, in memory or in a table.
 
-Population-sized work happens behind these methods. Everything that they return is small: bins, per-stratum
-summaries, or the units that were drawn.
+Its methods do all work on N units. Their results are small: bins, summaries per stratum, or drawn units.
 """
 
 from __future__ import annotations
@@ -20,28 +19,36 @@ from stratal.errors import InputError, listing, suggest_names, type_text
 from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
 from stratal.population.digest import DigestedColumns, PopulationDigest, exponent_of
 from stratal.population.distribution import (
-    Counter,
     Distribution,
     LevelBins,
     LevelDistributions,
+    ProxyCounter,
     build_distribution,
 )
-from stratal.population.expressions import Expression, OnArrays
+from stratal.population.expressions import ArrayEvaluator, Expression
 from stratal.population.rules import Rule
-from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
+from stratal.population.summary import (
+    Candidates,
+    DrawnUnits,
+    ProxyInfo,
+    SizeMeasure,
+    SizeProfile,
+    StratumSummary,
+)
 from stratal.question.question import Outcome
 from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
-from stratal.tables.source import FileReading
+from stratal.tables.source import ReadOptions
 
-Columns = dict[str, tuple[Any, tuple[float, float]]]
+# Columns of numbers by name, each with its smallest and largest value.
+NumberColumns = dict[str, tuple[Any, tuple[float, float]]]
 
-# Keywords in the line of code that an error proposes.
-_READING = "id='ID', proxy='PROXY'"
+# Keywords in the line of code that an error message proposes.
+_EXAMPLE_KEYWORDS = "id='ID', proxy='PROXY'"
 
 
-# Name by which `Population.batches` yields the ids; no column can be called so.
+# Name under which `Population.batches` yields the ids. No column has it, as names cannot contain NUL.
 UNIT_ID = "\0id"
 
 
@@ -50,8 +57,7 @@ class Population(ABC):
     """N units with ids, one or more proxies, optional groups and features.
 
     Build one with `Population.read` (a file), `Population.from_arrays` or `Population.from_table` (any
-    dataframe, or an Ibis table). It is either held in memory or stays a table; both answer the same
-    questions.
+    dataframe, or an Ibis table). Its rows are in memory or stay in a table; both have the same methods.
 
     Examples
     --------
@@ -60,56 +66,59 @@ class Population(ABC):
     (3, ('proxy',))
     """
 
-    # What builds a population from arrays, a file and a table; the implementations enter themselves.
-    makers: ClassVar[dict[str, Callable[..., Population]]] = {}
+    # Functions that build a population from arrays, a classifier, a file and a table. `building.py` registers
+    # them, because it imports the implementations, which import this module.
+    builders: ClassVar[dict[str, Callable[..., Population]]] = {}
 
-    # N.
+    # Number of units, N.
     size: int
 
-    # The proxies; the first is the one that strata are cut on unless another is named.
+    # The proxies. Strata are intervals of the first one unless another is named.
     proxies: tuple[ProxyInfo, ...] = ()
 
-    # Group columns: categories to stratify by or to report on.
+    # Group columns: categories by which to stratify or to report results.
     group_names: tuple[str, ...] = ()
 
-    # Payload columns that ride along to the annotators.
+    # Columns that are shown to the annotators.
     shown_names: tuple[str, ...] = ()
 
-    # Numeric columns to cluster on or to regress on.
+    # Numeric columns for clustering and regression.
     feature_names: tuple[str, ...] = ()
 
     # Name of the id column.
     id_name: str = "id"
 
-    # Columns with a meaning of their own; their categories are groups, kept in the sample and never shown.
+    # Columns with the model's answer, verdicts of judges and others. Those with categories are also groups;
+    # samples store them, and annotators never see them.
     roles: ColumnRoles = field(default_factory=ColumnRoles)
 
-    # How cells of that answer hold sets of tags, if it was declared; see `Outcome.tag_format`.
+    # Format of the sets of tags in the model's answers, if it was declared; see `Outcome.tag_format`.
     tags: str | None = None
 
-    # What annotators will answer, where that was declared apart from the proxies' scale.
+    # Outcome of the labels, if their scale was declared separately from that of the proxies.
     label_outcome: Outcome = field(default_factory=Outcome)
 
-    # What proxies are declared to predict, by name; see `Score`. Of others it is inferred.
+    # The quantity that each proxy is declared to predict, by name; see `Score`. For other proxies, it is
+    # inferred.
     predicts: Mapping[str, str] = field(default_factory=dict)
 
-    # What was done to read the units: blank rows left out, a softmax found, proxies missing.
+    # Notes from reading the units, such as omitted blank rows, a recognised softmax and missing proxies.
     notes: tuple[str, ...] = ()
 
-    # Whether the ids are row numbers, 0 … N − 1, because none were given.
+    # Whether the ids are row numbers, 0 … N − 1, because no ids were given.
     numbered_by_row: bool = False
 
-    # The number of the first row, where ids are row numbers; None of other ids.
+    # The number of the first row if the ids are row numbers, else None.
     row_base: int | None = None
 
-    # Group whose level `missing` holds the units without a proxy, where they were kept.
+    # Name of the group whose level `missing` contains the units without a proxy; None if there are none.
     own_stratum: str | None = None
 
     _distributions: dict[str, Distribution] = field(init=False, default_factory=dict)
     _level_distributions: dict[tuple[str, str], LevelDistributions] = field(init=False, default_factory=dict)
     _digests: dict[int, PopulationDigest] = field(init=False, default_factory=dict)
 
-    # ---- what it is
+    # ---- columns
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
@@ -117,7 +126,7 @@ class Population(ABC):
         return tuple(info.name for info in self.proxies)
 
     def proxy_info(self, name: str | None = None) -> ProxyInfo:
-        """Return what is known of a proxy: the first, or the one named."""
+        """Return the description of a proxy: the first one, or the one with this name."""
         if not self.proxies:
             action = "Name a proxy column, or draw a simple random sample."
             raise InputError("this population has no proxy", action=action)
@@ -139,11 +148,11 @@ class Population(ABC):
 
     @property
     def label_bounds(self) -> tuple[float, float] | None:
-        """Bounds of the labels, where they were declared apart from the proxies' scale."""
+        """Bounds of the labels, if they were declared separately from the scale of the proxies."""
         return self.label_outcome.limits
 
     def require_group(self, name: str) -> str:
-        """Return `name` if it is a group column, else raise an `InputError` that lists those that are."""
+        """Return `name` if it is a group column, else raise an `InputError` that lists the group columns."""
         if name not in self.group_names:
             if self.group_names:
                 allowed = suggest_names(name, self.group_names)
@@ -157,10 +166,10 @@ class Population(ABC):
         parts = "".join(f", {role}={list(names)}" for role, names in named.items() if names)
         return f"Population({self.size:,} units{parts})"
 
-    # ---- what it answers
+    # ---- distributions
 
     def distribution(self, proxy: str | None = None) -> Distribution:
-        """Return the distribution of one proxy (the first unless named)."""
+        """Return the distribution of a proxy (default: the first)."""
         info = self.proxy_info(proxy)
         if info.name not in self._distributions:
             distribution = build_distribution(self._counter(info), scaled=info.scaled, bounds=info.bounds)
@@ -168,7 +177,7 @@ class Population(ABC):
         return self._distributions[info.name]
 
     def distributions(self, by: str, proxy: str | None = None) -> LevelDistributions:
-        """Return the distribution of one proxy within each level of a group column, by level, sorted."""
+        """Return the distribution of a proxy within each level of a group column, by sorted level."""
         info = self.proxy_info(proxy)
         key = self.require_group(by), info.name
         if key not in self._level_distributions:
@@ -177,25 +186,25 @@ class Population(ABC):
             )
         return self._level_distributions[key]
 
-    def numbered_from(self, base: int | None) -> Population:
-        """Return the population with row numbers that count from `base`; itself where its ids are others."""
+    def with_row_base(self, base: int | None) -> Population:
+        """Return the population with row numbers from `base`; unchanged if ids are not row numbers."""
         if base is None or self.row_base is None or self.row_base == base:
             return self
         return self._renumbered(base)
 
     @abstractmethod
     def _renumbered(self, base: int) -> Population:
-        """Return the population with row numbers that count from `base`."""
+        """Return the population with row numbers that start at `base`."""
 
     def digest_of_draw(self, seed: int) -> PopulationDigest | Callable[[], PopulationDigest]:
-        """Return the digest for a sample that was just drawn, or what makes it once it is needed."""
+        """Return the digest for a sample that was just drawn, or a function that computes it when needed."""
         return self.digest(seed)
 
-    # ---- what its rows answer, in memory or in a table
+    # ---- operations on all rows, in memory or in a table
 
     @abstractmethod
-    def _counter(self, info: ProxyInfo) -> Counter:
-        """Return what counts a proxy."""
+    def _counter(self, info: ProxyInfo) -> ProxyCounter:
+        """Return the object that counts the values of a proxy for its distribution."""
 
     @abstractmethod
     def extent(self, name: str) -> tuple[float, float]:
@@ -203,61 +212,72 @@ class Population(ABC):
 
     @abstractmethod
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
-        """Return what a proxy's values are within each level of a group column, levels sorted."""
+        """Return the bins of a proxy's values within each level of a group column, levels sorted."""
 
     @abstractmethod
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column, levels sorted as text."""
 
     def codes(self, rule: Rule) -> IntArray | None:
-        """Return each unit's stratum (N,), or `None` where the rows are not in memory."""
+        """Return each unit's stratum (N,), or `None` if the rows are not in memory."""
         return None
 
     @abstractmethod
     def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum of `rule`."""
 
-    def smallest(self, rule: Rule, counts: IntArray, seed: int) -> Drawn:
-        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
+    def units_with_smallest_keys(self, rule: Rule, counts: IntArray, seed: int) -> DrawnUnits:
+        """Return `counts` (H,) units of each stratum, those with the smallest permanent random numbers."""
         seed = check_seed(seed)
         counts = np.asarray(counts, np.int64)
         sizes = self.summarise(rule).sizes
         for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
             problem = f"stratum {stratum} has fewer units than are to be drawn"
             raise InputError(problem, given=int(counts[stratum]), allowed=f"up to {sizes[stratum]}")
-        # Each attempt doubles the margin, so that the last one has every unit.
+        # The units below an expected limit are too few in rare cases. Each attempt doubles the margin, so
+        # that the last one includes every unit.
         for widening in range(64):
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
-            candidates, strata, keys, ties = self._under(rule, limits, counts, seed)
+            candidates, strata, keys, ties = self._units_below_limits(rule, limits, counts, seed)
             if np.all(np.bincount(strata, minlength=len(counts)) >= counts):
                 break
         rows = rank_smallest(strata, keys, ties, counts)
         return self._drawn_units(candidates.take(rows), seed, strata[rows])[0]
 
     @abstractmethod
-    def _under(
+    def _units_below_limits(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
-        """Return the units whose key is at most their stratum's limit (H,): rows, strata, keys, ties (m,)."""
+        """Return the m units whose key is at most the limit of their stratum (H,).
+
+        Returns
+        -------
+        rows : array or PyArrow table (m,)
+        strata, keys : (m,)
+        ties : (m,)
+            Values that determine the order of units with equal keys.
+        """
 
     @abstractmethod
-    def _drawn_units(self, rows: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
-        """Return found rows (n,) in the order in which they are shown, and that order (n,)."""
+    def _drawn_units(
+        self, rows: Any, seed: int, stratum: IntArray | None = None
+    ) -> tuple[DrawnUnits, IntArray]:
+        """Return the units of rows (n,) in the order in which annotators see them, and this order (n,)."""
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
-        """Return the means (q,) of formulas over all units; one of them at least reads a column."""
+        """Return the means (q,) of formulas over all units; at least one formula must read a column."""
         columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
         sums = np.zeros(len(formulas))
         units = 0
         for batch in self.batches(columns):
             size = len(next(iter(batch.values())))
-            engine = OnArrays(batch, self.known_levels(columns, slice(units, units + size)))
+            evaluator = ArrayEvaluator(batch, self.known_level_codes(columns, slice(units, units + size)))
             units += size
-            sums += [np.broadcast_to(formula.of(engine), (size,)).sum() for formula in formulas]
+            sums += [np.broadcast_to(formula.evaluate(evaluator), (size,)).sum() for formula in formulas]
         return np.asarray(sums / units)
 
-    def known_levels(self, columns: Iterable[str], part: slice) -> dict[str, tuple[list[str], IntArray]]:
-        """Return the levels of group columns, and which each unit of a batch has, where that is known."""
+    def known_level_codes(self, columns: Iterable[str], rows: slice) -> dict[str, tuple[list[str], IntArray]]:
+        """Return the levels of group columns and the level number of each unit of a batch, if stored."""
         return {}
 
     @abstractmethod
@@ -268,53 +288,53 @@ class Population(ABC):
         """
 
     def digest(self, seed: int) -> PopulationDigest:
-        """Return the sums by which samples of this seed recognise the population."""
+        """Return the digest of the population, which samples of this seed store to recognise it."""
         if seed not in self._digests:
             self._digests[seed] = self._digest(seed)
         return self._digests[seed]
 
     @abstractmethod
     def _digest(self, seed: int) -> PopulationDigest:
-        """Return the sums: one query, or one pass."""
+        """Return the digest from one query or one pass over the rows."""
 
     @cached_property
     def _digested_columns(self) -> DigestedColumns:
-        """All proxies, their second moments, features and groups, as the engine has them."""
+        """All proxies, their second moments, features and groups, as arrays or as columns of the table."""
         numbers, groups = self._digest_columns()
-        exponents = {name: (column, exponent_of(*ends)) for name, (column, ends) in numbers.items()}
+        exponents = {name: (column, exponent_of(*extent)) for name, (column, extent) in numbers.items()}
         return DigestedColumns(numbers=exponents, groups=groups)
 
     @abstractmethod
-    def _digest_columns(self) -> tuple[Columns, Mapping[str, Any]]:
-        """Return numbers with their smallest and largest value, and what group keys are multiplied by."""
+    def _digest_columns(self) -> tuple[NumberColumns, Mapping[str, Any]]:
+        """Return the columns of numbers with their extents, and the columns of groups, for the digest."""
 
-    # ---- what designs with unequal probabilities, an order or groups ask
+    # ---- selection for designs with unequal probabilities, an order or clusters
 
     def has_second_moments(self, proxy: str) -> bool:
         """Return whether E[z² | x] of a proxy is known."""
         return f"second:{proxy}" in self._digested_columns.numbers
 
     @abstractmethod
-    def size_profile(self, size: Size, count: int) -> SizeProfile:
+    def size_profile(self, size: SizeMeasure, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure."""
 
     @abstractmethod
-    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+    def units_below_size_limit(self, size: SizeMeasure, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
 
     @abstractmethod
-    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> DrawnUnits:
         """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
 
     @abstractmethod
-    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+    def units_of_levels(self, group: str, levels: tuple[str, ...], seed: int) -> DrawnUnits:
         """Return every unit of these levels of a group column."""
 
     @abstractmethod
-    def find(self, ids: Sequence[str]) -> Drawn:
-        """Return the units that have one of these ids, as text; those of no unit are left out."""
+    def units_with_ids(self, ids: Sequence[str]) -> DrawnUnits:
+        """Return the units that have one of these ids (as text); ids without a unit are ignored."""
 
-    # ---- how it is made
+    # ---- constructors
 
     @staticmethod
     @listing(ArrayKeywords, id_name="id")
@@ -324,67 +344,68 @@ class Population(ABC):
         Parameters
         ----------
         proxy : array-like (N,), `stratal.Proxy`, or mapping of name to either, optional
-            Predictions of the outcome, one per unit. Values in [0, 1] are taken as probabilities; other
-            values only order, unless `bounds` (or `scaled=True`) says that they are on the outcome's scale.
+            Predictions of the outcome, one per unit. Values in [0, 1] are interpreted as probabilities. Other
+            values only order the units, unless `bounds` (or `scaled=True`) states that they are on the
+            outcome's scale.
         ids : array-like (N,), optional
-            Unique text or integers. If left out, the index of the pandas objects among the columns, unless it
-            only numbers the rows; without one the row numbers, from 0.
+            Unique text or integers. Default: the index of the pandas objects among the columns, unless it
+            only numbers the rows, else the row numbers, from 0.
         groups : mapping of name to array-like (N,), optional
             Categories, compared as text.
         features : mapping of name to array-like (N,) or (N, d), or array (N, d), optional
-            Numbers to cluster on or to regress on. A matrix becomes the columns `name_0`, `name_1`, …
+            Numbers for clustering and regression. A matrix becomes the columns `name_0`, `name_1`, …
             (`feature_0`, … without a name).
         show : mapping of name to array-like (N,), optional
-            Payload for the annotators.
+            Columns that are shown to the annotators.
         predicted : str, optional
-            The group that holds the model's answer.
+            The group that contains the model's answer.
         judge : str or sequence of str, optional
             Groups with verdicts of judges, or proxies that are their scores.
         bounds : (float, float), optional
             Bounds of the outcome that the proxies predict.
         scaled : bool, optional
-            Whether the proxies are on the outcome's scale; found out from the values if left out.
+            Whether the proxies are on the outcome's scale. Default: inferred from the values.
         id_name : str
-            What the id column is called in files.
+            Name of the id column in files.
         label : optional
-            What annotators will say, as in `Population.read`.
+            The scale of the labels, as in `Population.read`.
         predicts : str or mapping of proxy to str, optional
-            What proxies predict, as in `Population.read`.
+            The quantity that each proxy predicts, as in `Population.read`.
         tags : {"json", ";", "|", ",", "none"}, optional
-            How answers hold sets of tags, as in `Population.read`.
+            Format of answers that are sets of tags, as in `Population.read`.
         history : History, array (N, M) or mapping of model to array-like (N,), optional
-            Earlier models' results on the same units, or what was fitted to them; as in `Population.read`.
+            Earlier models' results on the same units, or a fitted history; as in `Population.read`.
         threads : int, optional
-            Threads that count and draw; `OMP_NUM_THREADS` if left out, else one for each 10⁷ units. The
-            answers are the same, to the bit, for any number.
+            Number of threads for counts and draws. Default: `OMP_NUM_THREADS`, else one for each 10⁷ units.
+            The results are identical for any number.
 
         Raises
         ------
         InputError
-            For a missing, duplicated or unusable id, a proxy that is missing, NaN or infinite, arrays of
-            different lengths, an empty population.
+            For a missing, duplicate or unusable id, a proxy that is missing, NaN or infinite, arrays of
+            different lengths, and an empty population.
 
         Examples
         --------
         >>> Population.from_arrays(proxy=[0.9, 0.2], ids=["a", "b"]).size
         2
         """
-        return Population.makers["arrays"](columns)
+        return Population.builders["arrays"](columns)
 
     @staticmethod
     @listing(ArrayKeywords, without=("proxy", "predicted"), id_name="id")
     def from_estimator(model: object, X: object, **columns: Unpack[ArrayKeywords]) -> Population:
-        """Build a population from a fitted scikit-learn classifier and the rows to judge it on.
+        """Build a population from a fitted scikit-learn classifier and the rows on which to evaluate it.
 
-        The proxy is `confidence`, the probability of the model's answer, or `margin`, which only orders,
-        where the model has `decision_function` alone. The answer is kept as `predicted_class`, with which
-        labels that are classes are compared.
+        The proxy is `confidence`, the probability of the model's answer. For a model that has only
+        `decision_function`, it is `margin`, which only orders the units. The answer becomes the group
+        `predicted_class`, which is compared with labels that are classes.
 
         Parameters
         ----------
         model : classifier
-            With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
-        X : array-like (N, d), or whatever the model takes
+            A model or pipeline with `classes_`, and `predict_proba` or `decision_function`.
+        X : array-like (N, d), or another input of the model
             The index of a pandas dataframe becomes the ids, as in `Population.from_arrays`.
         ids, groups, features, show, judge, bounds, scaled, id_name, label, predicts, history, tags, threads
             As in `Population.from_arrays`.
@@ -392,7 +413,7 @@ class Population(ABC):
         Raises
         ------
         InputError
-            For a model that is not a fitted classifier, or gives no confidence.
+            For a model that is not a fitted classifier, or returns no confidence.
 
         Examples
         --------
@@ -402,12 +423,12 @@ class Population(ABC):
         >>> population.proxy_names, population.levels("predicted_class")
         (('confidence',), {'cat': 1, 'dog': 1})
         """
-        return Population.makers["estimator"](model, X, columns)
+        return Population.builders["estimator"](model, X, columns)
 
     @staticmethod
-    @listing(TableKeywords, FileReading, directory=False, remote=False, engine="duckdb")
+    @listing(TableKeywords, ReadOptions, directory=False, remote=False, engine="duckdb")
     def read(path: str | os.PathLike[str], **columns: Unpack[FileKeywords]) -> Population:
-        """Build a population from a file, which DuckDB or Spark reads; a large one is never whole in memory.
+        """Build a population from a file, which DuckDB or Spark reads; a large file need not fit in memory.
 
         Parameters
         ----------
@@ -416,86 +437,88 @@ class Population(ABC):
             JSON objects (.json), Feather (.feather, .arrow), a workbook (.xlsx); text may be compressed
             (.gz); the log of an evaluation tool (lm-evaluation-harness, Inspect, promptfoo, DeepEval,
             `evaluate`), whose first score is then the proxy unless another is named; a folder of
-            `Dataset.save_to_disk`. Every character stands for itself: no wildcards. Columns are found without
-            regard to case where that is unique; what is nested has dotted names: `judge.score`.
+            `Dataset.save_to_disk`. Wildcards are not expanded. Columns are matched without regard to case if
+            that is unambiguous. Nested columns have dotted names: `judge.score`.
         id : str, optional
-            Column of unique ids; `id` or `item_id` if left out. Read as text from text files. `row` is the
-            number of the row, from 0, where no column is called so.
+            Column of unique ids. Default: `id` or `item_id`. In text files, ids are read as text. `row` is
+            the row number, from 0, if no column has this name.
         proxy : str or sequence of str, optional
-            Columns of predictions of the outcome, one number per unit. Values in [0, 1] are taken as
-            probabilities; other values only order, unless `bounds` (or `scaled=True`) says that they are on
-            the outcome's scale.
+            Columns of predictions of the outcome, one number per unit. Values in [0, 1] are interpreted as
+            probabilities. Other values only order the units, unless `bounds` (or `scaled=True`) states that
+            they are on the outcome's scale.
         groups : str or sequence of str
             Columns of categories, compared as text.
         features : str or sequence of str
-            Columns of numbers to cluster on or to regress on.
+            Columns of numbers for clustering and regression.
         show : str or sequence of str
-            Columns that ride along to the annotators.
+            Columns that are shown to the annotators.
         predicted : str, optional
-            Column that holds the model's answer; kept as a group, never shown.
+            Column of the model's answer. It becomes a group and is never shown to annotators.
         judge : str or sequence of str, optional
-            Columns with verdicts of judges, kept as groups and never shown, or proxies that are their scores.
-            An estimate compares them with the labels.
+            Columns with verdicts of judges, which become groups, or proxies that are the scores of judges.
+            They are never shown to annotators. An estimate compares them with the labels.
         tags : {"json", ";", "|", ",", "none"}, optional
-            How answers, and later labels, hold sets of tags: `json` for lists and JSON lists such as
-            `["a", "b"]`, or the separator of text such as `a;b`; `[]` is the set without tags. If left out,
-            they are sets if every answer is a list; `none` states that they are not.
+            Format of answers, and later of labels, that are sets of tags: `json` for lists and JSON lists
+            such as `["a", "b"]`, or the separator of text such as `a;b`; `[]` is the empty set. Default:
+            answers are sets if all of them are lists; `none` states that they are not sets.
         second_moment : str or mapping of proxy to column, optional
-            Columns that hold E[z² | x].
+            Columns that contain E[z² | x].
         bounds : (float, float), optional
             Bounds of the outcome that the proxies predict.
         scaled : bool, optional
-            Whether the proxies are on the outcome's scale; found out from the values if left out.
+            Whether the proxies are on the outcome's scale. Default: inferred from the values.
         softmax : str or sequence of str, optional
             Columns of probabilities that add up to 1, or a pattern such as `p*`. The proxy is then
-            `confidence`, the probability of the answer in `predicted`, or of the most probable class,
-            kept as `predicted_class`. Several proxies that add up to 1 are taken so too.
+            `confidence`, the probability of the answer in `predicted`, or else of the most probable class,
+            which becomes the group `predicted_class`. Several proxies that add up to 1 are treated in the
+            same way.
         missing : {"refuse", "own-stratum"}, optional
-            What becomes of units without a proxy: refused if left out, or kept. They then get the middle of
-            the bounds as their proxy, and a plan makes them a stratum of their own, in which a proxy that is
-            the same for all changes no estimate.
+            Treatment of units without a proxy. `refuse` (default) raises an error. With `own-stratum`, their
+            proxy is the middle of the bounds, and a plan puts them into a separate stratum, in which the
+            constant proxy has no effect on the estimate.
         label : {"pass/fail"} or (float, float), optional
-            What annotators will say, where a proxy is on another scale: it then only orders units.
+            The scale of the labels: two values, or the bounds. A proxy on another scale only orders the
+            units.
         predicts : str or mapping of proxy to str, optional
-            What each proxy predicts; one text for the only proxy. `right`: the probability that the model's
-            answer is right. `class:NAME`: the probability of a class. `rating:LOW..HIGH`: a rating within
-            these bounds. `outcome`: the outcome itself, on its scale. `order`: only an order. If left out, it
-            is inferred from the values, the bounds and whether there is a model's answer.
+            The quantity that each proxy predicts; a text is for the only proxy. `right`: the probability that
+            the model's answer is right. `class:NAME`: the probability of a class. `rating:LOW..HIGH`: a
+            rating within these bounds. `outcome`: the outcome itself, on its scale. `order`: only an order.
+            Default: inferred from the values, the bounds and whether there is a model's answer.
         answers : str or sequence of str, optional
-            Columns of several models' answers to the same units, or a pattern such as `answer_*`; a missing
-            one counts for nothing. They become the proxy `peer_agreement` of the model in `predicted`, and
-            `peer_agreement_COLUMN` of any other one of them that `proxy` names so
+            Columns of several models' answers to the same units, or a pattern such as `answer_*`; missing
+            answers are ignored. From them, the proxy `peer_agreement` of the model in `predicted` is
+            computed, and `peer_agreement_COLUMN` of another model if `proxy` names it
             (`stratal.proxy.peer_agreement`).
         history : path, dataframe or History, optional
             Earlier models' results by item: an id and a column for each model (1 or 0, true or false, pass or
-            fail, nothing where there is no result), or, with a column called `model`, a row for each result.
-            They become the proxy `history` and features from which a new model's labels are learned
-            (`stratal.proxy.fit_history`). Once fitted and written, `History.write`'s file does as well.
+            fail, empty if there is no result), or, with a column called `model`, a row for each result. The
+            proxy `history` and features for a calibration are computed from them
+            (`stratal.proxy.fit_history`). A file of `History.write` is read without fitting again.
         delimiter : str, optional
-            One character between the fields of a CSV file; found in the header if left out.
+            One character between the fields of a CSV file. Default: recognised in the header.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
-            Needed only where the file's name does not tell.
+            Format of the file. Default: by the file's name.
         directory : bool
-            Read all Parquet parts of a directory.
+            Read all Parquet files of a directory.
         remote : bool
             Allow addresses: `https://…`, `s3://…`.
         engine : {"duckdb", "spark"}
-            What reads the file. Spark reads Parquet, CSV and JSON Lines where its workers are, at `hdfs://…`,
-            `s3a://…` too; only counts and the units that were drawn come back.
+            Engine that reads the file. Spark reads Parquet, CSV and JSON Lines on its workers, also from
+            `hdfs://…` and `s3a://…`. Only counts and the drawn units are transferred.
         master : str, optional
-            Where Spark runs: `local[2]`, `spark://host:7077`; if left out, the Spark that this process
-            already uses, else one on this machine.
+            Address of Spark: `local[2]`, `spark://host:7077`. Default: the Spark session of this process,
+            else a new one on this machine.
         threads : int, optional
-            How many DuckDB may use; all cores if left out. The answers are the same for any number.
+            Number of threads of DuckDB. Default: all cores. The results are identical for any number.
         memory : str, optional
-            How much DuckDB may hold before it spills to disk, such as `2GB`.
+            Memory limit of DuckDB, beyond which it spills to disk, such as `2GB`.
 
         Raises
         ------
         InputError
             For a file that does not exist, is a directory, is truncated or unreadable; for a column that does
-            not exist; for a missing or duplicated id; for a number that is missing, NaN, infinite or not a
-            number (named by its id and line); for a file without rows.
+            not exist; for a missing or duplicate id; for a number that is missing, NaN, infinite or not a
+            number (with its id and line); for a file without rows.
 
         Examples
         --------
@@ -507,21 +530,22 @@ class Population(ABC):
         {'de': 1, 'en': 1}
         >>> folder.cleanup()
         """
-        return Population.makers["file"](path, columns)
+        return Population.builders["file"](path, columns)
 
     @staticmethod
     @listing(TableKeywords)
     def from_table(table: object, **columns: Unpack[TableKeywords]) -> Population:
-        """Build a population from a dataframe, or from an Ibis table where it is.
+        """Build a population from a dataframe or an Ibis table.
 
         Parameters
         ----------
         table : dataframe or Ibis table
-            pandas, Polars, PyArrow, a Hugging Face `Dataset`, or whatever else has the Arrow interface; a
-            stream is consumed. An Ibis table stays on its own connection, which must know MD5 (DuckDB,
-            PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. The index
-            of a pandas dataframe is its id column, called `index` where it has no name, unless it only
-            numbers the rows or `id` names a column. If a column `id` or `item_id` is there too, name one.
+            pandas, Polars, PyArrow, a Hugging Face `Dataset`, or another object with the Arrow interface; a
+            stream is consumed. An Ibis table is queried through its own connection, which must support MD5
+            (DuckDB, PostgreSQL, Spark) and needs only read permission. A Spark dataframe is queried in Spark.
+            The index of a pandas dataframe is its id column (called `index` if it has no name), unless it
+            only numbers the rows or `id` names a column. If there is also a column `id` or `item_id`, name
+            one.
         id, proxy, groups, features, show, predicted, judge, second_moment, bounds, scaled, softmax : optional
         missing, label, predicts, answers, history, tags : optional
             As in `Population.read`.
@@ -538,16 +562,16 @@ class Population(ABC):
         >>> Population.from_table(table, proxy="confidence").size
         2
         """
-        return Population.makers["table"](table, columns)
+        return Population.builders["table"](table, columns)
 
 
-def require_population(value: object, verb: str) -> Population:
-    """Return a population, or say how to make one from what was given.
+def require_population(value: object, function_name: str) -> Population:
+    """Return a population unchanged, or raise an error that explains how to build one.
 
     Raises
     ------
     InputError
-        For a path, a dataframe, an array, a mapping or anything else; it names the line to write.
+        For a path, a dataframe, an array, a mapping and other types, with the line of code to write.
     """
     if isinstance(value, Population):
         return value
@@ -555,5 +579,5 @@ def require_population(value: object, verb: str) -> Population:
     action = "Make one with stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
     if isinstance(value, str | os.PathLike):
         description = f"the path {os.fspath(value)!r}"
-        action = f"Read it first: stratal.Population.read({os.fspath(value)!r}, {_READING})."
-    raise InputError(f"{verb} takes a Population", given=description, action=action)
+        action = f"Read it first: stratal.Population.read({os.fspath(value)!r}, {_EXAMPLE_KEYWORDS})."
+    raise InputError(f"{function_name} takes a Population", given=description, action=action)

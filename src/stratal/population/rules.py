@@ -442,8 +442,8 @@ class Derived(Rule, kind="derived"):
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return the stratum of each unit (n,)."""
-        cells = self.cells.of(columns)
-        influence = np.broadcast_to(self.influence.of(columns), cells.shape)
+        cells = self.cells.assign(columns)
+        influence = np.broadcast_to(self.influence.evaluate(columns), cells.shape)
         return self.inner.codes_of({CELL: cells, INFLUENCE: influence})
 
 
@@ -598,7 +598,7 @@ def _possible_levels_of_cells(cells: Cells, column: str, levels: tuple[str, ...]
         tried = [part for part in parts if set(part.columns) <= set(grid)]
         passes = np.ones(size, dtype=bool)
         for part in tried:
-            passes &= np.broadcast_to(part.of(grid), (size,)) > 0.5
+            passes &= np.broadcast_to(part.evaluate(grid), (size,)) > 0.5
         possible.append(undecided & passes)
         # If the test depends on nothing else, all units that pass are in this or an earlier cell, and none
         # are in later ones.

@@ -1,4 +1,4 @@
-"""The small results that leave a population: what is known of a proxy, per-stratum summaries, drawn units."""
+"""The results of a population's methods: descriptions of proxies, summaries of strata and drawn units."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, code_count
 from stratal.errors import InputError
-from stratal.population.expressions import Expression, OnArrays
+from stratal.population.expressions import ArrayEvaluator, Expression
 from stratal.question.scores import ANSWER_IS_RIGHT, ORDER, OUTCOME, Score, rating
 
 # The squares of larger proxies and labels would overflow in sums.
@@ -29,13 +29,13 @@ class ProxyInfo:
     name : str
         Column name.
     scaled : bool
-        Whether it predicts the outcome on the outcome's own scale. A margin only orders: it may stratify,
-        and may enter an estimator only through a fitted λ.
+        Whether it predicts the outcome on its scale. A margin only orders units: it may define strata, and an
+        estimator may use it only with a fitted λ.
     bounds : (float, float), optional
         Bounds of the outcome that it predicts; (0, 1) for a probability.
     second_moment : str, optional
-        Column that holds E[z² | x]. Without it the outcome is taken to be as spread as its bounds allow:
-        binary on (0, 1).
+        Column of E[z² | x]. Without it, the outcome is assumed to have the largest variance that its bounds
+        allow (binary for (0, 1)).
 
     Examples
     --------
@@ -49,10 +49,10 @@ class ProxyInfo:
     second_moment: str | None = None
 
     def score(self, answer: str | None) -> Score:
-        """Return what it predicts, as far as that follows from its scale; `answer` is the model's column.
+        """Return the quantity that the proxy predicts, inferred from its scale.
 
-        With a model's answer, a proxy with bounds of 0 and 1 is taken for the probability that the answer is
-        right. One with other bounds is a rating.
+        If there is a column `answer` of the model's answers, a proxy with the bounds 0 and 1 is assumed to be
+        the probability that the answer is right. A proxy with other bounds is a rating.
         """
         predicts = OUTCOME
         if not self.scaled:
@@ -64,7 +64,7 @@ class ProxyInfo:
         return Score(name=self.name, predicts=predicts)
 
 
-def proxy_info_for(
+def infer_proxy_info(
     name: str,
     low: float,
     high: float,
@@ -73,14 +73,26 @@ def proxy_info_for(
     second_moment: str | None = None,
     label: tuple[float, float] | None = None,
 ) -> ProxyInfo:
-    """Return what is known of a proxy from its smallest and largest value and from what is declared.
+    """Return the description of a proxy, inferred from its extent and the declarations.
 
-    A proxy that is not on the scale of the labels, where that is declared, only orders units.
+    Parameters
+    ----------
+    name : str
+    low, high : float
+        Smallest and largest value of the proxy.
+    bounds : (float, float), optional
+        Declared bounds of the outcome that the proxy predicts.
+    scaled : bool, optional
+        Declaration that the proxy is, or is not, on the scale of the outcome.
+    second_moment : str, optional
+        Column of E[z² | x].
+    label : (float, float), optional
+        Declared bounds of the labels. A proxy on another scale only orders units.
 
     Raises
     ------
     InputError
-        If values lie outside the bounds that were given.
+        If values lie outside the declared bounds.
     """
     range_text = f"{low:g} to {high:g}"
     declared = label or bounds
@@ -97,13 +109,13 @@ def proxy_info_for(
             return ProxyInfo(name=name, scaled=False, bounds=label)
         bounds = label
     if bounds is None:
-        inside = low >= 0.0 and high <= 1.0
-        unit: tuple[float, float] | None
-        if inside:
-            unit = (0.0, 1.0)
-        else:
-            unit = None
-        return ProxyInfo(name=name, scaled=bool(scaled) or inside, bounds=unit, second_moment=second_moment)
+        may_be_probability = low >= 0.0 and high <= 1.0
+        return ProxyInfo(
+            name=name,
+            scaled=bool(scaled) or may_be_probability,
+            bounds=(0.0, 1.0) if may_be_probability else None,
+            second_moment=second_moment,
+        )
     if not bounds[0] < bounds[1]:
         allowed = "(lowest, highest), such as (0, 1)"
         raise InputError("bounds must be increasing", given=bounds, allowed=allowed)
@@ -116,20 +128,20 @@ def proxy_info_for(
     return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
 
 
-# Share of the range of the labels. A proxy whose values all lie in this lowest part has another scale, such
-# as 0 to 1 for labels from 0 to 100.
-_LOWEST_PART = 0.1
+# If all values of a proxy are in this lowest share of the range of the labels, the proxy has another scale,
+# such as 0 to 1 for labels from 0 to 100.
+_LOWEST_RANGE_SHARE = 0.1
 
 
 def _on_another_scale(low: float, high: float, bounds: tuple[float, float]) -> bool:
-    """Return whether values from `low` to `high` cannot predict labels within these bounds as they are.
+    """Return whether values from `low` to `high` are on another scale than labels within the bounds.
 
-    Probabilities and their like, from 0 to 1, predict no label from 0 to 5.
+    Values from 0 to 1, such as probabilities, are on another scale than labels from 0 to 5.
     """
     if bounds == (0.0, 1.0) or low < bounds[0]:
         return False
-    unit = bounds[0] <= 0.0 <= low and high <= 1.0 < bounds[1]
-    return unit or high <= bounds[0] + _LOWEST_PART * (bounds[1] - bounds[0])
+    may_be_probability = bounds[0] <= 0.0 <= low and high <= 1.0 < bounds[1]
+    return may_be_probability or high <= bounds[0] + _LOWEST_RANGE_SHARE * (bounds[1] - bounds[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -139,7 +151,7 @@ class StratumSummary(Record):
     Parameters
     ----------
     sizes : int (H,)
-        N_h.
+        Number of units in each stratum, N_h.
     proxy_means : float (H, k)
         Mean of each of the k proxies over the N_h units.
     proxy_covariances : float (H, k, k)
@@ -163,8 +175,8 @@ class StratumSummary(Record):
         if self.sizes.shape != (n_strata,) or self.proxy_covariances.shape != (n_strata, k, k):
             raise InputError("stratum sizes, proxy means and covariances do not match")
 
-    def of_proxies(self, columns: list[int]) -> StratumSummary:
-        """Return the summary of some of the proxies, by their numbers."""
+    def select_proxies(self, columns: list[int]) -> StratumSummary:
+        """Return the summary of the proxies at these positions."""
         return replace(
             self,
             proxy_means=self.proxy_means[:, columns],
@@ -173,7 +185,7 @@ class StratumSummary(Record):
 
     @property
     def size(self) -> int:
-        """N."""
+        """Number of units in all strata, N."""
         return int(self.sizes.sum())
 
     @classmethod
@@ -186,7 +198,7 @@ class StratumSummary(Record):
 
     @property
     def unbiased_covariances(self) -> FloatArray:
-        """S_h² of the proxies (H, k, k), divisor N_h − 1; the rounding of a constant proxy becomes 0."""
+        """Covariances S_h² of the proxies (H, k, k), divisor N_h − 1; exactly 0 for a constant proxy."""
         factor = np.where(self.sizes > 1, self.sizes / np.maximum(self.sizes - 1, 1), 0.0)
         deviations = np.sqrt(np.abs(np.einsum("hii->hi", self.proxy_covariances)))
         # Engines add in any order, so that the variance of a constant may be a rounding error instead of 0.
@@ -203,7 +215,18 @@ class StratumSummary(Record):
     def of_sums(
         cls, counts: IntArray, sums: FloatArray, products: FloatArray, centres: FloatArray
     ) -> StratumSummary:
-        """Return the summary from sums (H, k) and lower triangles of sums of products (H, k, k), centred.
+        """Return the summary from the sums of centred proxies.
+
+        Parameters
+        ----------
+        counts : int (H,)
+            Number of units in each stratum.
+        sums : float (H, k)
+            Sums of the proxies minus their centres.
+        products : float (H, k, k)
+            Sums of the products of centred proxies; only the lower triangles are read.
+        centres : float (k,)
+            The numbers that were subtracted from the proxies.
 
         Examples
         --------
@@ -217,31 +240,32 @@ class StratumSummary(Record):
         moments = np.tril(products) + np.tril(products, -1).transpose(0, 2, 1)
         covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
         diagonal = np.arange(len(centres))
-        # What is left of a constant proxy is rounding, which grows as the root of the units.
+        # The variance of a constant proxy is only rounding error, which grows with the square root of the
+        # number of units.
         variances = covariances[:, diagonal, diagonal]
         squares = moments[:, diagonal, diagonal]
         rounding_error = _ROUNDING / np.sqrt(divisor[:, None]) * squares
         covariances[:, diagonal, diagonal] = np.where(variances > rounding_error, variances, 0.0)
         return cls(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
 
-    def part(self, keep: BoolArray) -> StratumSummary:
-        """Return the summary of some of the strata: those where `keep` (H,) is true.
+    def select_strata(self, mask: BoolArray) -> StratumSummary:
+        """Return the summary of the strata for which `mask` (H,) is true.
 
         Examples
         --------
         >>> both = StratumSummary(sizes=np.array([1, 2]), proxy_means=np.zeros((2, 0)),
         ...                       proxy_covariances=np.zeros((2, 0, 0)))
-        >>> both.part(np.array([False, True])).sizes
+        >>> both.select_strata(np.array([False, True])).sizes
         array([2])
         """
         return StratumSummary(
-            sizes=self.sizes[keep],
-            proxy_means=self.proxy_means[keep],
-            proxy_covariances=self.proxy_covariances[keep],
+            sizes=self.sizes[mask],
+            proxy_means=self.proxy_means[mask],
+            proxy_covariances=self.proxy_covariances[mask],
         )
 
     def merged(self, codes: IntArray) -> StratumSummary:
-        """Return the summary of coarser strata; `codes` (H,) gives each stratum's new one.
+        """Return the summary of merged strata, given the number of the new stratum of each stratum (H,).
 
         Examples
         --------
@@ -250,16 +274,17 @@ class StratumSummary(Record):
         >>> fine.merged(np.array([0, 0])).proxy_covariances.ravel()
         array([0.25])
         """
-        n_new = code_count(codes)
+        n_merged = code_count(codes)
         k = self.proxy_means.shape[1]
-        sizes = np.bincount(codes, self.sizes, minlength=n_new)
-        means = np.zeros((n_new, k))
+        sizes = np.bincount(codes, self.sizes, minlength=n_merged)
+        means = np.zeros((n_merged, k))
         np.add.at(means, codes, self.proxy_means * self.sizes[:, None])
         means /= sizes[:, None]
+        # Second moments about the mean of the merged stratum: within the old strata and between them.
         centred = self.proxy_means - means[codes]
-        spread = self.proxy_covariances + centred[:, :, None] * centred[:, None, :]
-        covariances = np.zeros((n_new, k, k))
-        np.add.at(covariances, codes, spread * self.sizes[:, None, None])
+        moments = self.proxy_covariances + centred[:, :, None] * centred[:, None, :]
+        covariances = np.zeros((n_merged, k, k))
+        np.add.at(covariances, codes, moments * self.sizes[:, None, None])
         return StratumSummary(
             sizes=sizes.astype(np.int64),
             proxy_means=means,
@@ -268,21 +293,22 @@ class StratumSummary(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Drawn:
-    """Units that a draw picked, in the draw's order (random across strata).
+class DrawnUnits:
+    """Selected units in the random order in which annotators see them.
 
     Parameters
     ----------
     ids : (n,)
-        int64 where the ids are integers (or row numbers), else text.
+        int64 if the ids are integers or row numbers, else text.
     stratum : int (n,)
+        Number of the stratum of each unit.
     proxies : float (n, k)
     groups, shown, features : mapping of column name to (n,) array
-        Group columns (text), payload columns for the annotators, and numbers.
+        Group columns (text), columns that annotators see, and columns of numbers.
 
     Examples
     --------
-    >>> Drawn(ids=np.array([4]), stratum=np.array([0]), proxies=np.array([[0.5]])).ids
+    >>> DrawnUnits(ids=np.array([4]), stratum=np.array([0]), proxies=np.array([[0.5]])).ids
     array([4])
     """
 
@@ -293,42 +319,44 @@ class Drawn:
     shown: Mapping[str, AnyArray] = field(default_factory=dict)
     features: Mapping[str, FloatArray] = field(default_factory=dict)
 
-    def only(self, rows: IntArray) -> Drawn:
+    def only(self, rows: IntArray) -> DrawnUnits:
         """Return the units at these positions, in this order."""
-        ids = self.ids[rows]
-        stratum = self.stratum[rows]
-        proxies = self.proxies[rows]
-        groups, shown, features = (
-            {name: values[rows] for name, values in columns.items()}
-            for columns in (self.groups, self.shown, self.features)
+        return DrawnUnits(
+            ids=self.ids[rows],
+            stratum=self.stratum[rows],
+            proxies=self.proxies[rows],
+            groups={name: values[rows] for name, values in self.groups.items()},
+            shown={name: values[rows] for name, values in self.shown.items()},
+            features={name: values[rows] for name, values in self.features.items()},
         )
-        return Drawn(ids=ids, stratum=stratum, proxies=proxies, groups=groups, shown=shown, features=features)
 
 
-# Share by which a proxy is moved to the overall mean before its variance is computed. A proxy of 0 or 1 may
-# be wrong, and a unit of size 0 would never be drawn.
-HEDGE = 0.2
+# Share by which a proxy is shrunk towards the overall mean before its variance is computed. A proxy of 0 or 1
+# may be wrong, and a unit of size 0 would never be drawn.
+MEAN_SHRINKAGE = 0.2
 
-# Sizes are added in whole steps of the largest counted one divided by this, so that sums are exact.
+# Sizes are rounded to whole multiples of the largest size in a sum divided by this number, so that sums are
+# exact integers.
 SIZE_STEPS = 2.0**32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
-    """A size measure x of each unit.
+class SizeMeasure:
+    """A size measure x of each unit, to which inclusion probabilities are proportional.
 
     Parameters
     ----------
     kind : {"equal", "column", "sqrt-variance"}
-        1; a column's own value; or √ of the plug-in variance of the outcome, hedged.
+        1, the value of a column, or the square root of the plug-in variance of the outcome, with the proxy
+        shrunk by `MEAN_SHRINKAGE`.
     column : str, optional
-        A proxy or feature column; of `sqrt-variance`, the proxy.
+        A proxy or a feature; for `sqrt-variance`, the proxy.
     formula : Expression, optional
-        Instead of a proxy: what predicts the outcome.
+        A prediction of the outcome, instead of a proxy.
     second : bool
-        Whether the variance comes from the proxy's second moments rather than from its bounds.
+        Whether the variance is computed from the proxy's second moments instead of the outcome's bounds.
     centre : float
-        Overall mean of the proxy (of the variance, with second moments), which the hedge moves towards.
+        Overall mean of the proxy (with second moments: of the variance), towards which it is shrunk.
     low, high : float
         Bounds of the outcome.
     """
@@ -341,38 +369,39 @@ class Size:
     low: float = 0.0
     high: float = 1.0
 
-    def of_arrays(self, values: FloatArray, second: FloatArray | None = None) -> FloatArray:
-        """Return x (n,) from the column's values (n,) and, where they count, its second moments (n,)."""
-        return np.asarray(self.on(OnArrays({}), values, second))
+    def evaluate(self, values: FloatArray, second_moments: FloatArray | None = None) -> FloatArray:
+        """Return x (n,) from the column's values (n,) and, if they are used, its second moments (n,)."""
+        return np.asarray(self.evaluate_with(ArrayEvaluator({}), values, second_moments))
 
-    def on(self, engine: OnArrays, values: Any, second: Any) -> Any:
-        """Return x as an expression of whatever `values` are: arrays or columns of a table."""
+    def evaluate_with(self, evaluator: ArrayEvaluator, values: Any, second_moments: Any) -> Any:
+        """Return x computed from arrays or from columns of a table, with the operations of the evaluator."""
         if self.kind == "column":
             return values
-        keep = engine.constant(1.0 - HEDGE)
-        moved = engine.constant(HEDGE * self.centre)
+        factor = evaluator.constant(1.0 - MEAN_SHRINKAGE)
+        offset = evaluator.constant(MEAN_SHRINKAGE * self.centre)
         if self.second:
-            return engine.apply("sqrt", engine.at_least(second - values * values, 0.0) * keep + moved)
-        low = engine.constant(self.low)
-        high = engine.constant(self.high)
-        hedged = values * keep + moved
-        return engine.apply("sqrt", engine.at_least((hedged - low) * (high - hedged), 0.0))
+            variances = evaluator.at_least(second_moments - values * values, 0.0)
+            return evaluator.apply("sqrt", variances * factor + offset)
+        low = evaluator.constant(self.low)
+        high = evaluator.constant(self.high)
+        shrunk = values * factor + offset
+        return evaluator.apply("sqrt", evaluator.at_least((shrunk - low) * (high - shrunk), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SizeProfile(Record):
-    """Summary of all N sizes for inclusion probabilities.
+    """Summary of the size measure of N units, from which inclusion probabilities are computed.
 
     Parameters
     ----------
     units : int
-        N.
+        Number of units, N.
     low : float
         Smallest size.
     largest : float (m,)
         The m largest sizes, in decreasing order.
     rest : float
-        Sum of all others.
+        Sum of all other sizes.
     """
 
     units: int
@@ -382,7 +411,7 @@ class SizeProfile(Record):
 
     @classmethod
     def of(cls, sizes: FloatArray, count: int) -> SizeProfile:
-        """Return the profile of sizes (N,) with the `count` largest."""
+        """Return the profile of sizes (N,), with the `count` largest sizes in `largest`."""
         if count < len(sizes):
             top = np.partition(sizes, len(sizes) - count)[len(sizes) - count :]
         else:
@@ -403,14 +432,21 @@ class SizeProfile(Record):
 
 
 def whole_steps(sizes: FloatArray, cap: float) -> IntArray:
-    """Return sizes (n,) as whole steps of `cap / STEPS`, rounded to the nearest."""
+    """Return sizes (n,) as multiples of `cap / SIZE_STEPS`, rounded to the nearest integer."""
     return np.floor(sizes * (SIZE_STEPS / cap) + 0.5).astype(np.int64)
 
 
 def rest_of(total: int, cap: float, count: int) -> float:
-    """Return the sum of all sizes but the `count` largest, from the steps of sizes capped at these.
+    """Return the sum of all sizes except the `count` largest.
 
-    Capping at the least of them keeps the steps fine where a few sizes are huge.
+    Parameters
+    ----------
+    total : int
+        Sum of all sizes in steps, each limited to `cap`. The limit keeps the steps fine if some sizes are
+        huge.
+    cap : float
+        The smallest of the `count` largest sizes.
+    count : int
     """
     return max(int(total) - count * int(SIZE_STEPS), 0) * (cap / SIZE_STEPS)
 
@@ -421,12 +457,12 @@ class Candidates:
 
     Parameters
     ----------
-    drawn : Drawn
-        In the order in which they are shown.
+    drawn : DrawnUnits
+        The units, in the order in which annotators see them.
     uniform, size : float (n,)
-        u in [0, 1) and x of each.
+        Permanent random number u in [0, 1) and size measure x of each unit.
     """
 
-    drawn: Drawn
+    drawn: DrawnUnits
     uniform: FloatArray
     size: FloatArray

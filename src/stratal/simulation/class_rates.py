@@ -117,7 +117,7 @@ class ClassRates:
     def _ones_of_draw(self, seed: int) -> IntArray:
         """Return the number of drawn units of the class in each stratum (H,)."""
         counts = self.design.allocation.n_h
-        drawn = self.population.smallest(self.design.strata.rule, counts, seed)
+        drawn = self.population.units_with_smallest_keys(self.design.strata.rule, counts, seed)
         is_class = self.is_class[np.asarray(drawn.ids, dtype=np.int64)]
         return np.bincount(drawn.stratum[is_class], minlength=len(counts))
 

@@ -454,7 +454,7 @@ def pooled_distribution(distributions: LevelDistributions, members: IntArray) ->
     """
     if len(members) == 1:
         return distributions[distributions.bins.names[members[0]]]
-    if np.isin(distributions.histograms, members).any():
+    if np.isin(distributions.approximate_levels, members).any():
         return None
     bins = distributions.bins
     rows = np.flatnonzero(np.isin(bins.level, members))
@@ -938,7 +938,7 @@ def _stratify_by_influence(population: Population, influence: Influence, options
     if method not in (*INTERVAL_METHODS, "none"):
         problem = "an influence can only be divided into intervals"
         raise InputError(problem, given=f"method={method!r}", allowed="an interval method")
-    view = influence.seen_in(population)
+    view = influence.to_population(population)
     has_cells = len(view.levels(rules.CELL)) > 1 and method != "none"
     strata = stratify(view, by=rules.CELL if has_cells else None, proxy=rules.INFLUENCE, **options)
     known_tests: tuple[Expression | None, ...] = ()

@@ -121,7 +121,7 @@ class MeanScore:
     def view(self) -> Population:
         """The population with the mean as its only proxy."""
         batches = self.population.batches(self.names)
-        values = rules.round_to_digits(np.concatenate([self.formula.of(batch) for batch in batches]))
+        values = rules.round_to_digits(np.concatenate([self.formula.evaluate(batch) for batch in batches]))
         bounds = self.population.proxy_info(self.names[0]).bounds
         return Population.from_arrays(proxy=Proxy(values=values, bounds=bounds, name=rules.INFLUENCE))
 

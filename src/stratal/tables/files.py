@@ -159,17 +159,17 @@ def check_gzip(path: Path) -> None:
         raise unreadable_file_error(path, error) from None
 
 
-def bounded_lines(text: TextIO, label: Path | str) -> Iterator[str]:
+def bounded_lines(text: TextIO, table_name: Path | str) -> Iterator[str]:
     """Yield the lines of a text; a line of more than `MAX_LINE_CHARACTERS` characters is an error."""
     while line := text.readline(MAX_LINE_CHARACTERS + 1):
         if len(line) > MAX_LINE_CHARACTERS:
-            raise _too_long_error(label)
+            raise _too_long_error(table_name)
         yield line
 
 
-def _too_long_error(label: Path | str) -> InputError:
+def _too_long_error(table_name: Path | str) -> InputError:
     return InputError(
-        f"{label}: a line is too long",
+        f"{table_name}: a line is too long",
         allowed=f"up to {MAX_LINE_CHARACTERS:,} characters",
         action="Check that it is a text file.",
     )

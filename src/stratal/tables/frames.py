@@ -23,7 +23,7 @@ from stratal.tables.source import Rows, Source, Table, translate_engine_errors
 from stratal.tables.spark_files import ibis_table
 
 # Name of a table in memory in messages; a file has its path.
-TABLE_LABEL = "the table"
+DEFAULT_TABLE_NAME = "the table"
 
 
 def frame_table(table: object) -> Table:
@@ -34,34 +34,40 @@ def frame_table(table: object) -> Table:
     if isinstance(table, IbisTable):
         backend = backend or table.get_backend()
         table, columns = add_nested_columns(table)
-        source = Source(label=TABLE_LABEL, backend=backend, table=table, columns=columns, ordered=False)
-        return Table(label=TABLE_LABEL, names=tuple(columns), take=lambda chosen: source)
-    return arrow_table(duckdb_connection(), table, TABLE_LABEL)
+        source = Source(
+            table_name=DEFAULT_TABLE_NAME, backend=backend, table=table, columns=columns, ordered=False
+        )
+        return Table(
+            table_name=DEFAULT_TABLE_NAME, names=tuple(columns), read_columns=lambda selection: source
+        )
+    return arrow_table(duckdb_connection(), table, DEFAULT_TABLE_NAME)
 
 
-def arrow_table(connection: object, table: object, label: str) -> Table:
+def arrow_table(connection: object, table: object, table_name: str) -> Table:
     """Return a dataframe as a table of a connection to DuckDB."""
     names, read = frame_columns(table)
     return Table(
-        label=label,
+        table_name=table_name,
         names=tuple(names),
         index=row_index(table),
-        take=lambda chosen: register_columns(connection, read(chosen.among(names)), label),
+        read_columns=lambda selection: register_columns(
+            connection, read(selection.select_from(names)), table_name
+        ),
     )
 
 
-def register_columns(connection: Foreign, columns: Mapping[str, Foreign], label: str) -> Rows:
-    """Return Arrow columns by name as rows of a connection to DuckDB, called `label` in errors."""
+def register_columns(connection: Foreign, columns: Mapping[str, Foreign], table_name: str) -> Rows:
+    """Return Arrow columns by name as rows of a connection to DuckDB, called `table_name` in errors."""
     import pyarrow as pa
 
-    readable_columns = [_readable_column(name, column, label) for name, column in columns.items()]
+    readable_columns = [_readable_column(name, column, table_name) for name, column in columns.items()]
     name = f"held_{uuid.uuid4().hex}"
-    with translate_engine_errors(label):
+    with translate_engine_errors(table_name):
         connection.register(
             name, pa.table({f"c{number}": column for number, column in enumerate(readable_columns)})
         )
     internal = {name: f"c{number}" for number, name in enumerate(columns)}
-    return Rows(label=label, connection=connection, origin=name, columns=internal)
+    return Rows(table_name=table_name, connection=connection, from_clause=name, columns=internal)
 
 
 def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Foreign]]]:
@@ -118,7 +124,7 @@ def _arrow_reader(table: object) -> Foreign:
     if object_columns:
         names = ", ".join(map(repr, object_columns))
         raise InputError(
-            f"{TABLE_LABEL} has a column of Python objects, which the Arrow interface cannot transfer",
+            f"{DEFAULT_TABLE_NAME} has a column of Python objects, which the Arrow interface cannot transfer",
             given=names,
             action=f"Leave it out, .drop({names}), or convert it to numbers or text.",
         )
@@ -126,7 +132,7 @@ def _arrow_reader(table: object) -> Foreign:
         return pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, OSError, RuntimeError) as error:
         raise InputError(
-            f"{TABLE_LABEL} cannot be read through the Arrow interface",
+            f"{DEFAULT_TABLE_NAME} cannot be read through the Arrow interface",
             given=str(error),
             action="Convert it first, for example with .to_pandas(), or write it to a Parquet file.",
         ) from error
@@ -160,10 +166,12 @@ def _pandas_columns(frame: Foreign, positions: Mapping[str, int]) -> dict[str, F
         try:
             columns[name] = _pandas_array(series)
         except UnicodeEncodeError as error:
-            raise lone_surrogate_error(f"{TABLE_LABEL}: column {name!r}", error.object) from None
+            raise lone_surrogate_error(f"{DEFAULT_TABLE_NAME}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(
-                f"{TABLE_LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"
+                f"{DEFAULT_TABLE_NAME}: column {name!r} mixes kinds of values",
+                given=str(error),
+                allowed="one kind",
             ) from None
     return columns
 
@@ -196,7 +204,7 @@ def _pandas_array(series: Foreign) -> Foreign:
         return pa.array(values, from_pandas=True)
 
 
-def _readable_column(name: str, column: Foreign, label: str) -> Foreign:
+def _readable_column(name: str, column: Foreign, table_name: str) -> Foreign:
     """Return a column in a type that every engine reads; an error has its name."""
     import pyarrow as pa
 
@@ -207,7 +215,7 @@ def _readable_column(name: str, column: Foreign, label: str) -> Foreign:
         return plain
     except (KeyError, ValueError, pa.ArrowException):
         raise InputError(
-            f"{label}: column {name!r} has a type that no engine can read",
+            f"{table_name}: column {name!r} has a type that no engine can read",
             given=str(column.type),
             action="Convert it to text or numbers.",
         ) from None

@@ -110,7 +110,7 @@ def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list
         ]
         if invalid_rows and is_stated:
             raise InputError(
-                f"{rows.label}, {rows.places[invalid_rows[0]]}: the entry of {name!r} is not a list",
+                f"{rows.table_name}, {rows.places[invalid_rows[0]]}: the entry of {name!r} is not a list",
                 given=repr(entries[invalid_rows[0]]),
                 allowed="a list such as [1, 0, 0] or an empty cell; or a table without this column",
             )
@@ -173,7 +173,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
     if rows_without_list or not source_rows:
         place = rows.places[next(iter(rows_without_list), 0)]
         raise InputError(
-            f"{rows.label}, {place}: the number of entries of this unit is unknown",
+            f"{rows.table_name}, {place}: the number of entries of this unit is unknown",
             given=f"no list in {', '.join(columns)}",
             allowed="a list for each unit, such as its passages or scores, even without labels",
             action="Add such a column, or use one number for each unit: mean, precision@K, hit@K.",
@@ -184,7 +184,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
     units = plain.get(unit, [str(row + 1) for row in range(len(rows))])
     if len(set(map(str, units))) < len(units):
         raise InputError(
-            f"{rows.label}: column {unit!r} contains an id twice", allowed="one row for each unit"
+            f"{rows.table_name}: column {unit!r} contains an id twice", allowed="one row for each unit"
         )
     lists: dict[str, list[Cell]] = {unit: [units[row] for row in source_rows]}
     lists |= {name: [entries[row] for row in source_rows] for name, entries in plain.items()}
@@ -194,7 +194,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
     lists.setdefault(RANK, ranks)
     lists[ENTRY] = [f"{units[row]}:{rank}" for row, rank in zip(source_rows, ranks, strict=True)]
     places = tuple(rows.places[row] for row in source_rows)
-    return replace(SmallTable.of(lists, rows.label), places=places), unit
+    return replace(SmallTable.of(lists, rows.table_name), places=places), unit
 
 
 def reduce_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
@@ -210,7 +210,7 @@ def reduce_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
         if numbers is None:
             continue
         lists[name] = [
-            None if entries is None else _reduce_list(f"{rows.label}, {place}", name, entries, rule)
+            None if entries is None else _reduce_list(f"{rows.table_name}, {place}", name, entries, rule)
             for place, entries in zip(rows.places, numbers, strict=True)
         ]
     return rows.with_columns(lists)
@@ -233,7 +233,7 @@ def has_binary_lists(rows: SmallTable, column: str, rule: ListRule) -> bool:
     if rule.requires_binary:
         examples = ", ".join(f"{number:g}" for number in sorted(numbers)[:5]) or "no numbers"
         raise LabelError(
-            f"{rows.label}: {rule.kind}@{rule.depth} counts labels of 0 and 1",
+            f"{rows.table_name}: {rule.kind}@{rule.depth} counts labels of 0 and 1",
             given=f"{examples} in {column!r}",
             allowed="labels 0 and 1 in the lists; or lists='mean' (--lists mean)",
         )
@@ -269,7 +269,7 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell]
     columns = list_columns(rows, is_stated=True)
     if not columns:
         raise InputError(
-            f"{rows.label}: no column contains lists",
+            f"{rows.table_name}: no column contains lists",
             given="lists= (--lists)",
             allowed="a list in each cell of a column",
         )
@@ -278,7 +278,7 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell]
         if len(set(lengths.values())) > 1:
             given_text = ", ".join(f"{length} in {name!r}" for name, length in lengths.items())
             raise InputError(
-                f"{rows.label}, {rows.places[row]}: lists of different lengths",
+                f"{rows.table_name}, {rows.places[row]}: lists of different lengths",
                 given=given_text,
                 allowed="one entry per item in every list, without other columns of lists",
             )

@@ -137,7 +137,7 @@ class NumberFormat:
     facts: Mapping[str, ColumnNumbers]
     ambiguous: Mapping[str, str]
 
-    def require_unambiguous(self, label: str, names: Sequence[str]) -> None:
+    def require_unambiguous(self, table_name: str, names: Sequence[str]) -> None:
         """Raise an error for columns of numbers with two interpretations.
 
         Raises
@@ -147,15 +147,15 @@ class NumberFormat:
         """
         for name in names:
             if name in self.ambiguous:
-                raise ambiguous_number_error(label, name, self.ambiguous[name])
+                raise ambiguous_number_error(table_name, name, self.ambiguous[name])
 
 
-def ambiguous_number_error(label: str, name: str, entry: str) -> InputError:
+def ambiguous_number_error(table_name: str, name: str, entry: str) -> InputError:
     """Return the error for a column with two interpretations."""
     grouped = re.sub(r"[.,]", "", entry)
     decimal = entry.replace(",", ".")
     return InputError(
-        f"{label}: {entry!r} in column {name!r} may be {grouped} or {decimal}",
+        f"{table_name}: {entry!r} in column {name!r} may be {grouped} or {decimal}",
         given=f"{entry!r}; no other number in the file shows which decimal mark is used",
         allowed="a file in which the decimal mark is unambiguous",
         action=f"Write the numbers without thousands separators ({grouped}), or with another number of "

@@ -120,7 +120,7 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
                 )
 
 
-def find_parts(folder: Path) -> list[Path]:
+def find_part_files(folder: Path) -> list[Path]:
     """Return the Parquet files of a directory in sorted order, without names that begin with `_` or `.`.
 
     Raises

@@ -32,7 +32,7 @@ from stratal.tables.logs.log import Log
 from stratal.tables.logs.reading import read_log_document, read_log_lines, read_log_table
 from stratal.tables.source import (
     ColumnSelection,
-    FileReading,
+    ReadOptions,
     Rows,
     Table,
     stack_columns,
@@ -49,62 +49,69 @@ _RECORDS_INSPECTED = 1000
 _MAX_ROWS_SEARCHED = 2_000_000
 
 
-def accept_all_columns(names: Sequence[str]) -> bool:
+def accept_any_sheet(names: Sequence[str]) -> bool:
     """Return that the columns of a sheet fit, whatever they are."""
     return True
 
 
 def open_table(
     path: str | os.PathLike[str],
-    reading: FileReading | None = None,
-    fits: Callable[[Sequence[str]], bool] = accept_all_columns,
+    options: ReadOptions | None = None,
+    is_wanted_sheet: Callable[[Sequence[str]], bool] = accept_any_sheet,
 ) -> Table:
     """Return a file as a table without reading its rows; see `Population.read`.
 
     Parameters
     ----------
     path : str or path
-    reading : FileReading
-    fits : callable
-        `fits(columns)` returns whether a sheet of a workbook with several sheets is the one to read.
+    options : ReadOptions
+    is_wanted_sheet : callable
+        `is_wanted_sheet(columns)` returns whether a sheet of a workbook with several sheets is the one to
+        read.
     """
-    reading = source.check_reading(reading or {})
-    if reading.get("engine") == source.SPARK:
-        return read_on_spark(path, reading)
-    address = address_of(path, remote=reading.get("remote", False))
+    options = source.check_read_options(options or {})
+    if options.get("engine") == source.SPARK:
+        return read_on_spark(path, options)
+    address = address_of(path, remote=options.get("remote", False))
     if address is not None:
-        return _remote_table(address, reading, fits)
+        return _remote_table(address, options, is_wanted_sheet)
     file = files.local_path(path)
-    connection = duckdb_connection(reading.get("threads"), reading.get("memory"))
-    if reading.get("directory", False):
-        return _parquet_table(connection, file, parquet.find_parts(file))
+    connection = duckdb_connection(options.get("threads"), options.get("memory"))
+    if options.get("directory", False):
+        return _parquet_table(connection, file, parquet.find_part_files(file))
     saved = read_saved_dataset(file) if file.is_dir() else None
     if saved is not None:
         return arrow_table(connection, saved, str(file))
-    kind = files.format_of_file(file, reading.get("format"))
+    kind = files.format_of_file(file, options.get("format"))
     if kind == "parquet":
         return _parquet_table(connection, file, [file])
     files.check_gzip(file)
     try:
         if kind == "csv":
-            return _csv_table(connection, file, reading.get("delimiter"))
+            return _csv_table(connection, file, options.get("delimiter"))
         if kind == "xlsx":
-            return _workbook_table(connection, file, fits)
+            return _workbook_table(connection, file, is_wanted_sheet)
         return _READERS[kind](connection, file)
     except files.READ_ERRORS as error:
         raise unreadable_file_error(file, error) from error
 
 
-def _remote_table(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
+def _remote_table(
+    address: str, options: ReadOptions, is_wanted_sheet: Callable[[Sequence[str]], bool]
+) -> Table:
     """Return a file on the web or in S3: Parquet is read in place, other formats are copied first."""
-    kind = reading.get("format") or files.format_of(Path(address.split("?")[0]))
+    kind = options.get("format") or files.format_of(Path(address.split("?")[0]))
     # DuckDB would search for files if the address contains a wildcard.
     if kind == "parquet" and literal_path(address) == address:
-        connection = duckdb_connection(reading.get("threads"), reading.get("memory"), shared=False)
+        connection = duckdb_connection(options.get("threads"), options.get("memory"), shared=False)
         return _parquet_table(connection, address, [address])
     copy = fetch_copy(address)
-    table = open_table(copy, reading | {"format": kind, "directory": False}, fits)
-    return replace(table, label=address, take=lambda chosen: replace(table.take(chosen), label=address))
+    table = open_table(copy, options | {"format": kind, "directory": False}, is_wanted_sheet)
+    return replace(
+        table,
+        table_name=address,
+        read_columns=lambda selection: replace(table.read_columns(selection), table_name=address),
+    )
 
 
 # ---- Parquet
@@ -129,9 +136,9 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
         )
     paths = [_quote_text(duckdb_path(part) if local_parts else str(part)) for part in parts]
     sql_options = {name: str(value).lower() for name, value in options.items()}
-    origin = _function_sql("read_parquet", f"[{', '.join(paths)}]", **sql_options)
+    from_clause = _function_sql("read_parquet", f"[{', '.join(paths)}]", **sql_options)
     with translate_engine_errors(str(file)):
-        relation = connection.sql(f"SELECT * FROM {origin}")
+        relation = connection.sql(f"SELECT * FROM {from_clause}")
     if local_parts:
         names = parquet.parquet_column_names(local_parts[0], len(relation.columns))
     else:
@@ -149,16 +156,20 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
         for name, (top, *inner) in fields.items()
     }
 
-    def take(chosen: ColumnSelection) -> Rows:
-        selected_names = chosen.among(columns)
+    def read_columns(selection: ColumnSelection) -> Rows:
+        selected_names = selection.select_from(columns)
         if local_parts:
             parquet.refuse_unlike_parts(local_parts, selected_names, partition_parts)
             for part in local_parts:
-                parquet.refuse_expanding_columns(part, chosen.among(names))
+                parquet.refuse_expanding_columns(part, selection.select_from(names))
         selected_columns = {name: columns[name] for name in selected_names}
-        return Rows(label=str(file), connection=connection, origin=origin, columns=selected_columns)
+        return Rows(
+            table_name=str(file), connection=connection, from_clause=from_clause, columns=selected_columns
+        )
 
-    return Table(label=str(file), names=(*names, *list(columns)[len(column_types) :]), take=take)
+    return Table(
+        table_name=str(file), names=(*names, *list(columns)[len(column_types) :]), read_columns=read_columns
+    )
 
 
 # ---- text
@@ -173,35 +184,35 @@ def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
         return log_table(connection, log, str(file))
     # Of several columns with one name, the first one counts.
     internal = {name: f"c{position}" for position, name in reversed(list(enumerate(names)))}
-    is_small = file.stat().st_size <= source.STORE_LIMIT
+    is_small = file.stat().st_size <= source.MAX_STORED_BYTES
     locate = _row_locator(file, lambda text: _csv_row_lines(text, delimiter))
     stated_delimiter = files.first_line_delimiter(file)
     delimiter_notes: tuple[str, ...] = ()
     if stated_delimiter is not None:
         delimiter_notes = (f"{file}: the first line, 'sep={stated_delimiter}', names the delimiter",)
     all_rows = Rows(
-        label=str(file),
+        table_name=str(file),
         connection=connection,
-        origin=_csv_sql(file, len(names), delimiter, first_line - 1),
+        from_clause=_csv_sql(file, len(names), delimiter, first_line - 1),
         columns=internal,
-        text=True,
-        stored=is_small,
+        all_text=True,
+        materialise=is_small,
         locate=locate,
         notes=delimiter_notes,
     )
     number_format_of_file = cache(lambda: _csv_format(all_rows, internal, delimiter))
 
-    def take(chosen: ColumnSelection) -> Rows:
-        rows = replace(all_rows, columns={name: internal[name] for name in chosen.among(names)})
+    def read_columns(selection: ColumnSelection) -> Rows:
+        rows = replace(all_rows, columns={name: internal[name] for name in selection.select_from(names)})
         # Counting blank rows reads the whole file once more.
-        if is_small and (chosen.id in rows.columns or not chosen.id):
-            rows = _without_blank_rows(rows, rows.columns.get(chosen.id), len(names))
+        if is_small and (selection.id in rows.columns or not selection.id):
+            rows = _without_blank_rows(rows, rows.columns.get(selection.id), len(names))
         # A comma that separates columns is no decimal mark.
         if delimiter == ",":
             return rows
-        return with_decimal_points(rows, chosen, number_format_of_file())
+        return with_decimal_points(rows, selection, number_format_of_file())
 
-    return Table(label=str(file), names=tuple(names), take=take)
+    return Table(table_name=str(file), names=tuple(names), read_columns=read_columns)
 
 
 def _csv_sql(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
@@ -238,18 +249,18 @@ def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
     row_text = f"concat({', '.join(f'c{position}' for position in range(columns))})"
     not_blank = f"regexp_matches({row_text}, '{_VISIBLE_CHARACTER}')"
     blank_count = rows.query_row(f"count(*) FILTER (NOT {not_blank})")[0]
-    origin = f"(SELECT * FROM {rows.origin} WHERE {not_blank})"
-    notes = blank_note(rows.label, blank_count)
+    from_clause = f"(SELECT * FROM {rows.from_clause} WHERE {not_blank})"
+    notes = blank_note(rows.table_name, blank_count)
     if blank_count:
-        return replace(rows, origin=origin, notes=(*rows.notes, *notes))
+        return replace(rows, from_clause=from_clause, notes=(*rows.notes, *notes))
     return rows
 
 
-def blank_note(label: str, count: int) -> tuple[str, ...]:
+def blank_note(table_name: str, count: int) -> tuple[str, ...]:
     """Return the note on blank rows that were left out, if any."""
     if not count:
         return ()
-    return (f"{label}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)
+    return (f"{table_name}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)
 
 
 def _json_lines_table(connection: object, file: Path) -> Table:
@@ -265,7 +276,7 @@ def _json_lines_table(connection: object, file: Path) -> Table:
 def _json_table(
     connection: object,
     file: Path,
-    label: str,
+    table_name: str,
     records: Iterable[dict[str, Any]],
     locate: Callable[[int], str] | None,
 ) -> Table:
@@ -279,46 +290,60 @@ def _json_table(
             nested_names |= dict.fromkeys(files.flatten_record(record))
     names = tuple(top_names | nested_names)
     if not names:
-        raise InputError(f"{label} is empty", allowed="one JSON object per line")
+        raise InputError(f"{table_name} is empty", allowed="one JSON object per line")
     size = file.stat().st_size
     # The unpacked size is unknown; JSON is rarely compressed to less than a twentieth.
     if file.suffix == ".gz":
         size *= 20
     clean_file = cache(partial(without_byte_order_mark, file))
 
-    def take(chosen: ColumnSelection) -> Rows:
-        places = {name: _key_path(name, top_names) for name in chosen.among(names)}
-        numbers = set(chosen.numbers)
+    def read_columns(selection: ColumnSelection) -> Rows:
+        places = {name: _key_path(name, top_names) for name in selection.select_from(names)}
+        numbers = set(selection.numbers)
         if len(places) > _MAX_SQL_KEYS and size <= _MAX_WIDE_BYTES:
             columns = _wide_columns(file, places, numbers)
-            return replace(register_columns(connection, columns, label), text=True, locate=locate)
+            return replace(register_columns(connection, columns, table_name), all_text=True, locate=locate)
         return Rows(
-            label=label,
+            table_name=table_name,
             connection=connection,
-            origin=_json_sql(clean_file(), places.values()),
+            from_clause=_json_sql(clean_file(), places.values()),
             columns={
                 name: _json_text_sql(_json_value_sql(place), name in numbers)
                 for name, place in places.items()
             },
-            text=True,
-            stored=size <= source.STORE_LIMIT,
+            all_text=True,
+            materialise=size <= source.MAX_STORED_BYTES,
             locate=locate,
         )
 
-    def below(chosen: Sequence[str]) -> Rows:
-        places = [_key_path(name, top_names) for name in chosen]
+    def read_long_format(selection: Sequence[str]) -> Rows:
+        places = [_key_path(name, top_names) for name in selection]
         stacked = stack_columns(_json_sql(clean_file(), places), list(map(_json_value_sql, places)))
         columns = {"column": "c0", "text": _json_text_sql("c1", is_number=False)}
-        return Rows(label=label, connection=connection, origin=f"({stacked})", columns=columns, text=True)
+        return Rows(
+            table_name=table_name,
+            connection=connection,
+            from_clause=f"({stacked})",
+            columns=columns,
+            all_text=True,
+        )
 
-    return Table(label=label, names=names, take=take, values=partial(_json_values, file, label), below=below)
+    return Table(
+        table_name=table_name,
+        names=names,
+        read_columns=read_columns,
+        read_values=partial(_json_values, file, table_name),
+        read_long_format=read_long_format,
+    )
 
 
-def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:
+def _json_values(file: Path, table_name: str) -> tuple[dict[str, list[Any]], list[int]]:
     """Return all columns of a small JSON Lines file as Python values, and the line of each row."""
     with closing(files.open_text(file)) as text:
         numbered_records = list(
-            files.limit_records(files.json_records(text, file), lambda record: len(str(record[1])), label)
+            files.limit_records(
+                files.json_records(text, file), lambda record: len(str(record[1])), table_name
+            )
         )
     records = [files.flatten_record(record) for _, record in numbered_records]
     names = dict.fromkeys(name for record in records for name in record)
@@ -489,19 +514,19 @@ def _inspect_table(connection: object, file: Path) -> Table:
     return log_table(connection, read_inspect_file(file), str(file))
 
 
-def log_table(connection: object, log: Log, label: str) -> Table:
+def log_table(connection: object, log: Log, table_name: str) -> Table:
     """Return an evaluation tool's log as a table."""
 
-    def take(chosen: ColumnSelection) -> Rows:
-        columns = {name: _log_column(log.columns[name]) for name in chosen.among(log.columns)}
+    def read_columns(selection: ColumnSelection) -> Rows:
+        columns = {name: _log_column(log.columns[name]) for name in selection.select_from(log.columns)}
         return replace(
-            register_columns(connection, columns, label),
-            text=True,
+            register_columns(connection, columns, table_name),
+            all_text=True,
             notes=log.notes,
             locate=lambda row: f"unit {log.columns['id'][row]!r}",
         )
 
-    return Table(label=label, names=tuple(log.columns), take=take, log=log)
+    return Table(table_name=table_name, names=tuple(log.columns), read_columns=read_columns, log=log)
 
 
 def _log_column(values: Sequence[Any]) -> Any:
@@ -617,7 +642,9 @@ def _read_sheet(page: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int,
     return tuple((name or "").strip() for name in names + [None] * (width - len(names))), padded, blank
 
 
-def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
+def _workbook_table(
+    connection: object, file: Path, is_wanted_sheet: Callable[[Sequence[str]], bool]
+) -> Table:
     """Return the sheet of a workbook with values; among several, the one whose columns fit."""
     import pyarrow as pa
 
@@ -629,7 +656,7 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
         if not sheets:
             raise InputError(f"{file} is empty", allowed="a header and one row per unit")
         titles = ", ".join(repr(page.title) for page, *_ in sheets)
-        matching_sheets = [sheet for sheet in sheets if len(sheets) == 1 or fits(sheet[1])]
+        matching_sheets = [sheet for sheet in sheets if len(sheets) == 1 or is_wanted_sheet(sheet[1])]
         if len(matching_sheets) != 1:
             raise InputError(
                 f"{file}: {len(matching_sheets)} of {len(sheets)} sheets have these columns",
@@ -663,27 +690,27 @@ def _workbook_table(connection: object, file: Path, fits: Callable[[Sequence[str
         sheet_notes = []
     notes = (*sheet_notes, *blank_note(str(file), blank_count))
 
-    def take(chosen: ColumnSelection) -> Rows:
+    def read_columns(selection: ColumnSelection) -> Rows:
         columns = {
             name: pa.array([cells[names.index(name)] for _, cells in filled_rows], pa.string())
-            for name in chosen.among(names)
+            for name in selection.select_from(names)
         }
         rows = replace(
             register_columns(connection, columns, str(file)),
-            text=True,
+            all_text=True,
             notes=notes,
             locate=lambda row: f"row {filled_rows[row][0]}",
         )
         facts = {
             name: number_format.column_facts([cells[names.index(name)] for _, cells in filled_rows])
             for name in columns
-            if name != chosen.id
+            if name != selection.id
         }
         return with_decimal_points(
-            rows, chosen, number_format.file_format(facts, may_group=False, shared=False)
+            rows, selection, number_format.file_format(facts, may_group=False, shared=False)
         )
 
-    return Table(label=str(file), names=names, take=take)
+    return Table(table_name=str(file), names=names, read_columns=read_columns)
 
 
 # Readers by format; those of CSV files and workbooks have further arguments.
@@ -721,7 +748,7 @@ def _csv_format(rows: Rows, columns: dict[str, str], delimiter: str) -> number_f
 
 
 def with_decimal_points(
-    rows: Rows, chosen: ColumnSelection, file_numbers: number_format.NumberFormat
+    rows: Rows, selection: ColumnSelection, file_numbers: number_format.NumberFormat
 ) -> Rows:
     """Return text rows with numbers as in Python, and notes about the conversion; ids are unchanged.
 
@@ -730,11 +757,11 @@ def with_decimal_points(
     InputError
         For a column of numbers with two interpretations.
     """
-    file_numbers.require_unambiguous(rows.label, chosen.numbers)
+    file_numbers.require_unambiguous(rows.table_name, selection.numbers)
     changed = {
         name: number_format.number_sql(column, file_numbers.decimals[name], _quote_text)
         for name, column in rows.columns.items()
-        if name in file_numbers.decimals and name != chosen.id
+        if name in file_numbers.decimals and name != selection.id
     }
     ambiguous = {name: entry for name, entry in file_numbers.ambiguous.items() if name in rows.columns}
     notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(changed)))

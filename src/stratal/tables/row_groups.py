@@ -117,7 +117,7 @@ def detect_clusters(
     concentrated = [grouping for grouping in groups if _are_concentrated(grouping, clusters)]
     if not is_stated and not allows_second_stage:
         for grouping in concentrated:
-            _refuse_second_stage(rows.label, grouping, clusters, override_hint)
+            _refuse_second_stage(rows.table_name, grouping, clusters, override_hint)
     # Finer groups lie within the coarsest one, of which the warning is.
     warnings = [_concentration_warning(grouping, clusters) for grouping in concentrated[-1:]]
     if clusters is not None:
@@ -230,7 +230,7 @@ def _row_positions(rows: SmallTable, column: str) -> FloatArray | None:
     The order of other numbers, such as ids, says nothing.
     """
     entries = rows.values(column)
-    (facts,) = facts_of_table(SmallTable.of({column: entries}, rows.label))
+    (facts,) = facts_of_table(SmallTable.of({column: entries}, rows.table_name))
     if not facts.is_measurement:
         return None
     places = np.array([_parse_position(plain_text(entry) or "") for entry in entries])

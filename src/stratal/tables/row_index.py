@@ -42,7 +42,7 @@ def index_name(index: Foreign, columns: Collection[Foreign] = ()) -> str:
     return name
 
 
-def require_unique_index(index: Foreign, label: str) -> Foreign:
+def require_unique_index(index: Foreign, table_name: str) -> Foreign:
     """Return an index that identifies rows.
 
     Raises
@@ -52,11 +52,11 @@ def require_unique_index(index: Foreign, label: str) -> Foreign:
     """
     action = "Name a column of unique ids, or drop the index: reset_index(drop=True)."
     if index.nlevels > 1:
-        problem = f"{label}: an index with several levels cannot be used as ids"
+        problem = f"{table_name}: an index with several levels cannot be used as ids"
         raise InputError(problem, given=", ".join(map(str, index.names)), allowed="one level", action=action)
     duplicates = index[index.duplicated()]
     if len(duplicates):
-        problem = f"{label}: the index contains duplicates (first: {duplicates[:1].tolist()[0]!r})"
+        problem = f"{table_name}: the index contains duplicates (first: {duplicates[:1].tolist()[0]!r})"
         raise InputError(problem, allowed="one unit per id", action=action)
     return index
 
@@ -86,11 +86,11 @@ def shared_index(columns: Mapping[str, Foreign]) -> Foreign | None:
     return index
 
 
-def refuse_two_ids(index: str, columns: Sequence[str], label: str, keyword: str = "id") -> None:
+def refuse_two_ids(index: str, columns: Sequence[str], table_name: str, keyword: str = "id") -> None:
     """Refuse a table whose index and one of `columns` may both have the ids, if neither was named."""
     if columns:
         raise InputError(
-            f"{label}: the index {index!r} and the column {columns[0]!r} may both contain the ids",
+            f"{table_name}: the index {index!r} and the column {columns[0]!r} may both contain the ids",
             allowed="one column of ids",
             action=f"Name the one to use, {keyword}=…; reset_index(drop=True) drops the index.",
         )

@@ -32,7 +32,7 @@ class SmallTable:
 
     Parameters
     ----------
-    label : str
+    table_name : str
         Name in error messages.
     lists : mapping of column to list (m,)
     places : tuple of str (m,)
@@ -51,7 +51,7 @@ class SmallTable:
         Columns in which each entry is a list of at most one value; `lists` has the values.
     """
 
-    label: str
+    table_name: str
     lists: Mapping[str, list[Cell]]
     places: tuple[str, ...]
     repeated: Mapping[str, int]
@@ -62,7 +62,7 @@ class SmallTable:
     single: Mapping[str, list[Cell]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: object, label: str, required_columns: Sequence[str] = ()) -> SmallTable:
+    def of(cls, table: object, table_name: str, required_columns: Sequence[str] = ()) -> SmallTable:
         """Return a path, a mapping of columns or a dataframe as a small table; a small table as it is.
 
         Of a workbook with several sheets the one is read that has the `required_columns` columns.
@@ -83,18 +83,18 @@ class SmallTable:
             lists = {name: column.to_pylist() for name, column in read(names).items()}
         else:
             raise InputError(
-                f"{label} cannot be read",
+                f"{table_name} cannot be read",
                 given=type(table).__name__,
                 allowed="a path, a mapping of columns, or a dataframe",
             )
         lengths = {len(column) if isinstance(column, list) else 0 for column in lists.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InputError(
-                f"{label}: columns must be non-empty and have the same length",
+                f"{table_name}: columns must be non-empty and have the same length",
                 action="Check the lengths of the lists.",
             )
         places = tuple(f"row {row + 1}" for row in range(lengths.pop()))
-        return cls(label, lists, places, {}, index=row_index(table))
+        return cls(table_name, lists, places, {}, index=row_index(table))
 
     def __len__(self) -> int:
         return len(self.places)
@@ -144,7 +144,7 @@ class SmallTable:
             if len(parts) > 1 and all(self.find(part) is not None for part in parts):
                 action = f"Give several columns as a list: {parts}."
             raise MissingColumnError(
-                f"{self.label}: no column {name!r}",
+                f"{self.table_name}: no column {name!r}",
                 column=name,
                 allowed=suggest_names(name, self.lists, all_names=True),
                 action=action,
@@ -152,11 +152,11 @@ class SmallTable:
         name = column
         if name in self.repeated:
             raise InputError(
-                f"{self.label}: {self.repeated[name]} columns are called {name!r}",
+                f"{self.table_name}: {self.repeated[name]} columns are called {name!r}",
                 action="Rename or drop the others.",
             )
         if name in self.ambiguous:
-            raise ambiguous_number_error(self.label, name, self.ambiguous[name])
+            raise ambiguous_number_error(self.table_name, name, self.ambiguous[name])
         return self.lists[name]
 
     def texts(self, name: str, *, sets: bool = False) -> AnyArray:
@@ -174,7 +174,7 @@ class SmallTable:
             texts = ["[]" if text is None else text for text in texts]
         if None in texts:
             raise InputError(
-                f"{self.label}: column {name!r} is empty in {self.places[texts.index(None)]}",
+                f"{self.table_name}: column {name!r} is empty in {self.places[texts.index(None)]}",
                 action="Fill it in for every row, or name another column.",
             )
         return np.array(texts, dtype=np.str_)
@@ -205,13 +205,14 @@ class SmallTable:
                 kind = f"{kind} above 0"
             if is_missing(entries[row]):
                 raise InputError(
-                    f"{self.label}: column {name!r} holds {sum(map(is_missing, entries)):,} missing values",
+                    f"{self.table_name}: column {name!r} holds {sum(map(is_missing, entries)):,} missing "
+                    "values",
                     given=f"the first in {self.places[row]}",
                     allowed=kind,
                     action=f"Fill or drop these rows, or do not use {name!r}.",
                 )
             raise InputError(
-                f"{self.label}: column {name!r}, {self.places[row]} is not usable",
+                f"{self.table_name}: column {name!r}, {self.places[row]} is not usable",
                 given=repr(entries[row]),
                 allowed=kind,
             )
@@ -262,7 +263,9 @@ def _read_file(path: Path, required_columns: Sequence[str]) -> SmallTable:
     path = files.local_path(path)
     files.existing_file(path)
     try:
-        table = open_table(path, fits=lambda names: all(same_name(name, names) for name in required_columns))
+        table = open_table(
+            path, is_wanted_sheet=lambda names: all(same_name(name, names) for name in required_columns)
+        )
         if table.log is not None:
             places = tuple(f"unit {unit!r}" for unit in table.log.columns["id"])
             return SmallTable(str(path), dict(table.log.columns), places, {}, table.log.notes, table.log)
@@ -280,8 +283,8 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
     notes: tuple[str, ...] = ()
     ambiguous: Mapping[str, str] = {}
     lists: dict[str, list[Cell]]
-    if table.values is not None:
-        lists, lines = table.values()
+    if table.read_values is not None:
+        lists, lines = table.read_values()
         names = list(lists)
         unit = "line" if file_format == "jsonl" else "row"
         places = [f"{unit} {line}" for line in lines]
@@ -290,7 +293,7 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
             places = _csv_row_places(path)
         else:
             places = []
-        rows = table.take(EveryColumn(table.names))
+        rows = table.read_columns(EveryColumn(table.names))
         arrow_columns = rows.arrow(*rows.columns.values(), max_rows=files.MAX_TABLE_ROWS)
         if arrow_columns is None:
             raise files.too_large_error(path)

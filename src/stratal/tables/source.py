@@ -20,7 +20,7 @@ from stratal.tables.logs.log import Log
 
 
 class ColumnSelection(Protocol):
-    """A selection of columns to read from a table."""
+    """The columns to read from a table, such as a `Declaration` or `EveryColumn`."""
 
     @property
     def id(self) -> str:
@@ -30,7 +30,7 @@ class ColumnSelection(Protocol):
     def numbers(self) -> tuple[str, ...]:
         """Columns to read as numbers."""
 
-    def among(self, names: Iterable[str]) -> tuple[str, ...]:
+    def select_from(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the selected columns among the names of a table's columns."""
 
 
@@ -43,7 +43,7 @@ class EveryColumn:
     def __init__(self, names: Sequence[str]) -> None:
         self._counts = Counter(names)
 
-    def among(self, names: Iterable[str]) -> tuple[str, ...]:
+    def select_from(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the selected columns among the names of a table's columns."""
         return tuple(name for name in dict.fromkeys(names) if self._counts[name] == 1)
 
@@ -52,10 +52,11 @@ class EveryColumn:
 DUCKDB = "duckdb"
 SPARK = "spark"
 
+# A memory limit with its unit, as DuckDB accepts it.
 _MEMORY_AMOUNT = re.compile(r"\d+(\.\d+)? ?(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
 
 
-class FileReading(TypedDict, total=False):
+class ReadOptions(TypedDict, total=False):
     """Options of `Population.read` that describe the file and not its columns."""
 
     delimiter: str | None
@@ -68,14 +69,14 @@ class FileReading(TypedDict, total=False):
     memory: str | None
 
 
-def check_reading(reading: FileReading) -> FileReading:
-    """Return the options of reading a file, refusing invalid values and options of another engine."""
-    engine = reading.get("engine", DUCKDB)
-    threads = reading.get("threads")
-    memory = reading.get("memory")
+def check_read_options(options: ReadOptions) -> ReadOptions:
+    """Return the options unchanged, refusing invalid values and options of another engine."""
+    engine = options.get("engine", DUCKDB)
+    threads = options.get("threads")
+    memory = options.get("memory")
     check_choice("engine", engine, (DUCKDB, SPARK))
     for name, option_engine in (("master", SPARK), ("threads", DUCKDB), ("memory", DUCKDB)):
-        if reading.get(name) is not None and engine != option_engine:
+        if options.get(name) is not None and engine != option_engine:
             raise InputError(
                 f"{name} is an option of engine={option_engine!r} (--engine {option_engine}) only",
                 given=f"engine {engine!r}",
@@ -85,10 +86,10 @@ def check_reading(reading: FileReading) -> FileReading:
         checked_threads(threads)
     if memory is not None and not _MEMORY_AMOUNT.fullmatch(memory):
         raise InputError("memory must be an amount with a unit", given=repr(memory), allowed="500MB, 2GB")
-    return reading
+    return options
 
 
-# Name in error messages of each library that raises its own exceptions.
+# Name in error messages of each engine, by the top module of its exceptions.
 _DRIVER_NAMES = {"psycopg": "PostgreSQL", "py4j": "Spark", "pyarrow": "PyArrow", "pyspark": "Spark"}
 _DRIVER_NAMES |= {"sqlite3": "SQLite"}
 
@@ -99,31 +100,32 @@ class Source:
 
     Parameters
     ----------
-    label : str
-        Name in error messages: a file's name, or `the table`.
+    table_name : str
+        Name in error messages: the path of a file, or `the table`.
     backend : Ibis backend
         Runs the queries.
     table : Ibis table
         The rows.
     columns : mapping of str to str
-        The user's names to the internal names of the table.
-    text : bool
-        Whether every value is text that the declaration of columns converts (CSV, JSON Lines).
+        Column names in `table` by the user's column names.
+    all_text : bool
+        Whether all columns are text without types (CSV, JSON Lines); the declared roles of the columns
+        determine which of them are converted to numbers.
     ordered : bool
         Whether rows have a number, so that an error can name the first invalid row.
     locate : callable, optional
-        Returns the position of a row number (from 0) as text, such as `line 17`; row numbers if left out.
+        Returns the position of a row number (from 0) as text, such as `line 17`. Default: the row number.
     notes : tuple of str
-        Notes about reading the rows, such as blank rows and the sheet.
-    lock
-        Lock of a query: a connection runs one query at a time.
+        Notes about reading the rows, such as omitted blank rows and the selected sheet.
+    lock : threading.RLock
+        Held during a query, because a connection runs one query at a time.
     """
 
-    label: str
+    table_name: str
     backend: Foreign
     table: Foreign
     columns: Mapping[str, str]
-    text: bool = False
+    all_text: bool = False
     ordered: bool = True
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
@@ -131,24 +133,24 @@ class Source:
 
     def is_text(self, name: str) -> bool:
         """Return whether the values of a column are text to convert."""
-        return self.text and bool(self.column(name).type().is_string())
+        return self.all_text and bool(self.column(name).type().is_string())
 
     def column(self, name: str) -> Foreign:
-        """Return the Ibis column that the user calls `name`."""
+        """Return the Ibis column with the user's column name `name`."""
         return self.table[self.columns[name]]
 
     def run(self, expression: object) -> Foreign:
         """Return the small result of a query as a PyArrow table."""
-        with self.lock, translate_engine_errors(self.label):
+        with self.lock, translate_engine_errors(self.table_name):
             return run_query(self.backend, expression)
 
-    def first(self, expression: object) -> dict[str, Foreign]:
-        """Return the first row of a query's result by column."""
+    def first_row(self, expression: object) -> dict[str, Foreign]:
+        """Return the first row of a query's result as a dict by column."""
         return dict(self.run(expression).to_pylist()[0])
 
     def batches(self, expression: object, size: int) -> Iterator[Foreign]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
-        with self.lock, translate_engine_errors(self.label):
+        with self.lock, translate_engine_errors(self.table_name):
             yield from record_batches(self.backend, expression, size)
 
 
@@ -158,35 +160,36 @@ class Table(Record):
 
     Parameters
     ----------
-    label : str
+    table_name : str
         Name in error messages.
     names : tuple of str
-        Names of the columns; the first of several columns with one name is read.
-    take : callable
+        Names of the columns. If a name occurs several times, its first column is read.
+    read_columns : callable
         Returns the selected columns as `Rows`, or as a `Source` on another engine.
-    values : callable, optional
-        For JSON, whose values may be nested: returns all columns as lists, and the line of each row.
+    read_values : callable, optional
+        For JSON, whose values may be nested: returns all columns as lists of Python values by name, and the
+        line number of each row.
     log : Log, optional
         The evaluation log, if the file is one.
-    below : callable, optional
-        For JSON, whose values are slow to convert column by column: returns the values of several columns as
-        `Rows` with the `column` (its position among the names) and the `text`.
+    read_long_format : callable, optional
+        For JSON, whose values are slow to convert column by column: returns some columns in long format, as
+        `Rows` with one row per value: the `column` (its position among the names) and the `text`.
     index : pandas Index, optional
         Index of a dataframe that identifies its rows; it has the ids unless a column is named.
     """
 
-    label: str
+    table_name: str
     names: tuple[str, ...]
-    take: Callable[[ColumnSelection], Foreign]
-    values: Callable[[], tuple[dict[str, list[Foreign]], list[int]]] | None = None
+    read_columns: Callable[[ColumnSelection], Foreign]
+    read_values: Callable[[], tuple[dict[str, list[Foreign]], list[int]]] | None = None
     log: Log | None = None
-    below: Callable[[Sequence[str]], Rows] | None = None
+    read_long_format: Callable[[Sequence[str]], Rows] | None = None
     index: Foreign = None
 
 
 @contextmanager
-def translate_engine_errors(label: str) -> Iterator[None]:
-    """Translate the errors of an engine that reads a file into an `InputError`."""
+def translate_engine_errors(table_name: str) -> Iterator[None]:
+    """Translate the exceptions of an engine that reads `table_name` into an `InputError`."""
     import duckdb
 
     try:
@@ -195,20 +198,21 @@ def translate_engine_errors(label: str) -> Iterator[None]:
         # The user pressed Ctrl-C: the file is not at fault.
         raise
     except duckdb.Error as error:
-        _translate_memory_error(label, error)
+        _translate_memory_error(table_name, error)
         if isinstance(error, duckdb.OutOfMemoryException):
             raise
+        # DuckDB reports mixed line endings as an invalid state of the state machine that parses CSV.
         if "state machine" not in str(error):
-            raise unreadable_file_error(label, ValueError(_short_message(str(error)))) from error
+            raise unreadable_file_error(table_name, ValueError(_short_message(str(error)))) from error
         action = "It mixes CRLF and LF line endings: save it again with only one kind."
         raise InputError(
-            f"{label} cannot be read", given=_short_message(str(error)), action=action
+            f"{table_name} cannot be read", given=_short_message(str(error)), action=action
         ) from error
     except Exception as error:
         # An exception of Ibis, which is recognised by its name because importing Ibis takes time.
         if type(error).__name__ == "OperationNotDefinedError":
             raise InputError(
-                f"{label}: its engine lacks a required operation",
+                f"{table_name}: its engine lacks a required operation",
                 given=str(error).splitlines()[0],
                 allowed="DuckDB, PostgreSQL, Spark",
                 action="Write the columns to a Parquet file and read that.",
@@ -217,25 +221,26 @@ def translate_engine_errors(label: str) -> Iterator[None]:
         if engine not in _DRIVER_NAMES or isinstance(error, MemoryError):
             raise
         raise InputError(
-            f"{label}: {_DRIVER_NAMES[engine]} could not run the query",
+            f"{table_name}: {_DRIVER_NAMES[engine]} could not run the query",
             given=_short_message(str(error)),
             action="Check the table and the engine's message, or write the columns to a Parquet file.",
         ) from error
 
 
-def _translate_memory_error(label: str, error: Exception) -> None:
+def _translate_memory_error(table_name: str, error: Exception) -> None:
     """Raise an `InputError` if the disk or the memory limit does not suffice for the data."""
     message = str(error)
     reason = _short_message(message.splitlines()[0]).removeprefix("Out of Memory Error: ")
+    # The exception has one class for both cases, which only its text distinguishes.
     if "duckdb_temp_" in message or "max_temp_directory_size" in message:
         raise InputError(
-            f"{label}: the disk has no room for the data that does not fit in memory",
+            f"{table_name}: the disk has no room for the data that does not fit in memory",
             given=f"{tempfile.gettempdir()}: {reason}",
             action="Set TMPDIR to a folder with more space, or allow more memory: memory= (--memory).",
         ) from error
     if " used)" in message:
         raise InputError(
-            f"{label}: the memory limit is too low",
+            f"{table_name}: the memory limit is too low",
             given=reason,
             action="Allow more memory, such as memory='2GB' (--memory 2GB), or use fewer threads.",
         ) from error
@@ -256,19 +261,22 @@ def _short_message(message: str) -> str:
     return reason[:297] + "…"
 
 
-# Limits of reading into memory: an engine hashes more rows faster, and more bytes are copied too often.
+# Largest table in rows that is read into memory. For more rows, the hashes of the engine are faster than
+# those of Python.
 MAX_MEMORY_ROWS = 500_000
 
-# Bytes of text that are read into memory; more stays in the engine.
+# Largest table in bytes that is read into memory. More bytes would be copied several times.
 MAX_MEMORY_BYTES = 2**28
 
-# Text files of up to this many bytes are parsed once and stored; each query parses larger ones again.
-STORE_LIMIT = 256 * 2**20
+# Text files of up to this number of bytes are parsed once and stored in the engine. Each query parses a
+# larger file again, which needs no storage.
+MAX_STORED_BYTES = 256 * 2**20
 
-# Rows of a batch: DuckDB copies a text for each row that contains it.
+# Rows per batch of a result. DuckDB copies a text for each row that contains it, so a larger batch of long
+# texts could exceed the memory limit.
 _BATCH_ROWS = 2_048
 
-# Columns of one query: DuckDB needs 100 kB for each during the query.
+# Largest number of columns in one query: DuckDB needs 100 kB for each column during the query.
 _MAX_QUERY_COLUMNS = 2_000
 
 # Names of numeric types in DuckDB.
@@ -282,79 +290,78 @@ class Rows(Record):
 
     Parameters
     ----------
-    label : str
+    table_name : str
         Name of the table in error messages.
     connection : duckdb.DuckDBPyConnection
-    origin : str
-        SQL of the table, after FROM.
+    from_clause : str
+        SQL of the table after FROM.
     columns : mapping of str to str
-        The user's names to SQL expressions.
-    text : bool
-        Whether every value is text that the declaration of columns converts.
-    stored : bool
-        Whether rows that do not fit in memory are copied into DuckDB's storage instead of read by each query.
-    notes, locate
+        SQL expressions by the user's column names.
+    all_text, notes, locate
         As in `Source`.
+    materialise : bool
+        Whether rows that do not fit in memory are copied into DuckDB's storage once. Otherwise, each query
+        reads the file again.
     ambiguous : mapping of str to str
-        Columns of numbers with two interpretations, with an example: see `number_format`.
+        An example entry for each column of numbers with two interpretations; see `number_format`.
     """
 
-    label: str
+    table_name: str
     connection: Foreign
-    origin: str
+    from_clause: str
     columns: Mapping[str, str]
-    text: bool = False
-    stored: bool = False
+    all_text: bool = False
+    materialise: bool = False
     notes: tuple[str, ...] = ()
     locate: Callable[[int], str] | None = None
     ambiguous: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, *expressions: str, end: str = "") -> str:
-        """Return the query of expressions of the columns."""
-        listed = ", ".join(f"{expression} AS c{number}" for number, expression in enumerate(expressions))
-        return f"SELECT {listed} FROM {self.origin}{end}"
+        """Return the query that selects expressions as columns `c0`, `c1`, …, followed by `end`."""
+        select_list = ", ".join(f"{expression} AS c{number}" for number, expression in enumerate(expressions))
+        return f"SELECT {select_list} FROM {self.from_clause}{end}"
 
     def types(self) -> dict[str, str]:
         """Return DuckDB's types of the columns, by the user's names."""
-        with translate_engine_errors(self.label):
+        with translate_engine_errors(self.table_name):
             types = [
-                kind.id
-                for names in _column_groups(list(self.columns.values()))
-                for kind in self.connection.sql(self.sql(*names)).types
+                column_type.id
+                for expressions in _column_groups(list(self.columns.values()))
+                for column_type in self.connection.sql(self.sql(*expressions)).types
             ]
         return dict(zip(self.columns, types, strict=True))
 
     def head(self, names: Sequence[str], rows: int) -> dict[str, list[Foreign]]:
-        """Return the first rows of some columns."""
+        """Return the first `rows` entries of some columns by name; empty if they do not fit in memory."""
         columns = self._read([self.columns[name] for name in names], f" LIMIT {rows}", rows)
         if columns is None:
             return {}
         return dict(zip(names, (column.to_pylist() for column in columns), strict=True))
 
     def query_row(self, *expressions: str) -> tuple[Foreign, ...]:
-        """Return the row of a query with one row."""
-        with translate_engine_errors(self.label):
+        """Return the values of aggregate expressions over all rows."""
+        with translate_engine_errors(self.table_name):
             return tuple(self.connection.execute(self.sql(*expressions)).fetchall()[0])
 
-    def totals(self, names: Sequence[str]) -> dict[str, Foreign]:
-        """Return the number `n` of complete rows, the `least` value, and the largest error `off` of a sum."""
+    def row_sum_facts(self, names: Sequence[str]) -> dict[str, Foreign]:
+        """Return facts by which columns are recognised as a softmax.
+
+        They are the number `n` of complete rows, the `least` value, and the largest distance `off` of the sum
+        of a row from 1.
+        """
         types = self.types()
         values = f"[{', '.join(str(self.as_number(name, types[name])) for name in names)}]"
-        facts = ("count(*)", f"min(list_min({values}))", f"max(abs(list_sum({values}) - 1))")
+        aggregates = ("count(*)", f"min(list_min({values}))", f"max(abs(list_sum({values}) - 1))")
         complete_rows = f"FILTER (NOT isnan(list_sum({values})) AND list_count({values}) = {len(names)})"
-        return dict(
-            zip(
-                ("n", "least", "off"),
-                self.query_row(*(f"{fact} {complete_rows}" for fact in facts)),
-                strict=True,
-            )
-        )
+        row = self.query_row(*(f"{aggregate} {complete_rows}" for aggregate in aggregates))
+        return dict(zip(("n", "least", "off"), row, strict=True))
 
     def arrow(self, *expressions: str, max_rows: int | None = None) -> list[Foreign] | None:
         """Return expressions of the columns as PyArrow columns, None if they do not fit in memory."""
         return self._read(expressions, "", MAX_MEMORY_ROWS if max_rows is None else max_rows)
 
     def _read(self, expressions: Sequence[str], end: str, max_rows: int) -> list[Foreign] | None:
+        """Return expressions as PyArrow columns, None for more than `max_rows` or `MAX_MEMORY_BYTES`."""
         import pyarrow as pa
 
         columns: list[Foreign] = []
@@ -362,7 +369,7 @@ class Rows(Record):
         for group in _column_groups(expressions):
             batches: list[Foreign] = []
             rows = 0
-            with translate_engine_errors(self.label):
+            with translate_engine_errors(self.table_name):
                 reader = arrow_reader(self.connection.sql(self.sql(*group, end=end)), _BATCH_ROWS)
                 for batch in _record_batches(reader):
                     batches.append(batch)
@@ -374,86 +381,97 @@ class Rows(Record):
                 columns += pa.Table.from_batches(batches, reader.schema).columns
         return columns
 
-    def source(self) -> Source:
-        """Return the rows as a table that Ibis queries."""
+    def to_source(self) -> Source:
+        """Return the rows as a source, whose table Ibis queries."""
         import ibis
 
         backend = ibis.duckdb.from_connection(self.connection)
         name = f"rows_{uuid.uuid4().hex}"
         # A query needs a column, also if rows are only counted.
         columns = self.columns or {"": "0"}
-        kind = "TABLE" if self.stored else "VIEW"
-        with translate_engine_errors(self.label):
-            self.connection.execute(f"CREATE TEMP {kind} {name} AS {self.sql(*columns.values())}").fetchall()
+        relation_type = "TABLE" if self.materialise else "VIEW"
+        create = f"CREATE TEMP {relation_type} {name} AS {self.sql(*columns.values())}"
+        with translate_engine_errors(self.table_name):
+            self.connection.execute(create).fetchall()
         try:
             table = backend.table(name)
         # Ibis raises several exceptions for an unknown type, and also passes on those of sqlglot.
         except Exception as error:
             raise InputError(
-                f"{self.label}: a column has a type that no engine can read",
+                f"{self.table_name}: a column has a type that no engine can read",
                 given=", ".join(columns),
                 action="Convert it to text or numbers.",
             ) from error
         return Source(
-            label=self.label,
+            table_name=self.table_name,
             backend=backend,
             table=table,
             columns={name: f"c{number}" for number, name in enumerate(self.columns)},
-            text=self.text,
+            all_text=self.all_text,
             notes=self.notes,
             locate=self.locate,
         )
 
-    def as_number(self, name: str, kind: str) -> str | None:
-        """Return the SQL of a column as numbers, null where text is none; None where its type has none.
+    def as_number(self, name: str, type_name: str) -> str | None:
+        """Return the SQL of a column as numbers; None if its DuckDB type `type_name` is not numeric.
 
-        Text such as `1_0`, which engines and Python read as 10, is none; `true` is 1 and `false` is 0.
+        Text that is not a number becomes null. Text such as `1_0` is not a number here, although engines and
+        Python read it as 10. `true` is 1 and `false` is 0.
         """
         column = self.columns[name]
-        if self.text and kind == "varchar":
+        if self.all_text and type_name == "varchar":
             number = f"CASE WHEN contains({column}, '_') THEN NULL ELSE TRY_CAST({column} AS DOUBLE) END"
-            # As truth values of Parquet, which the cast below turns into 1 and 0.
+            # Boolean columns of Parquet become 1 and 0 by the cast below, so that text must as well.
             truth = f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
             return f"coalesce({number}, {truth})"
-        numeric = kind in (*INTEGER_TYPES, *_REAL_TYPES, "decimal", "boolean")
-        if numeric:
+        if type_name in (*INTEGER_TYPES, *_REAL_TYPES, "decimal", "boolean"):
             return f"CAST({column} AS DOUBLE)"
         return None
 
-    def as_category(self, name: str, kind: str) -> str | None:
-        """Return the SQL of a column as the text of categories, None where its type has none."""
+    def as_category(self, name: str, type_name: str) -> str | None:
+        """Return the SQL of a column as the text of categories; None if its type cannot be categories."""
         column = self.columns[name]
-        if kind == "boolean":
+        if type_name == "boolean":
             return f"CASE WHEN {column} THEN 'True' WHEN NOT {column} THEN 'False' END"
-        if kind in (*INTEGER_TYPES, "varchar", "date", "enum"):
+        if type_name in (*INTEGER_TYPES, "varchar", "date", "enum"):
             return f"CAST({column} AS VARCHAR)"
         return None
 
 
-# Expressions in one list: DuckDB takes several times as long for each value of a list of 500.
-_ROWS_IN_A_LIST = 50
+# Largest number of expressions in one SQL list: for each value of a list of 500, DuckDB takes several times
+# as long.
+_MAX_LIST_LENGTH = 50
 
 
-def stack_columns(origin: str, *lists: Sequence[str]) -> str:
-    """Return the query of lists of expressions below each other, `c1`, …, with their position, `c0`."""
-    starts = range(0, len(lists[0]), _ROWS_IN_A_LIST)
-    parts = [
-        ", ".join(f"[{', '.join(column[start : start + _ROWS_IN_A_LIST])}]" for start in starts)
-        for column in lists
+def stack_columns(from_clause: str, *columns: Sequence[str]) -> str:
+    """Return the query of columns in long format.
+
+    Each of `columns` is a list of k expressions. The result has a row for each row of the table and each of
+    the k positions: `c0` is the position (from 0), and `c1`, `c2`, … are the values of the expressions at
+    this position in the first list, the second list, ….
+    """
+    starts = range(0, len(columns[0]), _MAX_LIST_LENGTH)
+    sublists = [
+        ", ".join(f"[{', '.join(column[start : start + _MAX_LIST_LENGTH])}]" for start in starts)
+        for column in columns
     ]
-    lists_of_parts = ", ".join(f"unnest([{part}]) AS c{number}" for number, part in enumerate(parts, start=1))
-    entries = ", ".join(f"unnest(c{number}) AS c{number}" for number in range(1, len(parts) + 1))
-    position = f"c0 + unnest(range({_ROWS_IN_A_LIST})) AS c0"
-    lists_query = f"SELECT unnest({[*starts]}) AS c0, {lists_of_parts} FROM {origin}"
-    return f"SELECT {position}, {entries} FROM ({lists_query})"
+    unnested_sublists = ", ".join(
+        f"unnest([{sublist}]) AS c{number}" for number, sublist in enumerate(sublists, start=1)
+    )
+    entries = ", ".join(f"unnest(c{number}) AS c{number}" for number in range(1, len(sublists) + 1))
+    position = f"c0 + unnest(range({_MAX_LIST_LENGTH})) AS c0"
+    sublists_query = f"SELECT unnest({[*starts]}) AS c0, {unnested_sublists} FROM {from_clause}"
+    return f"SELECT {position}, {entries} FROM ({sublists_query})"
 
 
-def _column_groups(names: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (names[start : start + _MAX_QUERY_COLUMNS] for start in range(0, len(names), _MAX_QUERY_COLUMNS))
+def _column_groups(expressions: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Return the expressions in groups for one query each."""
+    starts = range(0, len(expressions), _MAX_QUERY_COLUMNS)
+    return (expressions[start : start + _MAX_QUERY_COLUMNS] for start in starts)
 
 
 def _record_batches(reader: Foreign) -> Iterator[Foreign]:
-    """Yield the batches of a DuckDB reader, with the errors of DuckDB, which PyArrow replaces by its own."""
+    """Yield the record batches of a DuckDB reader; PyArrow's exceptions are translated back to DuckDB's."""
     import duckdb
     import pyarrow as pa
 

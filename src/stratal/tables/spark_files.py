@@ -12,24 +12,31 @@ from stratal.protocols import Foreign, Keywords
 from stratal.tables import files
 from stratal.tables.parquet import (
     add_nested_columns,
-    find_parts,
+    find_part_files,
     parquet_column_names,
     partition_keys,
     refuse_unlike_parts,
 )
-from stratal.tables.source import ColumnSelection, FileReading, Source, Table, translate_engine_errors
+from stratal.tables.source import ColumnSelection, ReadOptions, Source, Table, translate_engine_errors
 
 # Default master: all cores of this machine.
 EVERY_CORE = "local[*]"
 
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/")
+# Formats that Spark reads here.
+_FORMATS = ("parquet", "csv", "jsonl")
 
-# Settings that make Spark read as the other engines do.
+# Start of an address such as `hdfs://…`, in contrast to a path.
+_ADDRESS_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:/")
+
+# Settings with which Spark interprets files as the other engines do: names differ by case, the values in
+# folder names are text, and timestamps are in UTC.
 _SETTINGS = {
     "spark.sql.caseSensitive": "true",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+
+# Settings of a new Spark process: no web page, no progress bar, and errors only.
 _QUIET_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -37,41 +44,50 @@ _QUIET_SETTINGS = {
 }
 
 
-def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
+def read_on_spark(path: str | os.PathLike[str], options: ReadOptions) -> Table:
     """Return a file or a directory that Spark reads as a table.
 
     A local path must exist on the workers' machines too. An address such as `hdfs://…` or
     `s3a://…`, and a path that is not on this machine, is passed to Spark unchanged.
     """
-    text = os.fspath(path)
-    if not _ADDRESS.match(text) and Path(text).exists():
-        local_path = Path(text)
+    path_text = os.fspath(path)
+    if not _ADDRESS_SCHEME.match(path_text) and Path(path_text).exists():
+        local_path = Path(path_text)
     else:
         local_path = None
-    kind = _spark_format(text, local_path, reading)
-    parts: list[Path] = []  # local files only; a sample file is refused
-    if local_path is not None and kind == "parquet":
-        if reading.get("directory"):
-            parts = find_parts(local_path)
+    file_format = _spark_format(path_text, local_path, options)
+    part_files: list[Path] = []
+    if local_path is not None and file_format == "parquet":
+        if options.get("directory"):
+            part_files = find_part_files(local_path)
         else:
-            parts = [local_path]
-        parquet_column_names(parts[0], 0)
-    session = session_at(reading.get("master"))
-    with translate_engine_errors(text):
-        frame = _read_frame(kind, session.read, _escape_wildcards(text, local_path), text, reading)
+            part_files = [local_path]
+        # Raises the error for a sample file; the names are read by Spark.
+        parquet_column_names(part_files[0], 0)
+    session = session_at(options.get("master"))
+    with translate_engine_errors(path_text):
+        address = _escape_wildcards(path_text, local_path)
+        frame = _read_frame(file_format, session.read, address, path_text, options)
         table, backend = ibis_table(frame)
     table, columns = add_nested_columns(table)
     source = Source(
-        label=text, backend=backend, table=table, columns=columns, text=kind == "csv", ordered=False
+        table_name=path_text,
+        backend=backend,
+        table=table,
+        columns=columns,
+        all_text=file_format == "csv",
+        ordered=False,
     )
 
-    def take(chosen: ColumnSelection) -> Source:
-        if local_path is not None and reading.get("directory"):
-            keys = {key: part for part in parts for key in partition_keys(part.relative_to(local_path))}
-            refuse_unlike_parts(parts, chosen.among(columns), keys)
+    def read_columns(selection: ColumnSelection) -> Source:
+        if local_path is not None and options.get("directory"):
+            partition_parts = {
+                key: part for part in part_files for key in partition_keys(part.relative_to(local_path))
+            }
+            refuse_unlike_parts(part_files, selection.select_from(columns), partition_parts)
         return source
 
-    return Table(label=text, names=tuple(columns), take=take)
+    return Table(table_name=path_text, names=tuple(columns), read_columns=read_columns)
 
 
 def ibis_table(frame: Foreign) -> tuple[Foreign, Foreign]:
@@ -90,12 +106,12 @@ def ibis_table(frame: Foreign) -> tuple[Foreign, Foreign]:
 
 
 def session_at(master: str | None) -> Foreign:
-    """Return a Spark session of our own, in the Spark that runs already or in one that is started.
+    """Return a new Spark session with the settings of stratal, in the running Spark process or a new one.
 
     Parameters
     ----------
     master : str, optional
-        `local[2]`, `spark://host:7077`; the Spark that runs, or else all cores of this machine, if left out.
+        `local[2]`, `spark://host:7077`. Default: the running Spark process, else all cores of this machine.
 
     Raises
     ------
@@ -123,11 +139,13 @@ def session_at(master: str | None) -> Foreign:
 
 
 def _start_session(builder: Foreign, master: str) -> Foreign:
+    """Start a Spark process without its web page and progress bar, and return its session."""
     for name, value in _QUIET_SETTINGS.items():
         builder = builder.config(name, value)
     try:
         return builder.appName("stratal").master(master).getOrCreate()
-    except Exception as error:  # of Py4J, of Spark, or of Python where Java did not start
+    # Py4J and Spark raise exceptions of their own, and Python another one if Java did not start.
+    except Exception as error:
         raise InputError(
             f"Spark at {master} did not start",
             given=str(error).splitlines()[0][:300],
@@ -136,42 +154,42 @@ def _start_session(builder: Foreign, master: str) -> Foreign:
         ) from error
 
 
-def _spark_format(text: str, local_path: Path | None, reading: FileReading) -> str:
-    kind = reading.get("format")
-    if local_path is not None and local_path.is_dir() and reading.get("directory"):
+def _spark_format(path: str, local_path: Path | None, options: ReadOptions) -> str:
+    """Return the format of a file, refusing a format that Spark does not read here."""
+    stated_format = options.get("format")
+    if local_path is not None and local_path.is_dir() and options.get("directory"):
         return "parquet"
     if local_path is None:
-        kind = kind or files.format_of(Path(text))
+        file_format = stated_format or files.format_of(Path(path))
     else:
-        kind = files.format_of_file(local_path, kind)
-    if kind not in _FORMATS:
+        file_format = files.format_of_file(local_path, stated_format)
+    if file_format not in _FORMATS:
         raise InputError(
-            f"{text}: Spark cannot read this format",
-            given=kind,
+            f"{path}: Spark cannot read this format",
+            given=file_format,
             allowed=", ".join(_FORMATS),
             action="Leave out engine='spark' (--engine spark), or write a Parquet file.",
         )
-    return kind
+    return file_format
 
 
-def _escape_wildcards(text: str, local_path: Path | None) -> str:
-    """Return a path in which Spark finds no wildcard."""
-    escaped = re.sub(r"([\[\]{}*?\\])", r"\\\1", text if local_path is None else str(local_path.absolute()))
+def _escape_wildcards(path: str, local_path: Path | None) -> str:
+    """Return the address of a file with escaped wildcards, as Spark expands them."""
+    full_path = path if local_path is None else str(local_path.absolute())
+    escaped = re.sub(r"([\[\]{}*?\\])", r"\\\1", full_path)
     if local_path is None:
         return escaped
     return f"file:{escaped}"
 
 
-def _read_frame(kind: str, reader: Foreign, address: str, text: str, reading: FileReading) -> Foreign:
-    if kind == "parquet":
+def _read_frame(file_format: str, reader: Foreign, address: str, path: str, options: ReadOptions) -> Foreign:
+    """Return the Spark dataframe of a file; damaged rows are errors instead of missing values (FAILFAST)."""
+    if file_format == "parquet":
         return reader.parquet(address)
-    if kind == "jsonl":
+    if file_format == "jsonl":
         return reader.json(address, mode="FAILFAST")
-    options: Keywords = {"sep": reading.get("delimiter") or ("\t" if ".tsv" in text.lower() else ",")}
+    csv_options: Keywords = {"sep": options.get("delimiter") or ("\t" if ".tsv" in path.lower() else ",")}
     if address.startswith("file:"):  # otherwise Spark would scan the file for the names in its first line
-        options["sep"], _, names = files.csv_header(Path(text), reading.get("delimiter"))
-        options["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
-    return reader.csv(address, **options, header=True, multiLine=True, escape='"', mode="FAILFAST")
-
-
-_FORMATS = ("parquet", "csv", "jsonl")
+        csv_options["sep"], _, names = files.csv_header(Path(path), options.get("delimiter"))
+        csv_options["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
+    return reader.csv(address, **csv_options, header=True, multiLine=True, escape='"', mode="FAILFAST")

@@ -127,7 +127,8 @@ def usable_proxies(
             usable.append(proxy)
         elif proxy in stated:
             raise InputError(
-                f"{rows.label}: whether a row has a verdict in {proxy!r} depends on whether it has a label",
+                f"{rows.table_name}: whether a row has a verdict in {proxy!r} depends on whether it has "
+                "a label",
                 given=f"no verdict in {counts}",
                 allowed="verdicts that are missing at random",
                 action="Get the missing verdicts, or leave the proxy out: proxy='none' (--proxy none).",

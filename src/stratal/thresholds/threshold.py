@@ -420,7 +420,7 @@ def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
             action += f" Whether the verdicts agree with the labels: `{agreement}`."
         examples = ", ".join(map(repr, sorted(facts.values or ())[:_MAX_QUOTED_VALUES]))
         raise InputError(
-            f"{table.rows.label}: {name!r} contains words, but a threshold requires a score",
+            f"{table.rows.table_name}: {name!r} contains words, but a threshold requires a score",
             given=examples or f"text in {name!r}",
             allowed="a number for every unit",
             action=action,

@@ -126,7 +126,7 @@ def test_several_share_the_cells_in_which_all_are_known():
     columns = next(population.batches(("a", "b", "g")))
 
     assert known == ("same answer & other g",)
-    assert cells.of(columns).tolist() == [
+    assert cells.assign(columns).tolist() == [
         "same answer & g u",
         "different answers & g u",
         "different answers & other g",

@@ -36,7 +36,7 @@ def test_answers_of_two_classes_at_once_are_no_cell(pool):
     texts = [f"f1:c{k}" for k in range(11)]
     cells, known = crossed(population, texts)
     columns = next(population.batches(("new",)))
-    found = cells.of(columns)
+    found = cells.assign(columns)
 
     assert known == ()
     assert cells.names == (*(f"answer c{k}" for k in range(11)), "other answers")
@@ -79,7 +79,9 @@ def test_very_many_cells_become_two_that_are_known_or_open(pool):
 
     assert cells.names == (NOTHING_OPEN, SOMETHING_OPEN)
     assert known == (NOTHING_OPEN,)
-    assert np.array_equal(cells.of(columns) == NOTHING_OPEN, irrelevant & (columns["new"] == columns["old"]))
+    assert np.array_equal(
+        cells.assign(columns) == NOTHING_OPEN, irrelevant & (columns["new"] == columns["old"])
+    )
 
 
 def test_where_nothing_is_known_to_one_there_is_one_cell(pool):

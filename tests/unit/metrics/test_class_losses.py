@@ -35,8 +35,8 @@ def test_what_is_expected_is_the_proxy_of_the_same_loss(kind, proxy):
     second = expected.second_moments - 2 * value * mean + value**2
 
     assert found.value == pytest.approx(value)
-    assert found.mean.of(batch) == pytest.approx(mean - value)
-    assert found.square.of(batch) == pytest.approx(second)
+    assert found.mean.evaluate(batch) == pytest.approx(mean - value)
+    assert found.square.evaluate(batch) == pytest.approx(second)
 
 
 @pytest.mark.parametrize("kind", [SquaredError, CrossEntropy])

@@ -79,7 +79,7 @@ def test_probabilities_of_a_class_are_taken_as_they_are():
     )
     beliefs = ClassProbabilities.of(population, None, ("yes",), "score")
     columns = next(population.batches(("score", "answer")))
-    found = beliefs.of_class(np.array([0.0, 1.0])).of(columns)
+    found = beliefs.of_class(np.array([0.0, 1.0])).evaluate(columns)
 
     np.testing.assert_allclose(
         found, PROBABILITY_WEIGHT * score + (1 - PROBABILITY_WEIGHT) * score.mean(), rtol=1e-6

@@ -9,14 +9,14 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.population.declaration import declaration_of
-from stratal.population.summary import proxy_info_for
+from stratal.population.declaration import declare_columns
+from stratal.population.summary import infer_proxy_info
 
 NAMES = ["id", "proxy", "judge", "second", "language"]
 
 
 def test_all_kinds_of_columns() -> None:
-    declared = declaration_of(
+    declared = declare_columns(
         {
             "proxy": ["proxy", "judge", "proxy"],
             "groups": "language",
@@ -32,7 +32,7 @@ def test_all_kinds_of_columns() -> None:
     assert declared.proxies == ("proxy", "judge")
     assert declared.groups == ("language",)
     assert declared.numbers == ("proxy", "judge", "second")
-    assert declared.used == ("id", "proxy", "judge", "second", "language")
+    assert declared.columns == ("id", "proxy", "judge", "second", "language")
 
 
 @pytest.mark.parametrize(
@@ -51,21 +51,21 @@ def test_all_kinds_of_columns() -> None:
 )
 def test_what_is_refused(keywords: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
-        declaration_of(keywords, NAMES, "rows.csv")
+        declare_columns(keywords, NAMES, "rows.csv")
     assert words in str(caught.value)
 
 
 def test_proxies_may_be_named_by_a_pattern():
     names = ["id", "model-0", "model-1", "other"]
 
-    assert declaration_of({"proxy": "model-*"}, names, "the table").proxies == ("model-0", "model-1")
-    assert declaration_of({"proxy": ["other", "model-?"]}, names, "the table").proxies == (
+    assert declare_columns({"proxy": "model-*"}, names, "the table").proxies == ("model-0", "model-1")
+    assert declare_columns({"proxy": ["other", "model-?"]}, names, "the table").proxies == (
         "other",
         "model-0",
         "model-1",
     )
     with pytest.raises(InputError, match=r"no column matches proxy.*judge\*"):
-        declaration_of({"proxy": "judge*"}, names, "the table")
+        declare_columns({"proxy": "judge*"}, names, "the table")
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_proxies_may_be_named_by_a_pattern():
 )
 def test_a_proxy_on_another_scale_than_the_labels_only_orders_units(extent, label, scaled):
     low, high = extent
-    by_label = proxy_info_for("score", low, high, None, None, label=label)
-    by_bounds = proxy_info_for("score", low, high, label, None)
+    by_label = infer_proxy_info("score", low, high, None, None, label=label)
+    by_bounds = infer_proxy_info("score", low, high, label, None)
 
     assert (by_label.scaled, by_bounds.scaled) == (scaled, scaled)
     assert by_label.bounds == by_bounds.bounds == label

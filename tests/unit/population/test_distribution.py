@@ -14,7 +14,7 @@ from stratal.population.distribution import (
     LevelDistributions,
     build_distribution,
 )
-from stratal.population.in_memory import ArrayCounter, bins_of_levels
+from stratal.population.in_memory import ArrayCounter, count_levels
 from stratal.strata.strata import join_moments, moments_of_bins, moments_of_levels
 
 LARGE = EXACT_LIMIT + 10_000
@@ -152,7 +152,7 @@ def test_each_level_is_pictured_as_if_it_were_a_population(large, with_second):
     counter = ArrayCounter(values, second if with_second else None)
     names, number = np.unique(group, return_inverse=True)
 
-    pictures = LevelDistributions(bins_of_levels(tuple(names.tolist()), number, counter))
+    pictures = LevelDistributions(count_levels(tuple(names.tolist()), number, counter))
 
     for name in names.tolist():
         rows = group == name
@@ -186,7 +186,7 @@ def test_more_levels_cost_no_more_calls():
 def test_signed_zeros_are_one_value_within_a_level():
     counter = ArrayCounter(np.array([-0.0, 0.0, 0.5, -0.0]))
 
-    found = bins_of_levels(("a", "b"), np.array([0, 0, 1, 1]), counter)
+    found = count_levels(("a", "b"), np.array([0, 0, 1, 1]), counter)
 
     assert found.values.tolist() == [0.0, 0.0, 0.5]
     assert not np.signbit(found.values).any()

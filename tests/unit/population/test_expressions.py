@@ -40,11 +40,11 @@ LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
 def test_a_formula_is_worked_out_and_comes_back_from_its_record(formula, expected):
     again = Expression.from_dict(formula.to_dict())
 
-    np.testing.assert_allclose(formula.of(COLUMNS), expected, rtol=1e-12)
-    np.testing.assert_array_equal(again.of(COLUMNS), formula.of(COLUMNS))
+    np.testing.assert_allclose(formula.evaluate(COLUMNS), expected, rtol=1e-12)
+    np.testing.assert_array_equal(again.evaluate(COLUMNS), formula.evaluate(COLUMNS))
     assert again == formula
     assert set(formula.columns) <= set(COLUMNS)
 
 
 def test_the_sum_of_nothing_is_nothing():
-    assert float(total([]).of(COLUMNS)) == 0.0
+    assert float(total([]).evaluate(COLUMNS)) == 0.0

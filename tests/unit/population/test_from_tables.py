@@ -50,7 +50,10 @@ def test_more_rows_than_fit_stay_where_they_are(path, monkeypatch):
     held = Population.read(path, proxy="p")
 
     assert [isinstance(population, ArrayPopulation) for population in (here, held)] == [False, True]
-    rows = [population.smallest(Everything(), np.array([50]), 1).ids.tolist() for population in (here, held)]
+    rows = [
+        population.units_with_smallest_keys(Everything(), np.array([50]), 1).ids.tolist()
+        for population in (here, held)
+    ]
     assert rows[0] == rows[1]
 
 

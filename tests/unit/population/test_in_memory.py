@@ -10,8 +10,14 @@ from stratal.arrays import checked_threads
 from stratal.errors import InputError
 from stratal.population import in_memory
 from stratal.population import in_memory as passes
-from stratal.population.distribution import BIN_COUNT, OFFSET_COUNT, Grid, Span, Steps
-from stratal.population.in_memory import BATCH_UNITS, ArrayCounter, over, refuse_duplicates, threads_to_use
+from stratal.population.distribution import BIN_COUNT, OFFSET_COUNT, Grid, MomentSteps, Span
+from stratal.population.in_memory import (
+    BATCH_UNITS,
+    ArrayCounter,
+    map_slices,
+    refuse_duplicates,
+    threads_to_use,
+)
 from stratal.population.rules import CutPoints
 
 N = 250_000
@@ -69,20 +75,20 @@ def test_strata_of_a_draw_are_counted_once(monkeypatch):
     strata = stratal.strata.stratify(units, "k-means", 4)
     design = stratal.designs.Stratified(strata=strata, allocation=stratal.strata.allocate(strata, budget=50))
 
-    passed, over = [], in_memory.over
+    passed, map_slices = [], in_memory.map_slices
 
     def counted(size, work, threads):
         passed.append(work.__qualname__.split(".")[-1])
-        return over(size, work, threads)
+        return map_slices(size, work, threads)
 
-    monkeypatch.setattr(in_memory, "over", counted)
+    monkeypatch.setattr(in_memory, "map_slices", counted)
     design.draw(units, seed=1)
 
-    assert passed == ["assign", "part_moments", "chosen"]
+    assert passed == ["assign", "sums_of_slice", "select_from_slice"]
 
     design.draw(units, seed=2)
 
-    assert passed[3:] == ["chosen"]
+    assert passed[3:] == ["select_from_slice"]
 
 
 def test_a_plan_puts_no_unit_into_its_stratum(monkeypatch):
@@ -147,7 +153,7 @@ def counted_by_hand(values, grid):
 def test_a_histogram_is_the_same_from_any_number_of_threads_and_from_the_definition(kind, span):
     generator = np.random.default_rng(4)
     values, moments = VALUES[kind](generator), generator.random(N)
-    grid, steps = Grid.over(0.0, 1.0), Steps.over(float(moments.min()), float(moments.max()))
+    grid, steps = Grid.over(0.0, 1.0), MomentSteps.over(float(moments.min()), float(moments.max()))
 
     found = [ArrayCounter(values, moments, threads).histogram(grid, span) for threads in (1, 2, 3)]
 
@@ -160,7 +166,7 @@ def test_a_histogram_is_the_same_from_any_number_of_threads_and_from_the_definit
         assert int(histogram.second.sum()) == int(
             steps.numbers(moments[(values >= span.at_least) & (values < span.below)]).sum()
         )
-        assert (histogram.atoms is None) == (found[0].atoms is None)
+        assert (histogram.single_values is None) == (found[0].single_values is None)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +177,7 @@ def test_bins_of_one_value_each_are_known_however_late_a_second_comes(kind, kept
     grid = Grid.over(0.0, 1.0)
 
     for threads in (1, 3):
-        atoms = ArrayCounter(values, None, threads).histogram(grid, Span()).atoms
+        atoms = ArrayCounter(values, None, threads).histogram(grid, Span()).single_values
         assert (atoms is not None) == kept
         if kept:
             assert atoms[~np.isnan(atoms)].tolist() == np.unique(values).tolist()
@@ -192,16 +198,16 @@ def test_repeats_are_counted_and_the_first_is_named():
 
 
 def test_parts_cover_the_rows_once_in_order():
-    parts = list(over(3 * BATCH_UNITS + 5, lambda part: part))
+    parts = list(map_slices(3 * BATCH_UNITS + 5, lambda part: part))
 
     assert [part.start for part in parts] == [0, BATCH_UNITS, 2 * BATCH_UNITS, 3 * BATCH_UNITS]
     assert parts[-1].stop == 3 * BATCH_UNITS + 5
-    assert list(over(0, lambda part: part)) == []
+    assert list(map_slices(0, lambda part: part)) == []
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 50])
 def test_what_is_found_comes_in_the_order_of_the_rows(threads):
-    assert list(over(9 * BATCH_UNITS + 1, lambda part: part.start, threads)) == list(
+    assert list(map_slices(9 * BATCH_UNITS + 1, lambda part: part.start, threads)) == list(
         range(0, 9 * BATCH_UNITS + 1, BATCH_UNITS)
     )
 
@@ -213,20 +219,20 @@ def test_work_is_done_on_several_threads_at_once():
         together.wait(timeout=30)
         return threading.get_ident()
 
-    assert len(set(over(2 * BATCH_UNITS, meet, 2))) == 2
+    assert len(set(map_slices(2 * BATCH_UNITS, meet, 2))) == 2
 
 
 def test_few_rows_start_no_thread():
-    assert list(over(BATCH_UNITS, lambda part: threading.get_ident(), 8)) == [threading.get_ident()]
+    assert list(map_slices(BATCH_UNITS, lambda part: threading.get_ident(), 8)) == [threading.get_ident()]
 
 
 def test_what_waits_to_be_put_together_does_not_grow_with_the_rows():
     begun = []
-    found = over(100 * BATCH_UNITS, begun.append, 2)
+    found = map_slices(100 * BATCH_UNITS, begun.append, 2)
 
     next(found)
 
-    assert len(begun) <= 2 * passes._PARTS_IN_ADVANCE + 1
+    assert len(begun) <= 2 * passes._SLICES_IN_ADVANCE + 1
 
 
 def test_an_error_in_a_part_is_the_callers():
@@ -234,7 +240,7 @@ def test_an_error_in_a_part_is_the_callers():
         raise ZeroDivisionError(part.start)
 
     with pytest.raises(ZeroDivisionError):
-        list(over(5 * BATCH_UNITS, fail, 3))
+        list(map_slices(5 * BATCH_UNITS, fail, 3))
 
 
 @pytest.mark.parametrize(
@@ -247,9 +253,9 @@ def test_the_environment_says_how_many_unless_the_caller_does(monkeypatch, envir
     assert threads_to_use() == (expected or 5)
     assert threads_to_use(2) == 2
     # Few rows do not pay for threads that nobody asked for.
-    assert threads_to_use(parts=16) == (expected or 1)
-    assert threads_to_use(parts=500) == (expected or 3)
-    assert threads_to_use(2, parts=16) == 2
+    assert threads_to_use(slices=16) == (expected or 1)
+    assert threads_to_use(slices=500) == (expected or 3)
+    assert threads_to_use(2, slices=16) == 2
 
 
 @pytest.mark.parametrize("threads", [0, -1, True, 1.5, "2"])

@@ -147,12 +147,12 @@ def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkey
     found = describe_columns(path)
     monkeypatch.setattr(inspection, "_MAX_QUERY_COLUMNS", 4)
     monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
-    monkeypatch.setattr("stratal.tables.source._ROWS_IN_A_LIST", 3)
+    monkeypatch.setattr("stratal.tables.source._MAX_LIST_LENGTH", 3)
     assert found == describe_columns(path)
 
     def through_ibis(rows, names, below):
-        whole = inspection.open_table(path).take(Declaration(id=names[0], shown=tuple(names)))
-        return inspection._of_source(whole.source(), names)
+        whole = inspection.open_table(path).read_columns(Declaration(id=names[0], shown=tuple(names)))
+        return inspection._of_source(whole.to_source(), names)
 
     monkeypatch.setattr(inspection, "_of_rows", through_ibis)
 

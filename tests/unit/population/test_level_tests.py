@@ -29,18 +29,18 @@ def test_agreeing_of_three_implies_agreeing_of_two_and_not_the_other_way():
 
 
 def passing(test):
-    return set(COLUMNS["g"][test.of(COLUMNS) > 0.5].tolist())
+    return set(COLUMNS["g"][test.evaluate(COLUMNS) > 0.5].tolist())
 
 
 @pytest.mark.parametrize("first", SETS)
 def test_sets_of_levels_are_what_their_tests_let_pass(first):
     """On a column that has every level that is named, and one more."""
     assert level_test(first) is first
-    assert passing(first.rest) == set("uvwx") - passing(first)
+    assert passing(first.complement) == set("uvwx") - passing(first)
     for second in SETS:
         both = passing(first) & passing(second)
         assert passing(both_tests(first, second)) == both
-        assert first.excludes(second) == (not both)
+        assert first.is_disjoint_from(second) == (not both)
         assert implies(first, second) == (passing(first) <= passing(second))
 
 
@@ -52,12 +52,12 @@ def test_a_test_of_several_things_implies_each():
     assert implies(joint, is_u)
     assert not implies(same, joint)
     assert both_tests(None, is_u) is both_tests(is_u, None) is is_u
-    np.testing.assert_array_equal(joint.of(COLUMNS), [1, 0, 0, 0])
+    np.testing.assert_array_equal(joint.evaluate(COLUMNS), [1, 0, 0, 0])
 
 
 def test_columns_are_not_mixed_up():
     first, second = (level_set("u", name=name) for name in "gh")
 
-    assert not first.excludes(second)
+    assert not first.is_disjoint_from(second)
     assert not implies(first, second)
     assert level_test(LEVEL) is None

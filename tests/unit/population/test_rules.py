@@ -56,7 +56,7 @@ class TestCompactCodes:
 
         monkeypatch.setattr(rules, "BATCH_UNITS", 64)
         monkeypatch.setattr(in_memory, "BATCH_UNITS", 64)
-        monkeypatch.setattr(in_memory, "_MAX_WIDE_CODES", 200)
+        monkeypatch.setattr(in_memory, "_MAX_UNITS_WITH_WIDE_CODES", 200)
         many = Population.from_arrays(**given).codes(rule)
 
         assert many.dtype.itemsize < 8

@@ -27,7 +27,7 @@ def refusal(table: Any, **keywords: Any) -> str:
 
 def drawn(table: Any, **keywords: Any) -> Any:
     population = Population.from_table(table, **keywords)
-    return population.smallest(Everything(), np.array([population.size]), 1)
+    return population.units_with_smallest_keys(Everything(), np.array([population.size]), 1)
 
 
 FRAMES = {
@@ -111,7 +111,7 @@ def test_uuids_are_lower_case_text() -> None:
     connection.raw_sql(f"CREATE TABLE rows AS SELECT * FROM (VALUES {raw}) AS t(id)")
     table = connection.table("rows")
     assert set(drawn(table).ids) == {str(entry) for entry in ids}
-    arrays = Population.from_arrays(ids=ids).smallest(Everything(), np.array([2]), 1)
+    arrays = Population.from_arrays(ids=ids).units_with_smallest_keys(Everything(), np.array([2]), 1)
     assert drawn(table).ids.tolist() == arrays.ids.tolist()
 
 

@@ -30,7 +30,7 @@ def write(path: Path, lines: list[Any]) -> Path:
 def held(path: Path) -> dict[str, list[Any]]:
     table = readers.open_table(path)
     names = ("id", "x", "y", "text", "none", "late")
-    rows = table.take(Declaration(id="id", shown=names))
+    rows = table.read_columns(Declaration(id="id", shown=names))
     found: dict[str, list[Any]] = rows.head(names, 10_000)
     return found
 

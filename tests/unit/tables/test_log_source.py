@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.population.declaration import Declaration, with_log
+from stratal.population.declaration import Declaration, with_log_defaults
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.logs.log import LogRow, make_log
 from stratal.tables.readers import log_table
@@ -26,21 +26,21 @@ def log():
 
 
 def test_what_is_named_stays(log):
-    found = with_log({"proxy": "near", "show": "sample", "groups": "sample"}, log)
+    found = with_log_defaults({"proxy": "near", "show": "sample", "groups": "sample"}, log)
 
     assert found == {"proxy": "near", "show": ("sample",), "groups": ("sample",)}
 
 
 def test_no_proxy_can_be_asked_for(log):
-    assert with_log({"proxy": ()}, log)["proxy"] == ()
+    assert with_log_defaults({"proxy": ()}, log)["proxy"] == ()
 
 
 def test_the_cluster_is_a_group(log):
-    assert with_log({}, log)["groups"] == ("sample",)
+    assert with_log_defaults({}, log)["groups"] == ("sample",)
 
 
 def test_half_characters_and_empty_columns_are_text(log):
     table = log_table(duckdb_connection(), log, "log.json")
-    rows = table.take(Declaration(id=table.names[0], shown=("answer", "near")))
+    rows = table.read_columns(Declaration(id=table.names[0], shown=("answer", "near")))
 
     assert rows.head(["answer", "near"], 4) == {"answer": ["x?"] * 4, "near": [None] * 4}

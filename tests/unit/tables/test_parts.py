@@ -27,7 +27,7 @@ def written(folder: Path, *parts: dict, under: tuple[str, ...] = ()) -> Path:
 
 def values(folder: Path) -> dict[str, float]:
     population = Population.read(folder, proxy="proxy", directory=True)
-    units = population.smallest(Everything(), np.array([population.size]), 1)
+    units = population.units_with_smallest_keys(Everything(), np.array([population.size]), 1)
     return dict(zip(map(str, units.ids.tolist()), units.proxies[:, 0].tolist(), strict=True))
 
 

@@ -43,7 +43,7 @@ def refusal(*arguments: Any, **keywords: Any) -> str:
 
 
 def drawn(population: Population) -> Any:
-    return population.smallest(Everything(), np.array([population.size]), 1)
+    return population.units_with_smallest_keys(Everything(), np.array([population.size]), 1)
 
 
 # ---- what is read
@@ -139,7 +139,7 @@ def test_the_id_defaults_to_a_usual_name(tmp_path: Path) -> None:
 def test_files_too_large_to_keep_are_parsed_by_each_query(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stratal.tables.source.STORE_LIMIT", 10)
+    monkeypatch.setattr("stratal.tables.source.MAX_STORED_BYTES", 10)
     monkeypatch.setattr("stratal.tables.source.MAX_MEMORY_ROWS", 1)
     path = write(tmp_path, "rows.csv", "id,proxy\na,0.5\nb,0.25\n")
     population = Population.read(path, proxy="proxy")
@@ -572,7 +572,7 @@ def test_json_lines_of_many_keys_are_read_as_those_of_few(tmp_path, monkeypatch,
 
     def held() -> Any:
         table = open_table(path)
-        taken = table.take(SimpleNamespace(id="", numbers=(), among=lambda names: tuple(names)))
+        taken = table.read_columns(SimpleNamespace(id="", numbers=(), select_from=lambda names: tuple(names)))
         return taken.head(table.names, 10_000)
 
     few = held()

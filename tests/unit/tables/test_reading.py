@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.tables.source import check_reading
+from stratal.tables.source import check_read_options
 
 
 @pytest.mark.parametrize(
@@ -22,4 +22,4 @@ from stratal.tables.source import check_reading
 )
 def test_what_cannot_be_is_refused(given, words):
     with pytest.raises(InputError, match=words):
-        check_reading(given)
+        check_read_options(given)

@@ -20,13 +20,20 @@ from stratal.population import rules
 from stratal.population import summary as summaries
 from stratal.population.declaration import OWN_STRATUM, OWN_STRATUM_GROUP, Declaration, label_outcome
 from stratal.population.digest import KEY_BITS, DigestedColumns, PopulationDigest, digits
-from stratal.population.expressions import Expression, OnArrays
+from stratal.population.expressions import ArrayEvaluator, Expression
 from stratal.population.in_memory import object_column
-from stratal.population.population import UNIT_ID, Columns, Population
+from stratal.population.population import UNIT_ID, NumberColumns, Population
 from stratal.population.predictions import with_predictions
 from stratal.population.queries.units import Units, checked, units_of
 from stratal.population.rules import CELL, INFLUENCE, Rule
-from stratal.population.summary import Candidates, Drawn, ProxyInfo, Size, SizeProfile, StratumSummary
+from stratal.population.summary import (
+    Candidates,
+    DrawnUnits,
+    ProxyInfo,
+    SizeMeasure,
+    SizeProfile,
+    StratumSummary,
+)
 from stratal.protocols import Foreign
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
 from stratal.tables.engine import (
@@ -60,7 +67,7 @@ class TableCounter:
         Column of proxies, doubles.
     second : str, optional
         Column of second moments.
-    steps : Steps, optional
+    steps : MomentSteps, optional
         Conversion of the second moments to integers.
     first : mapping of column to array, optional
         The histogram over all rows, if one query has computed it for many tables.
@@ -71,7 +78,7 @@ class TableCounter:
     total_extent: distributions.Extent
     value: str
     second: str | None = None
-    steps: distributions.Steps | None = None
+    steps: distributions.MomentSteps | None = None
     first: Mapping[str, Foreign] | None = None
 
     def extent(self, span: distributions.Span) -> distributions.Extent:
@@ -126,7 +133,7 @@ class TableCounter:
 
 
 def steps_expression(moments: Foreign, low: Foreign, scale: Foreign) -> Foreign:
-    """Return floor((m − low) · scale) as an Ibis expression; see `stratal.population.distribution.Steps`."""
+    """Return second moments as integers, in an Ibis expression; see `MomentSteps`."""
     return ((moments - low) * scale).floor().cast("int64")
 
 
@@ -235,7 +242,7 @@ def level_bins(
     names, facts = _level_extents(run, table, level, value, second)
     ends_and_counts = [facts[name].tolist() for name in ("low", "high", "n")]
     extents = [distributions.Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
-    few = np.fromiter(map(distributions.wants_distinct, extents), bool, len(names))
+    few = np.fromiter(map(distributions.has_distinct_value_bins, extents), bool, len(names))
     parameters = {
         "level_name": np.array(names, dtype=object),
         "level_number": np.arange(len(names)),
@@ -245,7 +252,7 @@ def level_bins(
     }
     steps = None
     if second is not None:
-        steps = distributions.Steps.over(facts["second_low"], facts["second_high"])
+        steps = distributions.MomentSteps.over(facts["second_low"], facts["second_high"])
         parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
     parameter_table = literal_table(parameters, backend)
     joined = table.join(parameter_table, table[level] == parameter_table.level_name)
@@ -298,7 +305,7 @@ def level_bins(
 # ---- formulas and rules as queries
 
 
-class TableColumns(OnArrays):
+class TableEvaluator(ArrayEvaluator):
     """The columns of a table's units, for formulas.
 
     Parameters
@@ -324,7 +331,7 @@ class TableColumns(OnArrays):
         branches = [(column == level, double(value)) for level, value in zip(levels, values, strict=True)]
         return ibis.cases(*branches, else_=double(otherwise))
 
-    def same(self, names: tuple[str, ...]) -> Foreign:
+    def all_equal(self, names: tuple[str, ...]) -> Foreign:
         """Return 1 if all group columns agree, else 0."""
         internal_names = [self._units.internal(name, self._units.categories) for name in names]
         first, *others = (self._table[name] for name in internal_names)
@@ -411,16 +418,18 @@ def _nested_choice(column: object, cuts: list[float], first: int, last: int) -> 
 
 
 def _derived_codes(rule: rules.Derived, units: Units, table: Foreign, out: str) -> Foreign:
-    columns = TableColumns(units, table)
+    columns = TableEvaluator(units, table)
     influence = f"{out}_{INFLUENCE}"
     cell = f"{out}_{CELL}"
     *names, last = (ibis.literal(name) for name in rule.cells.names)
-    tests = [(test.on(columns) > 0.5, name) for test, name in zip(rule.cells.tests, names, strict=True)]
+    tests = [
+        (test.evaluate_with(columns) > 0.5, name) for test, name in zip(rule.cells.tests, names, strict=True)
+    ]
     if tests:
         cells = ibis.cases(*tests, else_=last)
     else:
         cells = last
-    computed = table.mutate(**{influence: rule.influence.on(columns), cell: cells})
+    computed = table.mutate(**{influence: rule.influence.evaluate_with(columns), cell: cells})
     numbers = {**units.numbers, INFLUENCE: influence}
     categories = {**units.categories, CELL: cell}
     computed_units = replace(units, numbers=numbers, categories=categories)
@@ -527,7 +536,7 @@ class TablePopulation(Population):
         steps = None
         if info.second_moment:
             moments = units.numbers[info.second_moment]
-            steps = distributions.Steps.over(*self.extents[info.second_moment])
+            steps = distributions.MomentSteps.over(*self.extents[info.second_moment])
         value = units.numbers[info.name]
         return TableCounter(self.source.run, units.table, extent, value, moments, steps)
 
@@ -576,7 +585,7 @@ class TablePopulation(Population):
         self._summaries.append((rule, summary))
         return summary
 
-    def _under(
+    def _units_below_limits(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[Foreign, IntArray, KeyArray, AnyArray]:
         """Return the units below the limits of their strata; the query also computes the digest if possible.
@@ -618,10 +627,11 @@ class TablePopulation(Population):
 
     def _digest(self, seed: int) -> PopulationDigest:
         return _digest_of_sums(
-            self._digested_columns, self.source.first(_digest_query(self.units, self._digested_columns, seed))
+            self._digested_columns,
+            self.source.first_row(_digest_query(self.units, self._digested_columns, seed)),
         )
 
-    def _digest_columns(self) -> tuple[Columns, dict[str, str]]:
+    def _digest_columns(self) -> tuple[NumberColumns, dict[str, str]]:
         second = {f"second:{info.name}": info.second_moment for info in self.proxies if info.second_moment}
         named = {f"number:{name}": name for name in (*self.proxy_names, *self.feature_names)} | second
         numbers = {kind: (self.units.numbers[name], self.extents[name]) for kind, name in named.items()}
@@ -629,10 +639,10 @@ class TablePopulation(Population):
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""
-        columns = TableColumns(self.units, self.units.table)
-        values = {f"m{j}": formula.on(columns) for j, formula in enumerate(formulas)}
+        columns = TableEvaluator(self.units, self.units.table)
+        values = {f"m{j}": formula.evaluate_with(columns) for j, formula in enumerate(formulas)}
         table = self.units.table.mutate(**values)
-        row = self.source.first(table.aggregate(**{name: table[name].mean() for name in values}))
+        row = self.source.first_row(table.aggregate(**{name: table[name].mean() for name in values}))
         return np.array([float(mean) for mean in row.values()])
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
@@ -649,11 +659,11 @@ class TablePopulation(Population):
 
     # ---- unequal probabilities, an order, groups
 
-    def size_profile(self, size: Size, count: int) -> SizeProfile:
+    def size_profile(self, size: SizeMeasure, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure: three queries."""
         sized = self._with_size_measure(size)
         measure = sized.size_measure
-        low = float(self.source.first(sized.aggregate(low=measure.min()))["low"])
+        low = float(self.source.first_row(sized.aggregate(low=measure.min()))["low"])
         largest_rows = (
             sized.order_by(ibis.desc("size_measure")).limit(min(count, self.size)).select("size_measure")
         )
@@ -664,16 +674,16 @@ class TablePopulation(Population):
             # Sums of whole numbers are equal on every engine.
             scaled = ibis.least(measure, double(cap)) * double(summaries.SIZE_STEPS / cap)
             steps = (scaled + double(0.5)).floor()
-            total = int(self.source.first(sized.aggregate(total=steps.cast("int64").sum()))["total"])
+            total = int(self.source.first_row(sized.aggregate(total=steps.cast("int64").sum()))["total"])
         return SizeProfile(
             units=self.size, low=low, largest=largest, rest=summaries.rest_of(total, cap, len(largest))
         )
 
-    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+    def units_below_size_limit(self, size: SizeMeasure, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
         seed = check_seed(seed)
         sized = self._with_size_measure(size)
-        high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
+        high = float(self.source.first_row(sized.aggregate(high=sized.size_measure.max()))["high"])
         # The engine selects units by a threshold on the text of the digest for each octave of sizes, in a
         # small joined table. It returns about twice as many units as needed, which are then compared exactly.
         cuts = high * 2.0 ** -np.arange(_N_OCTAVES, 0, -1.0)
@@ -690,7 +700,7 @@ class TablePopulation(Population):
         drawn, order = self._drawn_units(rows.take(selected), seed)
         return Candidates(drawn=drawn, uniform=u[selected][order], size=sizes[selected][order])
 
-    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> DrawnUnits:
         """Return the units at these ranks (n,), from 0, when sorted by a column: one sort by the engine."""
         seed = check_seed(seed)
         table = self.units.table
@@ -702,19 +712,19 @@ class TablePopulation(Population):
         drawn = numbered.join(ranked, numbered.position == ranked.rank).select("selected_value")
         return self._units_with_values("unit_id", drawn, seed)
 
-    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+    def units_of_levels(self, group: str, levels: tuple[str, ...], seed: int) -> DrawnUnits:
         """Return every unit of these levels of a group column."""
         values = literal_table({"selected_value": np.array(levels, object)}, self.units.backend)
         return self._units_with_values(self.units.categories[self.require_group(group)], values, seed)
 
-    def find(self, ids: Sequence[str]) -> Drawn:
+    def units_with_ids(self, ids: Sequence[str]) -> DrawnUnits:
         """Return the units that have one of these ids, as text; ids without a unit are ignored."""
         values = literal_table(
             {"selected_value": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend
         )
         return self._units_with_values("unit_id", values, 0)
 
-    def _units_with_values(self, column: str, values: Foreign, seed: int) -> Drawn:
+    def _units_with_values(self, column: str, values: Foreign, seed: int) -> DrawnUnits:
         """Return the units whose value of a column is in the column `selected_value` of another table."""
         table = self.units.table
         joined = table.join(values, table[column] == values.selected_value)
@@ -722,20 +732,22 @@ class TablePopulation(Population):
             self.source.run(joined.select("unit_id", *_stored_columns(self.units))), seed
         )[0]
 
-    def _with_size_measure(self, size: Size) -> Foreign:
+    def _with_size_measure(self, size: SizeMeasure) -> Foreign:
         """Return the units' table with a column `size_measure` of doubles."""
         units = self.units
         table = self.units.table
-        columns = TableColumns(units, table)
+        columns = TableEvaluator(units, table)
         if size.formula is not None:
-            return table.mutate(size_measure=size.on(columns, size.formula.on(columns), None))
+            return table.mutate(
+                size_measure=size.evaluate_with(columns, size.formula.evaluate_with(columns), None)
+            )
         if size.column is None:
             return table.mutate(size_measure=double(1.0))
         values = self._numeric(size.column)
         moments = None
         if size.second:
             moments = self._numeric(str(self.proxy_info(size.column).second_moment))
-        return table.mutate(size_measure=size.on(columns, values, moments))
+        return table.mutate(size_measure=size.evaluate_with(columns, values, moments))
 
     def _numeric(self, name: str) -> Foreign:
         """Return the Ibis column of a proxy or a feature; raise an error for categories."""
@@ -745,7 +757,7 @@ class TablePopulation(Population):
 
     def _drawn_units(
         self, rows: Foreign, seed: int, stratum: IntArray | None = None
-    ) -> tuple[Drawn, IntArray]:
+    ) -> tuple[DrawnUnits, IntArray]:
         """Return the units of the rows in the random order of the sample, and this order (n,)."""
         ids = _id_array(rows.column("unit_id"), self.units.integer_ids)
         units = self.units
@@ -758,7 +770,7 @@ class TablePopulation(Population):
         proxies = np.empty((len(ids), len(self.proxy_names)))
         for k, name in enumerate(self.proxy_names):
             proxies[:, k] = rows.column(units.numbers[name]).to_numpy()
-        drawn = Drawn(
+        drawn = DrawnUnits(
             ids=ids[order],
             stratum=codes,
             proxies=proxies,
@@ -876,8 +888,8 @@ def _digest_query(units: Units, columns: DigestedColumns, seed: int, limit: int 
     table = units.table.mutate(key=key_bits(units.backend, text))
     measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
     # The factors of the keys: digits of numbers, then the hashes of levels.
-    engine = TableColumns(units, table)
-    parts = [digits(table[column], exponent, engine) for column, exponent in columns.numbers.values()]
+    evaluator = TableEvaluator(units, table)
+    parts = [digits(table[column], exponent, evaluator) for column, exponent in columns.numbers.values()]
     factors = [digit.cast("int64") for digit in chain.from_iterable(parts)]
     factors += [key_bits(units.backend, table[column]) >> 1 for column in columns.groups.values()]
     for at, factor in enumerate(factors):

@@ -91,7 +91,7 @@ def units_of(source: Source, declared: Declaration) -> Units:
     numbers = {name: f"x{i}" for i, name in enumerate(declared.numbers)}
     categories = {name: f"g{i}" for i, name in enumerate(declared.groups)}
     shown = {name: f"s{i}" for i, name in enumerate(declared.shown)}
-    where = f"{source.label}: column"
+    where = f"{source.table_name}: column"
     columns = {"unit_id": id_text_of(raw_id, f"{where} {declared.id!r}")}
     if raw_id.type().is_integer():
         columns["unit_key"] = raw_id
@@ -143,7 +143,7 @@ def whole_number_expression(column: Foreign) -> Foreign:
 
 def number_expression(source: Source, name: str, label: str | None = None) -> Foreign:
     """Return a column as numbers; text that is not a number is null. `label` names it in errors."""
-    label = label or f"{source.label}: column {name!r}"
+    label = label or f"{source.table_name}: column {name!r}"
     column = source.column(name)
     kind = column.type()
     if source.is_text(name):
@@ -244,10 +244,10 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         measures[f"{column}_nan"] = table.count(where=values.isnan())
         measures[f"{column}_low"], measures[f"{column}_high"] = values.min(), values.max()
     measures |= {f"{column}_n": table[column].count() for column in units.categories.values()}
-    row = source.first(table.aggregate(**measures))
+    row = source.first_row(table.aggregate(**measures))
     size = int(row["size"])
     if size == 0:
-        raise InputError(f"{source.label} has no rows", allowed="one row per unit")
+        raise InputError(f"{source.table_name} has no rows", allowed="one row per unit")
     if row["ids"] < size or row.get("blank_ids"):
         refuse = _invalid_rows_raiser(source, declared, declared.id)
         refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
@@ -321,7 +321,7 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
     refuse = _invalid_rows_raiser(source, declared, name)
     for kind, predicate in kinds.items():
         refuse(kind, predicate, "; allowed: finite numbers", action=remedies.get(kind, fill))
-    problem = f"{source.label}: column {name!r} holds a value that cannot be used"
+    problem = f"{source.table_name}: column {name!r} holds a value that cannot be used"
     raise InputError(problem, allowed="finite numbers", action=fill)
 
 
@@ -345,7 +345,7 @@ def _require_distinct_ids(units: Units, source: Source, size: int) -> None:
             # In SQL the remainder of a negative number is negative.
             keys = keys.filter((keys.key % parts + parts) % parts == part)
         distinct = keys.distinct()
-        n_distinct += source.first(distinct.aggregate(n=distinct.count()))["n"]
+        n_distinct += source.first_row(distinct.aggregate(n=distinct.count()))["n"]
     if n_distinct == size:
         return
     repeated = units.table.group_by(key=key).aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
@@ -355,9 +355,11 @@ def _require_distinct_ids(units: Units, source: Source, size: int) -> None:
     repeated_ids = (
         units_with_key.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
     )
-    row = source.first(repeated_ids.aggregate(n=(repeated_ids.n - 1).sum(), first=repeated_ids.unit_id.min()))
+    row = source.first_row(
+        repeated_ids.aggregate(n=(repeated_ids.n - 1).sum(), first=repeated_ids.unit_id.min())
+    )
     if row["n"]:
-        raise duplicate_ids_error(f"{source.label}: ", int(row["n"]), row["first"])
+        raise duplicate_ids_error(f"{source.table_name}: ", int(row["n"]), row["first"])
 
 
 def _invalid_rows_raiser(
@@ -374,10 +376,10 @@ def _invalid_rows_raiser(
 
     def refuse(kind: str, bad: Predicate, suffix: str = "", **details: str) -> None:
         rows = table.filter(lambda t: bad(t.value))
-        count = int(source.first(rows.aggregate(n=rows.count()))["n"])
+        count = int(source.first_row(rows.aggregate(n=rows.count()))["n"])
         if not count:
             return
-        row = source.first(rows.order_by(order).limit(1))
+        row = source.first_row(rows.order_by(order).limit(1))
         parts = []
         if row["value"] is not None:
             parts.append(repr(row["value"]))
@@ -390,7 +392,7 @@ def _invalid_rows_raiser(
         first = ", ".join(parts) or "no id"
         problem = f"holds {_count_text(count, kind)} (first: {first}{suffix})"
         label = column_label or f"column {name!r}"
-        raise InputError(f"{source.label}: {label} {problem}", **details)
+        raise InputError(f"{source.table_name}: {label} {problem}", **details)
 
     return refuse
 
@@ -412,7 +414,7 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
     if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         if not source.ordered:
             raise InputError(
-                f"{source.label}: rows read through a database connection have no order, so they "
+                f"{source.table_name}: rows read through a database connection have no order, so they "
                 "cannot be numbered",
                 action="Name a column of unique ids: id=….",
             )
@@ -443,7 +445,7 @@ def _with_columns(source: Source, notes: Sequence[str] = (), **columns: object) 
 def _stored(source: Source, names: Sequence[str]) -> Source:
     """Return some columns of the source, copied into the engine's storage."""
     columns = {name: source.columns[name] for name in names}
-    with translate_engine_errors(source.label):
+    with translate_engine_errors(source.table_name):
         table = store_table(source.backend, source.table.select(*columns.values()))
     return replace(source, table=table, columns=columns)
 
@@ -457,7 +459,7 @@ def totals(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
     total = reduce(add, values)
     is_complete = total.notnull() & ~is_nan(total)
     table = source.table.mutate(total=total, least=ibis.least(*values)).filter(is_complete)
-    return source.first(
+    return source.first_row(
         table.aggregate(n=table.count(), least=table.least.min(), off=(table.total - 1.0).abs().max())
     )
 
@@ -472,7 +474,7 @@ def _with_softmax(
         if row_sums["n"]:
             given_text = f"rows add up to 1 ± {row_sums['off']:.3g}"
         raise InputError(
-            f"{source.label}: the columns {_columns_text(columns)} are not a softmax",
+            f"{source.table_name}: the columns {_columns_text(columns)} are not a softmax",
             given=given_text,
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
@@ -532,9 +534,11 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
                 action="Name the column of its answers.",
             )
         declared = replace(declared, agreements={PEER_AGREEMENT: model})
-    column_label = f"{source.label}: column"
+    column_label = f"{source.table_name}: column"
     texts = {
-        name: _normalised_answers(category(source.column(name), f"{column_label} {name!r}"), declared.alike)
+        name: _normalised_answers(
+            category(source.column(name), f"{column_label} {name!r}"), declared.normalisation
+        )
         for name in declared.answer_columns
     }
     ids = id_text_of(source.column(declared.id), f"{column_label} {declared.id!r}")
@@ -544,12 +548,12 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     )
     # The limit is computed from keys alone, because a sort of rows with a thousand answers needs much memory.
     smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MAX_ITEMS)
-    highest = source.first(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
+    highest = source.first_row(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
     chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
     codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
     place = {name: at for at, name in enumerate(texts)}
     weights = {
-        name: peer_weights(codes[:, [place[peer] for peer in declared.peers(model)]])
+        name: peer_weights(codes[:, [place[peer] for peer in declared.own_and_peer_columns(model)]])
         for name, model in declared.agreements.items()
         if len(codes)
     }
@@ -558,7 +562,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     for name, model_weights in weights.items():
         if not model_weights.weights.any():
             continue
-        model, *peers = (texts[peer] for peer in declared.peers(declared.agreements[name]))
+        model, *peers = (texts[peer] for peer in declared.own_and_peer_columns(declared.agreements[name]))
         pairs = zip(peers, model_weights.weights.tolist(), strict=True)
         weighted_peers = [(text, weight) for text, weight in pairs if weight]
         agreeing_weight = _balanced_sum(
@@ -575,7 +579,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     declared = replace(declared, proxies=(*new_columns, *declared.proxies), answers=(), agreements=agreements)
     if new_columns and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, which may depend on a thousand columns of answers.
-        source = _stored(source, declared.among(source.columns))
+        source = _stored(source, declared.select_from(source.columns))
     return source, declared
 
 
@@ -611,7 +615,7 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     history_table = literal_table(
         {"history_key": np.array(history.ids.tolist(), object), **columns}, source.backend
     )
-    key = id_text_of(source.column(declared.id), f"{source.label}: column {declared.id!r}")
+    key = id_text_of(source.column(declared.id), f"{source.table_name}: column {declared.id!r}")
     joined = source.table.mutate(history_own=key)
     joined = joined.left_join(history_table, joined.history_own == history_table.history_key)
     is_known = joined.history_key.notnull()
@@ -619,7 +623,7 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
         name: ibis.ifelse(is_known, joined[f"history_{at}_"], double(float(default)))
         for at, (name, default) in enumerate(zip(history.names, history.unknown, strict=True))
     }
-    row = source.first(joined.aggregate(size=joined.count(), known=is_known.sum()))
+    row = source.first_row(joined.aggregate(size=joined.count(), known=is_known.sum()))
     note = history.note(int(row["known"] or 0), int(row["size"]))
     source = _with_columns(replace(source, table=joined), (note,), **new_columns)
     proxy, *features = history.names
@@ -651,13 +655,13 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     for at in range(len(names)):
         value_or_null = ibis.ifelse(measured.absent | is_nan(measured[f"v{at}"]), None, measured[f"v{at}"])
         measures |= {f"low{at}": value_or_null.min(), f"high{at}": value_or_null.max()}
-    row = source.first(measured.aggregate(**measures))
+    row = source.first_row(measured.aggregate(**measures))
     count = int(row["n"] or 0)
     if not count:
         return source, replace(declared, missing=None)
     new_columns: dict[str, Foreign] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, "known")}
     for at, (name, value) in enumerate(values.items()):
-        fill = declaration.middle(declared.bounds, row[f"low{at}"], row[f"high{at}"])
+        fill = declaration.outcome_midpoint(declared.bounds, row[f"low{at}"], row[f"high{at}"])
         if source.is_text(name):
             # The column remains text, so that errors quote invalid values as they are in the file.
             new_columns[name] = ibis.ifelse(is_missing, ibis.literal(repr(fill)), source.column(name))

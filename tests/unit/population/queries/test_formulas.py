@@ -56,11 +56,14 @@ FORMULAS = [
 def test_strata_of_a_formula_have_the_same_units_on_both(both, formula):
     arrays, table = both
     cells = Cells(names=("same", "other"), tests=(Agree(names=("a", "b")),))
-    cuts = np.quantile(formula.of(next(arrays.batches(formula.columns))), [0.7, 0.9])
+    cuts = np.quantile(formula.evaluate(next(arrays.batches(formula.columns))), [0.7, 0.9])
     rule = Derived(inner=CutPoints(column="influence", cuts=cuts), cells=cells, influence=formula)
     counts = np.array([5, 5, 5])
 
-    left, right = arrays.smallest(rule, counts, 1), table.smallest(rule, counts, 1)
+    left, right = (
+        arrays.units_with_smallest_keys(rule, counts, 1),
+        table.units_with_smallest_keys(rule, counts, 1),
+    )
 
     np.testing.assert_array_equal(arrays.summarise(rule).sizes, table.summarise(rule).sizes)
     assert left.ids.tolist() == right.ids.tolist()
@@ -72,7 +75,7 @@ def test_averages_of_a_query_are_those_of_the_arrays(both):
     columns = next(arrays.batches(("p", "q", "a", "b")))
 
     for j, formula in enumerate(FORMULAS):
-        assert found[j] == pytest.approx(formula.of(columns).mean(), rel=1e-12)
+        assert found[j] == pytest.approx(formula.evaluate(columns).mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize("text", ["difference:a,b,proxies=p+q", "precision:x,predicted=a", "mean@a:x,y"])
@@ -88,7 +91,7 @@ def test_constants_of_many_digits_are_the_same_doubles_in_a_query(both):
     constants = np.random.default_rng(4).random(40) * 4
     for number, constant in enumerate(constants.tolist()):
         formula = constant * P + ByLevel(name="a", levels=("x",), values=(constant / 3,), otherwise=constant)
-        values = np.sort(formula.of(next(arrays.batches(("p", "a")))))
+        values = np.sort(formula.evaluate(next(arrays.batches(("p", "a")))))
         cuts = values[10 + number :: 60]  # each is a unit's value: one bit less, and the unit is elsewhere
         rule = Derived(
             inner=CutPoints(column="influence", cuts=cuts), cells=Cells(names=("all",)), influence=formula

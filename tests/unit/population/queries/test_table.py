@@ -58,7 +58,7 @@ def test_each_question_is_one_query() -> None:
         lambda: subject.levels("g"),
         lambda: subject.summarise(rule),
         lambda: subject.summarise(rule),
-        lambda: subject.smallest(rule, np.array([5, 9]), 7),
+        lambda: subject.units_with_smallest_keys(rule, np.array([5, 9]), 7),
     ):
         before = source.queries
         question()
@@ -98,11 +98,11 @@ def test_a_short_pass_is_repeated_wider(monkeypatch: pytest.MonkeyPatch) -> None
     def narrow(counts: Any, sizes: Any, widening: int) -> Any:
         return thresholds(counts, sizes * 10**4, 0) if widening < 2 else thresholds(counts, sizes, 0)
 
-    expected = population().smallest(Everything(), np.array([30]), 7)
+    expected = population().units_with_smallest_keys(Everything(), np.array([30]), 7)
     monkeypatch.setattr("stratal.population.population.thresholds", narrow)
     subject = population()
     source = counted(subject)
-    found = subject.smallest(Everything(), np.array([30]), 7)
+    found = subject.units_with_smallest_keys(Everything(), np.array([30]), 7)
 
     assert found.ids.tolist() == expected.ids.tolist()
     # The first pass makes the digest too.
@@ -111,13 +111,13 @@ def test_a_short_pass_is_repeated_wider(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_more_units_than_there_are() -> None:
     with pytest.raises(InputError, match="fewer units than are to be drawn"):
-        population().smallest(Everything(), np.array([N + 1]), 7)
+        population().units_with_smallest_keys(Everything(), np.array([N + 1]), 7)
 
 
 def test_an_empty_stratum_has_size_zero() -> None:
     rule = CutPoints(column="proxy", cuts=np.array([0.5, 2.0]))
     assert population().summarise(rule).sizes[2] == 0
-    assert len(population().smallest(rule, np.array([2, 2, 0]), 7).ids) == 4
+    assert len(population().units_with_smallest_keys(rule, np.array([2, 2, 0]), 7).ids) == 4
 
 
 def test_a_category_that_the_strata_do_not_know() -> None:
@@ -131,7 +131,7 @@ def test_without_a_proxy_a_simple_random_sample_is_possible() -> None:
     subject = Population.from_table(pa.table({"id": [3, 4, 5]}))
     assert subject.proxies == ()
     assert subject.summarise(Everything()).proxy_means.shape == (1, 0)
-    assert subject.smallest(Everything(), np.array([3]), 7).proxies.shape == (3, 0)
+    assert subject.units_with_smallest_keys(Everything(), np.array([3]), 7).proxies.shape == (3, 0)
     with pytest.raises(InputError, match="no proxy"):
         subject.distribution()
 
@@ -159,7 +159,7 @@ def test_one_column_may_play_two_parts() -> None:
     subject = Population.from_table(table, proxy="proxy", groups="proxy", show="id")
     assert subject.levels("proxy") == {"0": 1, "1": 1}
     by_group = Categories(column="proxy", levels=("0", "1"), codes=np.array([1, 0]))
-    assert subject.smallest(by_group, np.array([1, 0]), 1).shown["id"].tolist() == [2]
+    assert subject.units_with_smallest_keys(by_group, np.array([1, 0]), 1).shown["id"].tolist() == [2]
 
 
 def test_unknown_columns_in_batches_and_rules() -> None:
