@@ -27,6 +27,7 @@ AnyArray: TypeAlias = NDArray[Any]
 # A float, or an array with an entry for each replicate: kernels broadcast, and a union would need casts.
 Number: TypeAlias = Any
 
+# Types of the arrays by the name of their annotation, by which records convert and check their fields.
 _DTYPES = {
     "FloatArray": np.dtype(np.float64),
     "IntArray": np.dtype(np.int64),

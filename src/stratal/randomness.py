@@ -32,6 +32,7 @@ KeyArray = NDArray[np.uint64]
 # Hexadecimal digits of the digest that are kept: 64 bits.
 KEY_DIGITS = 16
 
+# Types whose text is the same on every machine, so that a unit keeps its random number.
 _ALLOWED = "text, integers, whole floats, UUIDs"
 
 # Numbers that Philox gives at each count of its counter.

@@ -129,6 +129,7 @@ def schema(requested: SchemaOptions) -> None:
     print_json(command_schema(" ".join(requested.of)))
 
 
+# `-h` as well, because many commands have it.
 HELP = {"help_option_names": ["-h", "--help"]}
 
 

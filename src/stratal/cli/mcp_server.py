@@ -26,6 +26,7 @@ MCP_TOOLS = ("doctor", "plan", "draw", "estimate", "report")
 # `format` has no effect with --json, which every tool uses.
 HIDDEN_FIELDS = ("format",)
 
+# Types of JSON Schema; all other options are text.
 _JSON_TYPES: dict[Any, str] = {bool: "boolean", int: "integer", float: "number"}
 
 

@@ -122,6 +122,7 @@ def widths(text: str) -> float | Widths:
     return half_widths
 
 
+# An address such as s3://, which is no path of this machine.
 _SCHEME = re.compile(r"\A([a-z][a-z0-9+.-]++):/+")
 
 

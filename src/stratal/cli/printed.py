@@ -536,6 +536,7 @@ PRINTED: dict[str, tuple[Any, ...]] = {
 # Files that one command writes and another reads, by the name of their schema.
 WRITTEN: dict[str, tuple[type, ...]] = {"plan-file": (PlanFile,)}
 
+# The version of JSON Schema that the schemas of the results use.
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 

@@ -11,11 +11,13 @@ from typing import Any
 
 from stratal.errors import InputError
 
+# The usual name of standard input in commands.
 STANDARD_INPUT = "-"
 
 # Commands that read their file again later cannot read standard input: a plan and a sample store its path.
 READING_COMMANDS = ("doctor", "estimate", "report", "threshold")
 
+# First bytes of Parquet files and of zip archives, which workbooks are.
 _SUFFIXES = {b"PAR1": ".parquet", b"PK\x03\x04": ".xlsx"}
 _HEAD_BYTES = 2**16
 

@@ -74,6 +74,7 @@ MEMORY_ERROR_WORDS = (
     *("null without setting an exception", "error return without exception set"),
 )
 
+# Replaces the texts of these errors, which do not name the cause.
 MESSAGE = "there is not enough memory. Close other programs, read fewer columns, or use a larger machine."
 
 

@@ -126,6 +126,7 @@ class WithReplacementWeighting(Weighting):
         return np.asarray(variables - means[self.primary])
 
 
+# Mechanisms whose variance follows from the weights alone, without joint probabilities.
 LINEARISED_MECHANISMS = ("with-replacement", "poisson")
 
 

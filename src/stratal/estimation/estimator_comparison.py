@@ -105,6 +105,7 @@ def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float
     return None
 
 
+# Names of the rows.
 REPORTED = "with the design"
 NAIVE = "labels, unweighted"
 PROXY = "proxy alone"

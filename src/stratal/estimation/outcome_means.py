@@ -39,6 +39,7 @@ from stratal.population.summary import StratumSummary
 from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
 
+# Estimators of a mean that users can choose; 'auto' selects one of them by a documented rule.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 
 # Minimum number of labels per proxy for which `auto` fits λ. With fewer, the error of λ is too large.

@@ -23,11 +23,13 @@ from stratal.tables.files import existing_file
 from stratal.tables.logs.reading import find_log_tool, find_logs
 from stratal.tables.small_table import SmallTable
 
+# For errors about a source that is none of these.
 SOURCE_FORMS = (
     "SAMPLE LABELS…; STUDY; one table with labels in some rows; logs of one evaluation tool, one for each "
     "model; a count such as 47/50"
 )
 
+# Numbers of right answers and of all answers, such as 47/50.
 _COUNT = re.compile(r"(\d+)/(\d+)")
 # Largest total of a count: each unit becomes a row, and people do not label more.
 _MAX_COUNT = 1_000_000

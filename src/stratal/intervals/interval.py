@@ -16,6 +16,7 @@ from stratal.errors import InputError, check_choice, invalid_confidence_level_er
 # Decimals of an error probability; see `tail_shares`.
 _DIGITS = 15
 
+# Names as in SciPy: `less` has only an upper limit, `greater` only a lower one.
 ALTERNATIVES = ("two-sided", "less", "greater")
 
 # The lower and the upper end of an interval.

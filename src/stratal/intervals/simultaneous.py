@@ -108,4 +108,5 @@ class SimultaneousLevel:
         return self._drawn[key], df
 
 
+# Number of ends of an interval that may miss the value.
 _SIDES = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}

@@ -395,6 +395,7 @@ def write_json_records(path: Path, records: Iterable[Mapping[str, object]]) -> N
         file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
+# Files of an export: the tasks, and the labelling interface to paste into the settings of the project.
 LABEL_STUDIO_TASKS = "tasks.json"
 LABEL_STUDIO_CONFIG = "config.xml"
 # Name of the control for free text.

@@ -25,6 +25,7 @@ from stratal.question.tags import is_set
 from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, count_words
 from stratal.tables.no_answer import is_no_answer
 
+# Numbers that programs write with decimals although they are whole, such as 1.0.
 _WHOLE_NUMBER = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
 # A column with more distinct words contains classes or free text, and is not compared with the vocabularies.
 _MAX_VOCABULARY_WORDS = 50
@@ -38,6 +39,7 @@ _MAX_FRACTIONS = 10
 _MIN_UNMATCHED_LABELS = 10
 # Numbers of labels that have only two or three values: wrong or a loss, a tie, and right or a win.
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
+# Text such as 0,5 is no number in Python, and is no word either: a message names the mark.
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 

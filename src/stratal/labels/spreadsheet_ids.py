@@ -11,6 +11,7 @@ from decimal import Decimal
 _WHOLE_NUMBER = re.compile(r"([+-]?)(?:0*+([^\D0]\d*+)|0++)(?:[.,]0*+)?")
 
 
+# Spreadsheets show long ids in this form, such as 1.23457E+11, with a comma in some countries.
 _SCIENTIFIC = re.compile(r"([+-]?\d)(?:[.,](\d+))?[eE]([+-]?\d+)")
 
 

@@ -131,6 +131,7 @@ MIN_PROBABILITY = 1e-7
 _MAX_STANDARDISED_BIAS = 40.0
 
 
+# For errors about scores of another shape.
 _SHAPES = "(N,) or (N, K) with K ≥ 2"
 
 

@@ -18,6 +18,7 @@ from stratal.question.column_words import (
 from stratal.question.decoding import truth_number
 from stratal.question.vocabulary import count_words
 
+# Words end at other characters, before a capital letter (isCorrect), and before a digit (score2).
 _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
 
 # A judge says yes, no or, at most, undecided.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from stratal.errors import InputError
 
+# Ways in which labelled rows were chosen.
 RANDOM = "random"
 RANDOM_WITHIN = "random-within"
 PROBABILITY = "probability"
@@ -21,6 +22,7 @@ MISSING_AT_RANDOM = (
     "uses one."
 )
 
+# For errors about an unknown way.
 SELECTION_FORMS = "random, random-within:COLUMN, probability:COLUMN, all, unknown"
 
 

@@ -186,6 +186,7 @@ class Numbers:
 Regressors = Numbers | Formula
 
 
+# Name of the coefficient of the constant feature.
 INTERCEPT = "intercept"
 
 
@@ -464,6 +465,7 @@ def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula:
 FIT_OPTIONS = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
 
 
+# Names of the estimators of a mean, and what they correspond to for a loss.
 _ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
 
 

@@ -303,6 +303,7 @@ def _stretch(
 _DECIDES = 0.5
 
 
+# The same leverage if the mean grows exponentially, where large features decide sooner.
 _DECIDES_GROWTH = 0.4
 
 

@@ -15,6 +15,7 @@ from stratal.errors import InputError, check_choice, suggest_names
 from stratal.estimation.lam import SHRINKAGE_LABELS
 from stratal.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
 
+# Values of the options that choose a variant of the method.
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),
     "target": ("population", "superpopulation"),

@@ -16,6 +16,7 @@ from stratal.report.sections import report_sections
 from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
 from stratal.report.thresholds import threshold_sections, threshold_sentences
 
+# The templates are files of the package, so that an editor highlights them as HTML.
 _TEMPLATES = Path(__file__).parent / "templates"
 # Characters that LaTeX interprets, or that its default encoding lacks.
 _LATEX = {

@@ -215,6 +215,7 @@ TABLES = {
     "calibration": "Calibration",
 }
 
+# Noun of each choice in the sentence on methods.
 _METHOD_NOUNS = {
     "design": "sample",
     "estimator": "estimator",

@@ -28,8 +28,10 @@ MIN_AGREEMENT = 0.1
 # Most units of which the mean is computed: 80 MB. Of more, only the first score is divided.
 MAX_UNITS = 10_000_000
 
+# All units are in one cell: the strata follow from the formula alone.
 _CELLS = Cells(names=("all",))
 
+# Parts of the note on scores that are not averaged.
 _LEFT_OUT = "'{}' is not part of the strata: {}."
 _REVERSE = "if its high values predict low outcomes, reverse it"
 

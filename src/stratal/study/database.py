@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from stratal.errors import InputError, StratalError
 
+# The file by which a folder is recognised as a study.
 DATABASE = "study.sqlite"
 
 # File that a server locks, so that no second server can serve the study.

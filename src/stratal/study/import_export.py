@@ -47,6 +47,7 @@ from stratal.study.question import (
 LEFT = "left"
 RIGHT = "right"
 
+# Distinguishes answers that a page saved as a file from other JSON files.
 ACTIONS_FORMAT = "stratal-actions"
 
 # In a tool, the sides of a pair are shuffled in the same way for everybody: the annotator is not known yet.

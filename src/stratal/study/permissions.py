@@ -29,16 +29,19 @@ Activity = Literal[
     "export",
 ]  # fmt: skip
 
+# Derived from the types, so that type checker and checks at run time have the same names.
 STUDY_ROLES: tuple[StudyRole, ...] = get_args(StudyRole)
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 ACTIVITIES: tuple[Activity, ...] = get_args(Activity)
 
 PermissionRule = Mapping[StudyRole, frozenset[ItemState]]
 
+# States of an item in which an activity is allowed.
 _NO_ITEM: frozenset[ItemState] = frozenset({"none"})
 _OWN_ITEM: frozenset[ItemState] = frozenset({"given", "answered"})
 _DISPUTED_ITEM: frozenset[ItemState] = frozenset({"disagreement", "decided"})
 
+# These activities do not concern an item, and show no answers of others.
 _ANYBODY_IN_THE_STUDY: PermissionRule = {
     "annotator": _NO_ITEM,
     "adjudicator": _NO_ITEM,
@@ -46,6 +49,7 @@ _ANYBODY_IN_THE_STUDY: PermissionRule = {
 }
 # People who are set aside keep their items: an answer that arrives late is saved, but not counted.
 _OWN_WORK: PermissionRule = {"annotator": _OWN_ITEM, "set-aside": _OWN_ITEM}
+# The person at the command line, who has access to the files and therefore to all answers.
 OPERATOR: frozenset[StudyRole] = frozenset({"operator"})
 _OPERATOR: PermissionRule = {"operator": _NO_ITEM}
 

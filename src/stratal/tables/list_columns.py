@@ -20,6 +20,7 @@ ROWS = "rows"
 MEAN = "mean"
 PRECISION = "precision"
 HIT = "hit"
+# For errors about an unknown rule.
 LIST_RULES = "rows, mean, precision@K, hit@K"
 
 # Texts of entries that no user would mean as tags.

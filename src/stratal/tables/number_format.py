@@ -16,6 +16,7 @@ from stratal.errors import InputError
 POINT = "."
 COMMA = ","
 
+# Parts of all patterns.
 _SIGN = r"[-+]?"
 _EXPONENT = r"([eE][-+]?[0-9]+)?"
 # Patterns of the entries of a column of numbers; `{mark}` is a point or comma, and `{other}` the other one.

@@ -53,6 +53,7 @@ DUCKDB = "duckdb"
 SPARK = "spark"
 
 # A memory limit with its unit, as DuckDB accepts it.
+# The form that DuckDB accepts for `memory_limit`.
 _MEMORY_AMOUNT = re.compile(r"\d+(\.\d+)? ?(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
 
 

@@ -37,6 +37,7 @@ _SETTINGS = {
 }
 
 # Settings of a new Spark process: no web page, no progress bar, and errors only.
+# Without them, Spark opens a port for its page and writes progress between the lines of an answer.
 _QUIET_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from stratal.errors import InputError
 
+# A lock in the folder shows whether its process still runs; folders without one are removed.
 _PREFIX = "stratal-spill-"
 _LOCK = "lock"
 # Programs that this process starts must not inherit a lock; Windows has no such flag, and needs none.

@@ -76,6 +76,7 @@ _DRAWS_OF_FORECAST = 2_000
 # Text values of a column that an error quotes.
 _MAX_QUOTED_VALUES = 3
 
+# Files that `--output` writes.
 ACCEPTED_FILE = "accepted.csv"
 REVIEW_FILE = "review.csv"
 REPORT_FILE = "report.html"

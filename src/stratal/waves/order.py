@@ -11,7 +11,9 @@ import numpy as np
 from stratal.arrays import number_of_text
 from stratal.errors import InputError
 
+# Numbers in names are compared as numbers, so that week10 follows week9.
 _DIGITS = re.compile(r"(\d+)")
+# Names that begin with a year sort by time.
 _YEAR = re.compile(r"(19|20)\d\d")
 # A day, a month and a year, whose order depends on the country: 3/12/2026.
 _DAY_AND_MONTH = re.compile(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")

@@ -31,6 +31,7 @@ from stratal.waves.wave import RowKey, Wave, read_waves
 # Options of `stratal.evaluate` that have a meaning only for a single sample.
 SINGLE_SAMPLE_OPTIONS = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
 
+# Names of the rows of a trend.
 LEVEL = "level"
 SINCE_PREVIOUS = "change since the previous wave"
 SINCE_FIRST = "change since the first wave"

@@ -34,6 +34,7 @@ from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_samp
 # The group, model or metric of an estimate, as pairs of a name and a value; empty for the mean of all items.
 RowKey = tuple[tuple[str, str | None], ...]
 
+# For errors about a wave of another form.
 WAVE_FORMS = (
     "folders that `draw` wrote, with the labels in their to_label.csv; studies; pairs (sample, labels); or "
     "one table with a column of waves"

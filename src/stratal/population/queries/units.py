@@ -282,6 +282,7 @@ def absent(raw: Foreign, words: tuple[str, ...] = ()) -> Foreign:
     return raw.isnull()
 
 
+# Kinds of texts in a column of numbers, with the remedy for each.
 _DECIMAL_COMMA_VALUE = "value that is written with a decimal comma or a percent sign"
 _TEXT_VALUE = "value that is not a number"
 _REMEDIES = {

@@ -51,6 +51,7 @@ _PICTURE_ENDING = re.compile(r"[^/]\.(?:png|jpe?g|gif|webp|avif)(?:\?|\Z)", re.I
 # Characters of the name of a picture.
 LONGEST_PATH = 500
 
+# Attributes that cannot run code, load a file or change the page around the text.
 _ATTRIBUTES = {
     "*": {"dir", "lang", "title"}, "a": {"href"}, "td": {"colspan", "rowspan"},
     "th": {"colspan", "rowspan", "scope"}, "ol": {"start"},

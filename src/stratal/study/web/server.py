@@ -59,6 +59,7 @@ STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served":
 # keeps them and tries again.
 PERMANENT_FAILURES = (400, 413, 415)
 
+# A picture in SVG may contain scripts and links, which must not run.
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 # Static files of the server, with their media types.
 PAGE_FILES = {
@@ -82,7 +83,9 @@ HEADERS = {
 # Default ports, which an address may leave out.
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
+# Addresses that only this machine can reach.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+# Addresses that other machines can reach, under any name of this one.
 ALL_INTERFACES = ("0.0.0.0", "::")
 
 # Largest size of the headers of a request in bytes, far above what browsers send.
@@ -160,6 +163,7 @@ RESERVED_FILES = 320
 BACKLOG = 128
 # Seconds between two lines of the log about the same shortage.
 LOG_INTERVAL_SECONDS = 60.0
+# Tells a client whose request was not read completely to open a new connection.
 CLOSE = {"connection": "close"}
 # Name, in a request's state, of the function to call if the request has a valid link.
 RECOGNISE = "recognise_connection"
@@ -456,6 +460,7 @@ class Pages:
         )
 
 
+# Texts for people, who may have copied only a part of the link.
 _NO_FILE = "This file does not exist. Open the link that you received."
 _NO_PAGE = "This page does not exist. Use the link exactly as you received it, or ask for a new one."
 # Name of the script of the owner's page.
@@ -714,6 +719,7 @@ class ShortageLog:
         loop.default_exception_handler(context)
 
 
+# Errors of a server with too many open connections, which end when some are closed.
 SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 

@@ -27,6 +27,7 @@ from stratal.tables.logs.log import (
     with_prefix,
 )
 
+# Letters of Inspect's scorers: correct, incorrect, partially correct, no answer; and words of its choices.
 _GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 # Fields of samples that are not read, since they are large and not needed.
 _UNUSED_FIELDS = {"events", "store"}

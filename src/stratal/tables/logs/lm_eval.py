@@ -27,6 +27,7 @@ from stratal.tables.logs.log import (
     with_prefix,
 )
 
+# Items of several tasks and prompts have equal numbers; together these hashes identify one.
 _HASHES = ("doc_hash", "prompt_hash", "target_hash")
 # Hexadecimal digits of each hash in the id of a unit: three hashes of 48 bits.
 _HASH_DIGITS = 12

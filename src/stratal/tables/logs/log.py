@@ -340,6 +340,7 @@ def occurrence_numbers(keys: Iterable[Hashable]) -> list[int]:
     return numbers
 
 
+# Names of the tools in messages.
 LM_EVAL = "lm-evaluation-harness"
 PROMPTFOO = "promptfoo"
 INSPECT = "Inspect"

@@ -28,7 +28,9 @@ DATASET_COLUMNS = (
     *("reference", "reference_contexts", "reference_context_ids", "reference_tool_calls", "reference_topics"),
     *("rubrics", "persona_name", "query_style", "query_length"),
 )
+# Keys by which a file of ragas is recognised.
 SAMPLE_KEYS = {"user_input", "response", "retrieved_contexts"}
+# ragas writes no ids: a unit is identified by a digest of what was evaluated.
 _ID_COLUMNS = ("user_input", "retrieved_contexts", "reference")
 _ID_DIGITS = 16
 

@@ -29,6 +29,7 @@ from stratal.tables.logs.log import (
 
 Record = Mapping[str, Any]
 
+# Keys by which a run or an example of LangSmith, a row of Braintrust and a call of Weave are recognised.
 RUN_KEYS = {"id", "run_type", "trace_id", "inputs", "outputs", "feedback_stats"}
 RESULT_KEYS = {"id", "example_id", "inputs", "outputs", "feedback"}
 ROW_KEYS = {"id", "span_id", "root_span_id", "input", "output", "scores"}

@@ -33,6 +33,7 @@ with optional_import("langfuse", extra="langfuse"):
     from langfuse.api import ConfigCategory, CreateScoreBatchResults, CreateScoreRequest, LangfuseAPI
     from langfuse.api.core import ApiError
 
+# What the client raises if the server cannot be reached or refuses a request.
 ERRORS = (ApiError, httpx.HTTPError)
 SETTINGS = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
 DEFAULT_URL = "https://cloud.langfuse.com"

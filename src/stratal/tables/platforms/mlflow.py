@@ -28,12 +28,14 @@ with optional_import("mlflow-skinny", extra="mlflow"):
     from mlflow.exceptions import MlflowException
     from mlflow.genai import label_schemas, review_queues
 
+# What the client raises if the server cannot be reached or refuses a request.
 ERRORS = (MlflowException,)
 SETTINGS = "MLFLOW_TRACKING_URI and your access to the experiment"
 
 # Source types of assessments that are scores; the answers of people are not.
 SCORE_SOURCES = ("LLM_JUDGE", "CODE")
 HUMAN = "HUMAN"
+# An experiment may have runs of several samples: the tag finds the run of one of them.
 SAMPLE_TAG = "stratal.sample"
 
 

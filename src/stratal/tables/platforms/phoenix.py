@@ -26,6 +26,7 @@ with optional_import("arize-phoenix-client", extra="phoenix"):
     import httpx
     from phoenix.client import Client
 
+# What the client raises if the server cannot be reached or refuses a request.
 ERRORS = (httpx.HTTPError,)
 SETTINGS = "PHOENIX_BASE_URL and PHOENIX_API_KEY"
 

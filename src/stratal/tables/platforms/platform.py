@@ -26,6 +26,7 @@ QUEUE_PREFIX = "stratal-"
 # Entries of one request.
 PER_PAGE = 100
 
+# Origin of the times of all three platforms, in milliseconds.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Entry = TypeVar("Entry")
