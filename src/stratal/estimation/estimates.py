@@ -215,8 +215,9 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
         """Return the differences of all pairs, by default with simultaneous intervals.
 
-        Each interval is computed from those of the two estimates (Zou & Donner 2008). The simultaneous level
-        is from the distribution of the largest of the correlated differences.
+        By default, each interval is computed from those of the two estimates (Zou & Donner 2008). A method
+        of `with_interval` is kept if differences have it, and otherwise named in a remark. The simultaneous
+        level is from the distribution of the largest of the correlated differences.
         """
         differences = []
         for place in combinations(range(len(self)), 2):
@@ -229,6 +230,11 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         comparisons = Estimates(
             estimates=tuple(differences), kind="comparisons", title=self.title, remarks=self.remarks
         )
+        try:
+            comparisons = comparisons.with_interval(self.interval)
+        except InputError:
+            remark = f"the interval method {self.interval!r} is not one of differences, which use 'auto'"
+            comparisons = replace(comparisons, remarks=(*self.remarks, remark))
         if simultaneous:
             return comparisons.simultaneous(seed=seed)
         return comparisons
@@ -321,9 +327,13 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return np.array([end.low for end in ends]), np.array([end.high for end in ends])
 
     def p_values(
-        self, null: object = 0.0, method: str = "auto", alternative: str = "two-sided"
+        self, null: object = 0.0, method: str | None = None, alternative: str = "two-sided"
     ) -> FloatArray:
-        """Return the p-values (m,) of the hypotheses that the values are `null`, one number or (m,)."""
+        """Return the p-values (m,) of the hypotheses that the values are `null`, one number or (m,).
+
+        By default they are those of the method of `with_interval`.
+        """
+        method = method or self.interval
         nulls = np.asarray(null, dtype=np.float64)
         if nulls.shape not in ((), (len(self),)):
             allowed = f"({len(self)},)"

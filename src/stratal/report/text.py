@@ -301,6 +301,7 @@ POINTS = " points"
 
 def width_text(width: float, share: bool) -> str:
     """Return the width of an interval, of a share in percentage points."""
+    width = _without_rounding_error(width)
     if not share:
         return format_number(width)
     if width < _MIN_INTEGER_WIDTH:

@@ -37,3 +37,28 @@ def test_a_table_in_latex_has_the_intervals_of_the_requested_level(table):
 
     assert r"50\% interval" in header
     assert r"95\%" not in header
+
+
+def test_differences_keep_the_method_of_the_intervals(table):
+    """They had the default intervals, whichever were requested."""
+    requested = table.with_interval("normal").differences()
+    row = requested.rows()[0]
+
+    assert requested.interval == "normal"
+    width = np.ptp(row["confidence_interval"])
+    assert width == pytest.approx(2 * 1.959964 * row["standard_error"], rel=1e-5)
+    assert width != pytest.approx(np.ptp(table.differences().rows()[0]["confidence_interval"]), rel=1e-4)
+    assert requested.p_values() == pytest.approx(table.differences().p_values(method="normal"))
+
+
+def test_differences_name_a_method_that_they_do_not_have():
+    population = stratal.Population.from_arrays(proxy=[0.5] * 90)
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, 1)
+    means = [stratal.estimate(sample, (np.arange(40) % step > 0).astype(float)) for step in (4, 3)]
+    outcomes = stratal.estimation.estimates.Estimates.from_rows(sample, means, "outcomes")
+    outcomes = outcomes.with_interval("wilson")
+
+    differences = outcomes.differences()
+
+    assert differences.interval == "auto"
+    assert "'wilson' is not one of differences" in differences.remarks[-1]

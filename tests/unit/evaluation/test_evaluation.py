@@ -515,3 +515,14 @@ def test_labels_keep_the_meaning_that_they_declare():
 
     for declared in ({"positive": "good"}, {"mapping": {"good": 1, "poor": 0}}):
         assert stratal.evaluate(sample, replace(labels, **declared)).estimate.value == pytest.approx(0.75)
+
+
+@pytest.mark.filterwarnings("ignore:the labels all agree")
+def test_intervals_of_labels_that_agree_are_printed_without_rounding_errors():
+    """They were 99.99999999999999% to 100.0%, and the expected width 4.4e-15 points."""
+    table = {"id": [str(number) for number in range(300)], "label": [*[1] * 100, *[None] * 200]}
+    answer = str(stratal.evaluate(table, value="label", interval="t"))
+
+    assert "100.0% (95% interval 100.0% to 100.0%)" in answer
+    assert "about 0 points wide" in answer
+    assert "e-1" not in answer
