@@ -135,8 +135,11 @@ def _with_score_of_class(evidence: LabelledSample) -> Sample:
 
 
 def _confusion_matrix(evidence: LabelledSample) -> Estimates:
-    """Return the share of all units of each pair of a label and an answer of the model."""
-    from stratal.metrics.judges import JudgeReport
+    """Return the share of all units of each pair of a label and an answer of the model.
+
+    It has all classes. If they are too many, it has those that are named, or the most frequent ones.
+    """
+    from stratal.metrics.judges import JudgeReport, most_frequent_classes
 
     answer = evidence.request.answer_column or evidence.sample.question.answer
     if answer is None:
@@ -145,13 +148,39 @@ def _confusion_matrix(evidence: LabelledSample) -> Estimates:
             action="Name their column: predicted= (--predicted COL).",
         )
     options = evidence.request.target_option
-    table: Estimates = estimate(evidence.sample, evidence.labels, estimand=JudgeReport((answer,)), **options)
+    classes, others = most_frequent_classes(evidence.sample, evidence.labels, answer)
+    requested = evidence.request.classes
+    remarks: tuple[str, ...] = ()
+    if others and len(requested) > 1:
+        classes = list(requested)
+    else:
+        remarks = _left_out_classes(classes, others)
+    estimand = JudgeReport((answer,), classes)
+    table: Estimates = estimate(evidence.sample, evidence.labels, estimand=estimand, **options)
     rows = [
         replace(row, label={"metric": CONFUSION, "class": row.label["class"], "answer": row.label["judged"]})
         for row in table
         if row.label["metric"] == "share"
     ]
-    return replace(table, estimates=tuple(rows), kind="metrics", joint=None)
+    remarks = (*table.remarks, *remarks)
+    return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=remarks)
+
+
+def _left_out_classes(classes: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """Return the remark on the classes that a confusion matrix leaves out, if there are any."""
+    if not others:
+        return ()
+    named = ", ".join(map(repr, others[:_MAX_CLASSES_NAMED]))
+    if len(others) > _MAX_CLASSES_NAMED:
+        named += f" and {len(others) - _MAX_CLASSES_NAMED:,} more"
+    return (
+        f"the confusion matrix has the {len(classes)} most frequent classes of the labels, without {named}; "
+        "to choose others, name two or more: classes= (--class CLASS,…)",
+    )
+
+
+# Longest list of classes in a remark.
+_MAX_CLASSES_NAMED = 10
 
 
 def _judge_tables(evidence: LabelledSample) -> list[Estimates]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
 from stratal.designs.sample import Sample
-from stratal.errors import LabelError
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
@@ -38,9 +39,9 @@ from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.question.scores import ORDER
 
-# Maximum number of classes in the report of a judge, since each has four rows. With more, only agreement and
-# kappa are reported.
-_MAX_CLASSES = 6
+# Maximum number of classes in the report of a judge if none are named, since each has four rows, and each
+# pair has one. With more, only agreement and kappa are reported.
+MAX_CLASSES = 6
 
 # The share of the units on which a judge gave no verdict.
 MISSING_VERDICT_SHARE = "no_verdict"
@@ -59,6 +60,9 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         Group columns of verdicts in the words of the labels, or proxies with scores. Several judges, or
         repeated calls of one, have rows each, and rows of their consistency. Scores have rows of their mean,
         and three or more verdicts rows of their majority (the first named of tied judges decides).
+    classes : sequence of str, optional
+        The classes of verdicts that have rows of their own. By default these are all classes, or none if
+        there are more than six.
 
     Notes
     -----
@@ -79,13 +83,14 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
     """
 
     judges: tuple[str, ...]
+    classes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.judges, str):
             names = self.judges.split(",")
         else:
             names = self.judges
-        self._set(judges=tuple(dict.fromkeys(name.strip() for name in names)))
+        self._set(judges=tuple(dict.fromkeys(name.strip() for name in names)), classes=tuple(self.classes))
 
     def compares(self, predicted: str | bool, sample_answer: str | None) -> bool:
         """Return whether labels are compared with this column of answers."""
@@ -131,7 +136,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         else:
             if count > 2:  # the majority of two judges is the first one's verdict
                 sample, judges = with_majority(sample, judges, labels)
-            report = [(name, _of_verdicts(sample, labels, name, target)) for name in judges]
+            report = [(name, _of_verdicts(sample, labels, name, target, self.classes)) for name in judges]
             if count > 1:
                 consistency = _consistency(sample, labels, self.judges, target)
                 report.append((f"{count} together", [({"metric": "consistency"}, consistency)]))
@@ -145,6 +150,8 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         ]
         verdicts = () if self._are_scores(sample, labels) else self.judges
         remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
+        if verdicts and not self.classes:
+            remarks += _many_classes_remarks(sample, labels, verdicts[0])
         description = f", judge {', '.join(self.judges)}"
         return Estimates.from_rows(sample, rows, "judge", remarks, description)
 
@@ -166,7 +173,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
                 ("agreement", "accuracy", None),
                 ("kappa", "kappa", None),
             ]
-            if len(answered.levels) <= _MAX_CLASSES:
+            if len(answered.levels) <= MAX_CLASSES:
                 quantities += [("recall", "recall", k) for k in range(len(answered.levels))]
             has_verdict = _has_verdict(answered)
             group_rows = [
@@ -369,8 +376,10 @@ def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> It
         yield {"metric": "calibration_error"}, estimate
 
 
-def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
-    """Yield the rows that compare a judge's verdicts with labels."""
+def _of_verdicts(
+    sample: Sample, labels: object, judge: str, target: str, classes: Sequence[str] = ()
+) -> Iterator[JudgeRow]:
+    """Yield the rows that compare a judge's verdicts with labels; the parameters are those of a report."""
     labels = labels_as_verdicts(sample, labels, judge)
     answered = judged_classes(sample, labels, judge)
     agreement = Estimand.parse_text(f"agreement:{judge}")
@@ -389,10 +398,9 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
         yield {"metric": name}, answered.metric(sample, name, None, target)
     levels = answered.levels
     confusion = answered.confusion
-    if len(levels) > _MAX_CLASSES:
-        return
+    reported = {levels.index(name): name for name in _reported_classes(levels, classes)}
     for name in ("recall", "false_discovery_rate", "prevalence", "predicted_prevalence"):
-        for k, level in enumerate(levels):
+        for k, level in reported.items():
             row = answered.metric(sample, name, k, target)
             if name == "predicted_prevalence":
                 row = replace(row, remarks=())  # they are about labels
@@ -400,7 +408,7 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
     has_verdict = _has_verdict(answered)
     true = confusion.true[has_verdict]
     predicted = confusion.predicted[has_verdict]
-    for k, level in enumerate(levels if len(levels) == 2 else ()):
+    for k, level in reported.items() if len(levels) == 2 else ():
         share = answered.metric(sample, "predicted_prevalence", k, target).value
         value, variance = rogan_gladen(true == k, predicted == k, share)
         # Its variance is that of binomial counts, and not of a linearised variable.
@@ -413,8 +421,8 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
         )
         row = linearised_estimate(corrected, confusion.weighting, bounds=(0.0, 1.0), target=target)
         yield {"metric": "rogan_gladen", "class": level}, row
-    for k, level in enumerate(levels):
-        for j, other in enumerate(levels):
+    for k, level in reported.items():
+        for j, other in reported.items():
             cell = (confusion.true == k) & (confusion.predicted == j)
             unit = cell.astype(np.float64)
             if answered.judged is None:
@@ -425,6 +433,51 @@ def _of_verdicts(sample: Sample, labels: object, judge: str, target: str) -> Ite
                 )
             label = {"metric": "share", "class": level, "judged": other}
             yield label, answered.respondents.complete(estimate, sample)
+
+
+def _reported_classes(levels: Sequence[str], classes: Sequence[str]) -> Sequence[str]:
+    """Return the classes among `levels` that have rows of their own.
+
+    Raises
+    ------
+    InputError
+        For a class that neither labels nor verdicts have.
+    """
+    for name in classes:
+        if name not in levels:
+            raise InputError("unknown class", given=repr(name), allowed=suggest_names(name, levels))
+    if not classes and len(levels) <= MAX_CLASSES:
+        return levels
+    return classes
+
+
+def most_frequent_classes(sample: Sample, labels: object, answer: str) -> tuple[list[str], list[str]]:
+    """Return the most frequent classes of labels, at most `MAX_CLASSES`, and the others.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    answer : str
+        Column of the answers that labels are compared with.
+    """
+    answered = judged_classes(sample, labels, answer)
+    counts = np.bincount(answered.confusion.true, minlength=len(answered.levels))
+    order = np.argsort(-counts, kind="stable").tolist()
+    frequent = sorted(order[:MAX_CLASSES])
+    return [answered.levels[k] for k in frequent], [answered.levels[k] for k in sorted(order[MAX_CLASSES:])]
+
+
+def _many_classes_remarks(sample: Sample, labels: object, judge: str) -> list[str]:
+    """Return the remark that classes have no rows of their own because there are too many."""
+    n_classes = len(judged_classes(sample, labels, judge).levels)
+    if n_classes <= MAX_CLASSES:
+        return []
+    return [
+        f"the rates and the confusion matrix of {judge!r} are left out, because there are {n_classes} "
+        f"classes; the confusion matrix of some of them: predicted={judge!r}, metric=['confusion'], "
+        f"classes=[…] (--predicted {quote(judge)} --metric confusion --class CLASS,…)"
+    ]
 
 
 def rogan_gladen(true: BoolArray, judged: BoolArray, share: float) -> tuple[float, float]:

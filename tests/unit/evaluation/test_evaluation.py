@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -526,3 +527,35 @@ def test_intervals_of_labels_that_agree_are_printed_without_rounding_errors():
     assert "100.0% (95% interval 100.0% to 100.0%)" in answer
     assert "about 0 points wide" in answer
     assert "e-1" not in answer
+
+
+def many_classes(size=8):
+    """Return a table with answers and labels of some classes, of which the last are the most frequent."""
+    random = np.random.default_rng(0)
+    classes = [f"class {number}" for number in range(size)]
+    shares = np.arange(1, size + 1) / np.arange(1, size + 1).sum()
+    labels = random.choice(classes, 300, p=shares)
+    answers = np.where(random.random(300) < 0.8, labels, random.choice(classes, 300))
+    table = {"id": [str(number) for number in range(300)], "answer": answers.tolist()}
+    return {**table, "label": [*labels[:150].tolist(), *[None] * 150]}
+
+
+def test_the_confusion_matrix_of_many_classes_has_the_most_frequent_ones():
+    """It was empty, without a word."""
+    table = many_classes()
+    result = stratal.evaluate(table, value="label", predicted="answer", metric=["confusion"])
+    (matrix,) = result.tables
+
+    counts = Counter(label for label in table["label"] if label is not None)
+    assert len(matrix) == 36
+    assert {row.label["class"] for row in matrix} == {name for name, _ in counts.most_common(6)}
+    cell = matrix.of(**{"class": "class 7", "answer": "class 7"})
+    equal = [a == b == "class 7" for a, b in zip(table["answer"], table["label"], strict=True)]
+    assert cell.value == pytest.approx(np.mean(equal[:150]))
+    left_out = ", ".join(map(repr, sorted(name for name, _ in counts.most_common()[6:])))
+    assert f"6 most frequent classes of the labels, without {left_out};" in str(result)
+
+    options = {"value": "label", "predicted": "answer", "metric": ["confusion"]}
+    (named,) = stratal.evaluate(table, classes=["class 0", "class 7"], **options).tables
+    assert [row.label["class"] for row in named] == ["class 0", "class 0", "class 7", "class 7"]
+    assert "most frequent" not in str(stratal.evaluate(many_classes(6), **options))

@@ -9,6 +9,7 @@ from tests.e2e.pasted import write
 from tests.tiers import sized
 
 import stratal
+from stratal.errors import InputError
 from stratal.estimation.resolve import with_group
 from stratal.metrics.confusion import Confusion
 from stratal.metrics.disagreement_review import write_disagreements
@@ -350,3 +351,24 @@ def test_a_judge_without_a_verdict_has_no_vote_and_is_no_disagreement(tmp_path):
         stratal.estimate(sample, labels, judge="b")
     path = tmp_path / "again.csv"
     assert write_disagreements(sample, labels, ["a", "b"], path) == 1
+
+
+def test_a_judge_with_many_classes_names_what_its_report_leaves_out():
+    random = np.random.default_rng(2)
+    words = np.array([f"class {number}" for number in range(8)])
+    truth = words[random.integers(0, 8, 400)]
+    verdicts = np.where(random.random(400) < 0.8, truth, words[random.integers(0, 8, 400)])
+    population = stratal.Population.from_arrays(ids=np.arange(400), groups={"verdict": verdicts})
+    sample = stratal.designs.SimpleRandom(budget=150).draw(population, seed=1)
+    labels = truth[sample.ids]
+
+    report = stratal.estimate(sample, labels, estimand=JudgeReport("verdict"))
+    assert {row.label["metric"] for row in report} == {"agreement", "kappa", "mcc"}
+    assert "left out, because there are 8 classes" in report.remarks[-1]
+
+    some = stratal.estimate(sample, labels, estimand=JudgeReport("verdict", ["class 1", "class 2"]))
+    assert some.of(**{"metric": "share", "class": "class 1", "judged": "class 2"}).n == 150
+    assert len(some) == 3 + 4 * 2 + 4
+    assert not some.remarks
+    with pytest.raises(InputError, match="unknown class"):
+        stratal.estimate(sample, labels, estimand=JudgeReport("verdict", ["class 9"]))
