@@ -147,7 +147,7 @@ def ours(population: Any, z: FloatArray, n: int, seed: int) -> tuple[float, bool
     for additional in sizes[1:]:
         # What `next_round` does, without the estimate by which it judges how wide the interval is.
         known = SimpleNamespace(z=z[sample.ids], labelled=np.ones(sample.size, bool))
-        sample = extended(sample, sample.design.following(sample, int(additional), known), population)
+        sample = extended(sample, sample.design.next_round_design(sample, int(additional), known), population)
     found = stratal.estimate(sample, z[sample.ids])
     interval, truth = found.confidence_interval(), z.mean()
     return (found.value - truth) ** 2, bool(interval.low <= truth <= interval.high), interval.width

@@ -134,7 +134,7 @@ def check_design(
         again = Sample.read(design.draw(population, 0).write(Path(folder) / "sample.parquet"))
     _check_repeated(again, design.draw(population, 0), "a file")
     try:
-        larger = design.larger(again, max(again.size // 4, 1)).draw(population, 0)
+        larger = design.larger_design(again, max(again.size // 4, 1)).draw(population, 0)
     except StratalError:  # the design cannot be extended
         larger = again
     assert set(again.ids.tolist()) <= set(larger.ids.tolist()), "a larger draw leaves a unit out"

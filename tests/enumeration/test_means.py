@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
-from stratal.designs.stratum_moments import population_spread, stratum_covariances, stratum_means
+from stratal.designs.stratum_moments import population_covariance_parts, stratum_covariances, stratum_means
 from stratal.estimation.lam import LabelledProxies
 from stratal.estimation.outcome_means import mean_estimate
 from stratal.population.summary import StratumSummary
@@ -105,7 +105,7 @@ def test_population_spread_is_unbiased():
         h, counts = STRATUM[units], np.array([2, 3])
         means = stratum_means(Z[units, None], h, 2)
         within = stratum_covariances(Z[units, None], h, 2)
-        own, between = population_spread(means, within, counts, sizes)
+        own, between = population_covariance_parts(means, within, counts, sizes)
         parts.append(float((own + between)[0, 0]))
 
     assert Z.var(ddof=1) == pytest.approx(np.mean(parts), abs=1e-12)

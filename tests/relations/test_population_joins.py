@@ -215,7 +215,7 @@ def larger_design(sample: stratal.Sample) -> Any:
     from stratal.errors import StratalError
 
     try:
-        return sample.design.larger(sample, 2) if sample.size + 2 <= sample.population_size else None
+        return sample.design.larger_design(sample, 2) if sample.size + 2 <= sample.population_size else None
     except StratalError:
         return None
 

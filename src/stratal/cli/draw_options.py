@@ -108,7 +108,7 @@ def _unequal(requested: SharedDrawOptions) -> Sample:
     if size not in ("equal", "sqrt-variance"):
         reading = structs.replace(reading, features=join_names(*split_names(reading.features), size))
     with show_progress("drawing"):
-        drawn: Sample = kind.of_options(budget, size, requested.cluster).draw(
+        drawn: Sample = kind.from_options(budget, size, requested.cluster).draw(
             reading.population(), requested.seed
         )
     return drawn

@@ -142,10 +142,10 @@ def _relative(path: str | Path, folder: Path) -> str:
 
 def planned_question(population: Population, options: SharedDrawOptions) -> JsonDict:
     """Return the question of a plan as JSON has it."""
-    from stratal.designs import question_of
+    from stratal.designs import derive_question
     from stratal.estimation import as_estimand
 
-    question = question_of(population, population.group_names, population.shown_names)
+    question = derive_question(population, population.group_names, population.shown_names)
     question = options.declared(question)
     if options.goal is not None:
         question = replace(question, estimand=as_estimand(options.goal).to_dict())

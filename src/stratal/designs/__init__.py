@@ -5,7 +5,7 @@ from stratal.designs.disagreements import Disagreements
 from stratal.designs.external_weights import WithReplacementWeighting
 from stratal.designs.margins import fit_margins, post_stratify
 from stratal.designs.poisson import Poisson, PoissonWeighting, ProportionalToSize, inclusion_probabilities
-from stratal.designs.sample import Design, Sample, question_of
+from stratal.designs.sample import Design, Sample, derive_question
 from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
 from stratal.designs.successive import Successive
 from stratal.designs.systematic import Systematic
@@ -27,8 +27,8 @@ __all__ = [
     "Systematic",
     "Weighting",
     "WithReplacementWeighting",
+    "derive_question",
     "fit_margins",
     "inclusion_probabilities",
     "post_stratify",
-    "question_of",
 ]

@@ -221,7 +221,7 @@ class ClusterSample(Design):
     """
 
     kind = "clusters"
-    words = ("a simple random sample of whole groups of units", "cochran")
+    report_description = ("a simple random sample of whole groups of units", "cochran")
     # With fewer clusters, λ is fitted to noise and costs 5% more error (docs/decisions/0010).
     hajek_below = 20
     cluster: str
@@ -251,7 +251,7 @@ class ClusterSample(Design):
         return realised, drawn, np.full(len(drawn.ids), count / len(levels)), None
 
     @classmethod
-    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+    def from_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the design of about a budget, in groups of a column."""
         if cluster is None:
             action = "Name the column whose groups are drawn as a whole: cluster= (--cluster COL)."

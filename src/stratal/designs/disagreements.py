@@ -248,7 +248,7 @@ class Disagreements(Design):
     """
 
     kind = "disagreements"
-    words = ("units on which the candidates for the best model disagree", "ohlsson")
+    report_description = ("units on which the candidates for the best model disagree", "ohlsson")
     assumption = "Only differences between the models are estimated."
     answers: tuple[str, ...]
     units: tuple[int, ...]
@@ -290,7 +290,7 @@ class Disagreements(Design):
         draws = units.draws(self)
         return self, units.candidates.drawn.only(draws.rows), np.minimum(draws.probability, 1.0), None
 
-    def larger(self, sample: Sample, additional: int) -> Design:
+    def larger_design(self, sample: Sample, additional: int) -> Design:
         """Raise an error, because labels determine the next units."""
         action = "Give the labels too: Selection.update(labels), or stratal select --extend with --labels."
         raise InputError("the next disagreements depend on the existing labels", action=action)

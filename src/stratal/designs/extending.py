@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, IntArray, same_value
-from stratal.designs.sample import Design, Sample, sample_of
+from stratal.designs.sample import Design, Sample, make_sample
 from stratal.errors import InputError
 from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
@@ -46,15 +46,15 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
             names = ", ".join(map(repr, missing_proxies))
             actual += f" without {names}"
             allowed += f" with {names}"
-        raise not_drawn_from("", actual=actual, allowed=allowed)
+        raise other_population_error("", actual=actual, allowed=allowed)
     texts = id_texts(sample.ids)
     candidates = population.units_with_ids(texts)
     rows = rows_of(texts, candidates.ids)
     if -1 in rows:
         missing_unit = f"no unit {texts[rows.tolist().index(-1)]!r}"
-        raise not_drawn_from(" ids differ", actual=missing_unit, allowed="the same ids")
+        raise other_population_error(" ids differ", actual=missing_unit, allowed="the same ids")
     units = with_set_texts(candidates.only(rows), sample)
-    refuse_other_units(texts, unit_columns(units, population.proxy_names), unit_columns(sample))
+    check_equal_units(texts, unit_columns(units, population.proxy_names), unit_columns(sample))
     sample_digest = sample.population_digest()
     if sample_digest is None:
         _compare_strata(sample, population)
@@ -66,7 +66,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
             difference = "other ids"
         else:
             difference = "other values"
-        raise not_drawn_from(changed, actual=f"{difference} among the units that were not drawn")
+        raise other_population_error(changed, actual=f"{difference} among the units that were not drawn")
     return population
 
 
@@ -106,14 +106,14 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
         )
     later_columns = {name: values[rows] for name, values in unit_columns(later).items()}
-    refuse_other_units(texts, later_columns, unit_columns(earlier))
+    check_equal_units(texts, later_columns, unit_columns(earlier))
     earlier_digest = earlier.population_digest()
     later_digest = later.population_digest()
     if earlier_digest is None or later_digest is None:
         return
     changed = differing(earlier.proxy_names, earlier_digest, later_digest)
     if changed:
-        raise not_drawn_from(changed, actual="another population in a later round")
+        raise other_population_error(changed, actual="another population in a later round")
 
 
 def require_planned(sample: Sample, planned: Population) -> None:
@@ -182,7 +182,7 @@ def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[s
     return {**{f"shown column {name!r}": units.shown[name] for name in units.shown}, **groups, **proxies}
 
 
-def refuse_other_units(
+def check_equal_units(
     texts: Sequence[str], read_columns: Mapping[str, AnyArray], stored_columns: Mapping[str, AnyArray]
 ) -> None:
     """Raise an error for a value of a drawn unit that differs; only common columns (n,) are compared."""
@@ -192,14 +192,14 @@ def refuse_other_units(
         rows = zip(texts, read_columns[name].tolist(), values.tolist(), strict=True)
         for text, read_value, stored_value in rows:
             if not same_value(read_value, stored_value):
-                raise not_drawn_from(
+                raise other_population_error(
                     f" {name} of unit {text!r} differs",
                     actual=_short_text(read_value),
                     allowed=_short_text(stored_value),
                 )
 
 
-def not_drawn_from(difference: str, actual: str, allowed: str | None = None) -> InputError:
+def other_population_error(difference: str, actual: str, allowed: str | None = None) -> InputError:
     """Return the error for a population that is not that of the sample."""
     problem = "this is not the population that the sample was drawn from"
     if difference:
@@ -221,7 +221,7 @@ def _compare_strata(sample: Sample, population: Population) -> None:
     sizes = population.summarise(rule).sizes
     if not np.array_equal(sizes, sample.summary.sizes):
         sizes_text, stored_text = (f"strata of {n.tolist()[:5]} units" for n in (sizes, sample.summary.sizes))
-        raise not_drawn_from(" strata differ", actual=sizes_text, allowed=stored_text)
+        raise other_population_error(" strata differ", actual=sizes_text, allowed=stored_text)
 
 
 def _short_text(value: object) -> str:
@@ -304,7 +304,7 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     else:
         sizes = summary.sizes
     probabilities = (counts / sizes)[units.stratum]
-    return sample_of(realised, population, sample.seed, units, probabilities, summary)
+    return make_sample(realised, population, sample.seed, units, probabilities, summary)
 
 
 def _join_columns(first: Mapping[str, AnyArray], second: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -326,7 +326,7 @@ def population_of(sample: Sample, population: Population | None) -> Population:
 
 def refuse_other_designs(sample: Sample) -> None:
     """Raise an error for a sample whose design has no next round."""
-    if not sample.design.rounds_by_labels:
+    if not sample.design.allows_label_based_rounds:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",
             action="If the design is nested, extend it without labels: next_round(sample, additional=…).",

@@ -151,7 +151,7 @@ class ExternalWeights(Design):
     """
 
     kind = "given-weights"
-    words = ("a probability sample drawn elsewhere, with known weights", "lohr")
+    report_description = ("a probability sample drawn elsewhere, with known weights", "lohr")
     hajek_below = 8  # as in `stratal.designs.poisson`
     scale: float = 1.0
     mechanism: str = "with-replacement"
@@ -217,7 +217,7 @@ class SeparateSamples(Design):
     """
 
     kind = "separate-samples"
-    words = ("a labelled sample and a separate unlabelled one", "fisch")
+    report_description = ("a labelled sample and a separate unlabelled one", "fisch")
     names: tuple[str, ...]
     shares: FloatArray
     counts: IntArray

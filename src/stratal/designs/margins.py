@@ -198,7 +198,7 @@ class Margins(Design):
     """
 
     kind = "margins"
-    words = (
+    report_description = (
         "a probability sample whose weights were fitted to known totals of the population",
         "deville",
     )
@@ -453,7 +453,10 @@ class PostStratified(Design):
     """
 
     kind = "post-stratified"
-    words = ("a simple random sample without replacement, weighted by groups of known sizes", "cochran")
+    report_description = (
+        "a simple random sample without replacement, weighted by groups of known sizes",
+        "cochran",
+    )
     group: str
     levels: tuple[str, ...]
 
@@ -527,7 +530,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
             action=f"Draw with groups= (--groups {by}), or state the totals of the population: margins= "
             "(--margins FILE).",
         )
-    if not sample.design.one_simple_sample:
+    if not sample.design.is_simple_random_sample:
         totals = None
         if sizes is not None:
             totals = {by: sizes}

@@ -272,15 +272,15 @@ class UnequalProbabilities(Design):
         return measured, inclusion_scale(profile, budget, f"size '{self.size}'")
 
     @classmethod
-    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+    def from_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the design of a budget and a size measure."""
         return cls(budget=budget, size=size, proxy=proxy)  # type: ignore[call-arg]
 
-    def larger(self, sample: Sample, additional: int) -> Design:
+    def larger_design(self, sample: Sample, additional: int) -> Design:
         """Return the design of the larger budget, where it has one."""
         if self.budget is None:
-            return Design.larger(self, sample, additional)
-        return self.of_options(self.budget + additional, self.size, None, self.proxy)
+            return Design.larger_design(self, sample, additional)
+        return self.from_options(self.budget + additional, self.size, None, self.proxy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +320,7 @@ class Poisson(UnequalProbabilities):
     """
 
     kind = "poisson"
-    words = ("a Poisson sample with unequal inclusion probabilities", "lohr")
+    report_description = ("a Poisson sample with unequal inclusion probabilities", "lohr")
     probability: str | float | None = None
     budget: int | None = None
     size: str = "equal"
@@ -392,7 +392,10 @@ class ProportionalToSize(UnequalProbabilities):
     """
 
     kind = "proportional-to-size"
-    words = ("a sequential Poisson sample with inclusion probabilities proportional to size", "ohlsson")
+    report_description = (
+        "a sequential Poisson sample with inclusion probabilities proportional to size",
+        "ohlsson",
+    )
     assumption = "The variance is the approximate variance of the design."
     fixed_size = True
     budget: int

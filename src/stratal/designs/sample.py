@@ -1,4 +1,4 @@
-"""`Sample`: the drawn units with their `Design` and the facts about the population that estimates need."""
+"""`Sample`: the drawn units with their `Design` and the summary of the population that estimates use."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Design(Described, ABC):
     """The random mechanism that selects units: inclusion probabilities, and variances of weighted means.
 
     The `Sample` stores its design, which has no array of length N. A subclass defines a `kind` (its name in
-    sample files, in the command and in the output), its `words`, the selection of units, and its `weighting`.
-    Other code uses only these methods and never checks the class of a design.
+    sample files, in the command and in the output), its `report_description`, the selection of units, and its
+    `weighting`. Other code uses only these methods and never checks the class of a design.
 
     Examples
     --------
@@ -67,21 +67,22 @@ class Design(Described, ABC):
     __slots__ = ()
     noun: ClassVar[str] = "design"
     registry: ClassVar[JsonDict] = {}
-    # The description in a report, then its sources: keys of `report.document`, or citations.
-    words: ClassVar[tuple[str, ...]] = ()
+    # The description of the draw in a report, followed by its sources: keys of `sources` in
+    # `report/methods.toml`, or citations.
+    report_description: ClassVar[tuple[str, ...]] = ()
     # An assumption of the design that a report states.
     assumption: ClassVar[str] = ""
-    # Whether all units are one simple random sample, to post-stratify by groups of known sizes.
-    one_simple_sample: ClassVar[bool] = False
+    # Whether the units are one simple random sample, so that groups of known sizes can post-stratify them.
+    is_simple_random_sample: ClassVar[bool] = False
     # Whether labels may determine the next round: only if the units of a stratum are a simple random sample.
-    rounds_by_labels: ClassVar[bool] = False
-    # Below this number of drawn units for each proxy, Hájek's mean is the default; 0 if Σ w is the same in
-    # every draw.
+    allows_label_based_rounds: ClassVar[bool] = False
+    # With fewer drawn units per proxy, the Hájek estimator is the default; 0 if Σ w is the same in every
+    # draw.
     hajek_below: ClassVar[int] = 0
 
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
-        """Return the class of a kind, imported from the module of its name; None if there is none."""
+        """Return the design class of a kind, imported from the module with its name, or None."""
         module_name = f"stratal.designs.{str(kind).replace('-', '_')}"
         # The kind may come from an untrusted file: only modules of this subpackage may be imported.
         is_design_module = re.fullmatch(r"stratal\.designs\.[a-z][a-z_]*", module_name)
@@ -94,7 +95,7 @@ class Design(Described, ABC):
         population = require_population(population, "draw")
         seed = check_seed(seed)
         realised, drawn, probabilities, summary = self.select(population, seed)
-        return sample_of(realised, population, seed, drawn, probabilities, summary)
+        return make_sample(realised, population, seed, drawn, probabilities, summary)
 
     def select(
         self, population: Population, seed: int
@@ -113,28 +114,28 @@ class Design(Described, ABC):
         """Return the weights of the labelled units (n,); unlabelled units are nonresponse."""
 
     @classmethod
-    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
-        """Return the design with this budget; options that it does not have are ignored."""
+    def from_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+        """Return the design with this budget. Options that a design does not have are ignored."""
         raise InputError(
             f"design '{cls.kind}' cannot be drawn from a budget alone", action="Use stratal.plan."
         )
 
-    def larger(self, sample: Sample, additional: int) -> Design:
-        """Return the design that draws the units of the sample and `additional` further ones."""
+    def larger_design(self, sample: Sample, additional: int) -> Design:
+        """Return the design that draws the units of the sample and `additional` new ones."""
         action = "If the design is nested, give a larger one: next_round(sample, design=…)."
         raise InputError(f"a sample of design '{self.kind}' cannot be extended", action=action)
 
-    def following(self, sample: Sample, additional: int, outcomes: object) -> Design:
-        """Return the design of a next round for a sample without strata.
+    def next_round_design(self, sample: Sample, additional: int, outcomes: object) -> Design:
+        """Return the design of the next round of a sample without strata.
 
         `outcomes` has the outcomes `z` (m,) of the labels and the mask `labelled` (n,); it is None for an
         estimand that is not the mean of one outcome.
         """
-        return self.larger(sample, additional)
+        return self.larger_design(sample, additional)
 
     @property
     def unlabelled(self) -> Any:
-        """The moments of a separate unlabelled sample; None if the unlabelled units are the population's."""
+        """Moments of a separate unlabelled sample; None if the unlabelled units belong to the population."""
         return None
 
     @property
@@ -156,7 +157,7 @@ class Design(Described, ABC):
 
     @property
     def counts(self) -> IntArray | None:
-        """Drawn units of each stratum (H,), if the design is a simple random sample in each; else None."""
+        """Number of drawn units of each stratum (H,), if they are simple random samples; otherwise None."""
         if self.allocation is None:
             return None
         return self.allocation.n_h
@@ -343,8 +344,8 @@ class Sample(Record, TableDisplay):
         return replace(self, question=self.question.with_outcome(scale=outcome, bounds=bounds))
 
     def of_rows(self, rows: IntArray, **changes: object) -> Sample:
-        """Return the sample of some of the units (m,), in this order, with other changes."""
-        selected: Keywords = {
+        """Return the sample of the units at these positions (m,), with changes of other fields."""
+        columns: Keywords = {
             "ids": self.ids[rows],
             "stratum": self.stratum[rows],
             "inclusion_probability": self.inclusion_probability[rows],
@@ -353,15 +354,13 @@ class Sample(Record, TableDisplay):
             "groups": {name: values[rows] for name, values in self.groups.items()},
             "shown": {name: values[rows] for name, values in self.shown.items()},
         }
-        return replace(self, **{**selected, **changes})
+        return replace(self, **{**columns, **changes})
 
     def weighting(self, labelled: BoolArray | None = None) -> Weighting:
-        """Return the weights of the labelled units: all, or those where `labelled` (n,) is true."""
+        """Return the weights of the labelled units; `labelled` is a mask (n,), by default all units."""
         if labelled is None:
-            mask = np.ones(self.size, dtype=bool)
-        else:
-            mask = labelled
-        return self.design.weighting(self, mask)
+            labelled = np.ones(self.size, dtype=bool)
+        return self.design.weighting(self, labelled)
 
     @property
     def means_of_levels(self) -> Mapping[str, Mapping[str, list[float]]]:
@@ -383,7 +382,7 @@ class Sample(Record, TableDisplay):
         return self.level_means
 
     def write(self, path: str | Path) -> Path:
-        """Write to one self-describing file: Parquet, or CSV with a JSON file next to it.
+        """Write the sample to one self-describing file: Parquet, or CSV with a JSON file next to it.
 
         The extension is `.parquet` or `.csv`. The file is written under a temporary name and then renamed, so
         that it is never incomplete.
@@ -418,35 +417,34 @@ class Sample(Record, TableDisplay):
         stratal.errors.InputError: nowhere.parquet: no such file...
         """
         # Files are read with PyArrow, which samples in memory do not need.
-        from stratal.designs.sample_file import damaged, read_parts, refuse_what_was_not_drawn
+        from stratal.designs.sample_file import check_drawn_units, damaged, read_parts
 
         if not isinstance(path, str | os.PathLike):
             action = "Write the sample to a file first, or pass the sample itself."
             raise InputError("Sample.read takes a path", given=type_text(path), action=action)
         columns, description = read_parts(Path(path))
         try:
-            sample = with_sets(_sample_of_parts(parts_from(columns, description)), lenient=True)
+            sample = with_tag_sets(
+                _sample_from_arguments(sample_arguments(columns, description)), lenient=True
+            )
             units = (sample.ids, sample.inclusion_probability, sample.stratum)
-            refuse_what_was_not_drawn(*units, sample.summary.sizes, sample.design.counts)
+            check_drawn_units(*units, sample.summary.sizes, sample.design.counts)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
             raise damaged(path, repr(error)) from None
         return sample
 
     def _columns(self) -> dict[str, AnyArray]:
         """Return the columns of a sample file: arrays (n,) by name."""
-        fixed = field_values(self, ("stratum", "inclusion_probability", "round"))
+        common = field_values(self, ("stratum", "inclusion_probability", "round"))
         proxies = {f"proxy.{name}": self.proxies[:, k] for k, name in enumerate(self.proxy_names)}
         groups = {f"group.{name}": values for name, values in self.groups.items()}
         shown = {f"show.{name}": values for name, values in self.shown.items()}
-        return {"id": self.ids} | fixed | proxies | groups | shown
+        return {"id": self.ids} | common | proxies | groups | shown
 
     def _description(self) -> JsonDict:
         """Return the metadata of a sample file, which JSON can represent."""
         digest = self.population_digest()
-        if self.ids.dtype.kind in "iu":
-            id_type = "integer"
-        else:
-            id_type = "text"
+        id_type = "integer" if self.ids.dtype.kind in "iu" else "text"
         optional_fields = field_values(self, _OPTIONAL_FIELDS)
         description = {
             **plain_fields(self, _PLAIN_FIELDS),
@@ -546,7 +544,7 @@ class Sample(Record, TableDisplay):
         """
         options = ExternalOptions(**keywords)
         parts, labels = parts_of_labelled(table, options)
-        return with_declared_scores(with_sets(_sample_of_parts(parts)), options.predicts), labels
+        return with_declared_scores(with_tag_sets(_sample_from_arguments(parts)), options.predicts), labels
 
 
 # Fields of a sample that its file stores unchanged; the optional ones only if they are not None.
@@ -554,7 +552,7 @@ _PLAIN_FIELDS = ("version", "seed")
 _OPTIONAL_FIELDS = ("half_width", "looks")
 
 
-def parts_from(columns: Mapping[str, AnyArray], description: JsonMapping) -> JsonDict:
+def sample_arguments(columns: Mapping[str, AnyArray], description: JsonMapping) -> JsonDict:
     """Return the arguments of `Sample` from the contents of its file; the design is still a dict."""
     proxies = tuple(
         ProxyInfo(**{**entry, "bounds": entry["bounds"] and tuple(entry["bounds"])})
@@ -564,10 +562,10 @@ def parts_from(columns: Mapping[str, AnyArray], description: JsonMapping) -> Jso
     digest = description.get("population_digest")
     n_strata = len(summary["sizes"])
     k = len(proxies)
-    values = [columns[f"proxy.{info.name}"] for info in proxies]
+    proxy_columns = [columns[f"proxy.{info.name}"] for info in proxies]
     return {
         "ids": columns["id"],
-        "proxies": np.stack(values, axis=1) if values else np.empty((len(columns["id"]), 0)),
+        "proxies": np.stack(proxy_columns, axis=1) if proxies else np.empty((len(columns["id"]), 0)),
         "proxy_info": proxies,
         "summary": StratumSummary(
             sizes=summary["sizes"],
@@ -590,14 +588,14 @@ def stored_question(description: JsonMapping, proxies: tuple[ProxyInfo, ...]) ->
     """Return the question of a sample file; for a file without one, derive it from the stored fields."""
     if "question" in description:
         return Question.from_dict(description["question"])
-    values = description.get("counted") or {}
+    label_meanings = description.get("counted") or {}
     bounds = description.get("bounds")
     answer = description.get("predicted")
     outcome = Outcome(
         scale=description.get("outcome"),
         bounds=None if bounds is None else tuple(bounds),
-        positive=values.get("positive"),
-        mapping=values.get("mapping"),
+        positive=label_meanings.get("positive"),
+        mapping=label_meanings.get("mapping"),
     )
     return Question(
         id=description.get("id_name") or "id",
@@ -610,12 +608,12 @@ def stored_question(description: JsonMapping, proxies: tuple[ProxyInfo, ...]) ->
     )
 
 
-def _sample_of_parts(parts: Keywords) -> Sample:
-    """Return the sample with these arguments, of which the design is a dict."""
-    return Sample(**{**parts, "design": Design.from_dict(parts["design"])})
+def _sample_from_arguments(arguments: Keywords) -> Sample:
+    """Return the sample with these arguments; the design is still a dict."""
+    return Sample(**{**arguments, "design": Design.from_dict(arguments["design"])})
 
 
-def sample_of(
+def make_sample(
     design: Design,
     population: Population,
     seed: int,
@@ -635,10 +633,10 @@ def sample_of(
         name for name, column in drawn.groups.items() if len(set(column.tolist())) <= MAX_STORED_LEVELS
     ]
     totals = {name: population.levels(name) for name in candidates}
-    question = question_of(population, tuple(drawn.groups), tuple(drawn.shown))
+    question = derive_question(population, tuple(drawn.groups), tuple(drawn.shown))
     token = None
     if population.row_base is not None:
-        token = token_of_rows(population.size, drawn)
+        token = row_token(population.size, drawn)
     if summary is None:
         summary = population.summarise(Everything())
     digest = None
@@ -661,10 +659,10 @@ def sample_of(
         digest=digest,
     )
     refuse_unusable_roles(sample.question, sample.groups)
-    return with_sets(sample)
+    return with_tag_sets(sample)
 
 
-def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
+def with_tag_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     """Return the sample with its answers as the texts of sets, if they are sets of tags.
 
     Answers are sets if this was declared, or if every answer is a list. Without a column of the model's
@@ -684,13 +682,16 @@ def with_sets(sample: Sample, *, lenient: bool = False) -> Sample:
     columns: dict[str, AnyArray] = {}
     for name, cells in sample.groups.items():
         is_answer = name == answer
-        # Without a column of the model's own answers, separated text is an answer of one of several models.
-        separated = answer is None and any(str(declared) in cell for cell in set(cells.tolist()))
-        texts, other = read_sets(cells.tolist(), declared if is_answer or separated else None)
+        # Without a column of the model's answers, columns with the declared separator are answers of several
+        # models.
+        has_separator = answer is None and any(str(declared) in cell for cell in set(cells.tolist()))
+        tag_format = declared if is_answer or has_separator else None
+        texts, first_other_row = read_sets(cells.tolist(), tag_format)
         if texts is not None:
             columns[name] = np.array(texts, dtype=np.str_)
-        elif is_answer and other is not None and not lenient:
-            raise mixed_answers(name, cells[other], f"id {str(sample.ids[other])!r}", declared)
+        elif is_answer and first_other_row is not None and not lenient:
+            unit = f"id {str(sample.ids[first_other_row])!r}"
+            raise mixed_answers(name, cells[first_other_row], unit, declared)
     if answer is not None and answer not in columns:
         return sample
     if not columns:
@@ -722,20 +723,17 @@ def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample
         return sample
     question = sample.question.refine(scores=scores.values())
     infos = []
-    for number, info in enumerate(sample.proxy_info):
+    for proxy_index, info in enumerate(sample.proxy_info):
         score = scores.get(info.name)
         if score is not None:
-            values = sample.proxies[:, number]
+            values = sample.proxies[:, proxy_index]
             score.refuse_values_outside(float(values.min()), float(values.max()))
             if question.answer is not None:
                 score.refuse_unknown_class(_answered_classes(sample), f"the answers in {question.answer!r}")
             # If a proxy is on the scale of the outcome, the bounds of the outcome are those of the proxy, and
             # no independent declaration.
-            if info.scaled:
-                declared = None
-            else:
-                declared = question.outcome.limits
-            info = declared_info(info, score, declared, compares=question.answer is not None)
+            declared_bounds = None if info.scaled else question.outcome.limits
+            info = declared_info(info, score, declared_bounds, compares=question.answer is not None)
         infos.append(info)
     population = sample.population
     if population is not None:
@@ -754,10 +752,10 @@ def _answered_classes(sample: Sample) -> set[str]:
     return classes | set(drawn.tolist())
 
 
-def question_of(population: Population, groups: tuple[str, ...], shown: tuple[str, ...]) -> Question:
-    """Return the question that follows from the columns of the population: roles, and the outcome's scale.
+def derive_question(population: Population, groups: tuple[str, ...], shown: tuple[str, ...]) -> Question:
+    """Return the question implied by the columns of a population: the roles, and the scale of the outcome.
 
-    `groups` and `shown` are the columns that a sample keeps.
+    `groups` and `shown` are the names of the columns that the sample stores.
     """
     scaled = [info for info in population.proxies if info.scaled]
     bounds = next((info.bounds for info in scaled if info.bounds is not None), None)
@@ -783,17 +781,18 @@ def question_of(population: Population, groups: tuple[str, ...], shown: tuple[st
 _TOKEN_DIGITS = 10
 
 
-def token_of_rows(size: int, drawn: DrawnUnits) -> str:
-    """Return a short text that differs between samples of different rows, even if the row numbers agree.
+def row_token(size: int, drawn: DrawnUnits) -> str:
+    """Return a short text that identifies the drawn rows, so that labels of other rows can be detected.
 
-    It begins with a word, so that no spreadsheet converts it to a number.
+    Samples of different tables have different tokens, even if the row numbers are equal. The token begins
+    with a word, so that spreadsheets do not convert it to a number.
 
     Parameters
     ----------
     size : int
         N.
     drawn : DrawnUnits
-        The drawn units, with all columns that the sample keeps.
+        The drawn units, with all columns that the sample stores.
     """
     digest = hashlib.sha256(f"{size}:{json.dumps(drawn.ids.tolist())}".encode())
     digest.update(np.ascontiguousarray(drawn.proxies, dtype="<f8").tobytes())
@@ -804,13 +803,13 @@ def token_of_rows(size: int, drawn: DrawnUnits) -> str:
 
 
 def require_sample(value: object, verb: str) -> Sample:
-    """Return the value if it is a sample; otherwise raise an error with the line that makes one.
+    """Return the value if it is a sample; otherwise raise an error with the code that creates one.
 
     Parameters
     ----------
     value : Sample
     verb : str
-        The calling function, for the error.
+        Name of the calling function, for the error.
 
     Raises
     ------

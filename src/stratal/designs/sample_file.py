@@ -241,7 +241,7 @@ def _array(name: str, column: pa.ChunkedArray) -> AnyArray:
     return np.asarray(column.to_numpy())
 
 
-def refuse_what_was_not_drawn(
+def check_drawn_units(
     ids: AnyArray, probabilities: FloatArray, stratum: IntArray, sizes: IntArray, counts: IntArray | None
 ) -> None:
     """Refuse units (n,) of strata (H,) that are not those that a design with these counts (H,) draws.

@@ -11,7 +11,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import (
     pooled_stratum_covariances,
-    population_spread,
+    population_covariance_parts,
     satterthwaite,
     stratum_counts,
     stratum_means,
@@ -30,7 +30,7 @@ from stratal.strata.allocation import LABEL_BASED_METHODS, check_budget
 class SimpleRandom(Design):
     """A simple random sample without replacement: the units with the smallest permanent random numbers.
 
-    Nested: a larger budget with the same seed contains the smaller one's units.
+    Draws are nested: with the same seed, a larger budget contains the units of a smaller one.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ class SimpleRandom(Design):
     """
 
     kind = "simple-random"
-    words = ("a simple random sample without replacement", "cochran")
-    one_simple_sample = True
-    rounds_by_labels = True
+    report_description = ("a simple random sample without replacement", "cochran")
+    is_simple_random_sample = True
+    allows_label_based_rounds = True
     budget: int
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class SimpleRandom(Design):
 
     @property
     def counts(self) -> IntArray:
-        """The budget, of the one stratum."""
+        """The budget, as the number of units of the single stratum (1,)."""
         return np.array([self.budget])
 
     def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
@@ -65,20 +65,20 @@ class SimpleRandom(Design):
         drawn = population.units_with_smallest_keys(Everything(), np.array([self.budget]), seed)
         return self, drawn, np.full(self.budget, self.budget / population.size), None
 
-    def larger(self, sample: Sample, additional: int) -> SimpleRandom:
-        """Return the design of the larger budget."""
+    def larger_design(self, sample: Sample, additional: int) -> SimpleRandom:
+        """Return the design with the larger budget."""
         return SimpleRandom(budget=sample.size + additional)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
-        """Return equal weights; nonresponse is taken to be at random."""
+        """Return equal weights, under the assumption that labels are missing at random."""
         return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratified(Design):
-    """Stratified simple random sampling: of each stratum the n_h smallest permanent random numbers.
+    """Stratified simple random sampling: n_h units of each stratum, by permanent random numbers.
 
-    Nested: a larger allocation in the same strata contains the smaller one's units.
+    Draws are nested: a larger allocation to the same strata contains the units of a smaller one.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Stratified(Design):
     Raises
     ------
     InputError
-        If strata and allocation do not fit together.
+        If the allocation has another number of strata, or more units than a stratum.
 
     Examples
     --------
@@ -104,8 +104,8 @@ class Stratified(Design):
 
     kind = "stratified"
     nested: ClassVar[JsonMapping] = {"strata": Strata, "allocation": Allocation}
-    words = ("a stratified simple random sample without replacement", "cochran", "fogliato")
-    rounds_by_labels = True
+    report_description = ("a stratified simple random sample without replacement", "cochran", "fogliato")
+    allows_label_based_rounds = True
     strata: Strata = field()
     allocation: Allocation = field()
 
@@ -135,34 +135,39 @@ class Stratified(Design):
                 allowed=f"sizes {strata.sizes.tolist()[:5]}",
             )
         drawn = population.units_with_smallest_keys(strata.rule, self.allocation.n_h, seed)
-        compact = self
+        # A sample does not refer to its population.
+        stored_design = self
         if strata.population is not None:
-            compact = Stratified(strata=replace(strata, population=None), allocation=self.allocation)
+            stored_design = Stratified(strata=replace(strata, population=None), allocation=self.allocation)
         probabilities = (self.allocation.n_h / summary.sizes)[drawn.stratum]
-        return compact, drawn, probabilities, summary
+        return stored_design, drawn, probabilities, summary
 
-    def larger(self, sample: Sample, additional: int) -> Stratified:
-        """Return the design of the larger budget by the same rule.
+    def larger_design(self, sample: Sample, additional: int) -> Stratified:
+        """Return the design with the larger budget and the same allocation method.
 
-        If labels determined the sizes, further units are allocated proportionally. The name of the rule
-        stays, because the present sizes still depend on labels.
+        If labels determined the current n_h, the new units are allocated proportionally. The allocation keeps
+        the name of its method, because the current n_h still depend on labels.
         """
         method = self.allocation.method
-        dense = None
+        next_method = method
+        standard_deviations = None
         if method in LABEL_BASED_METHODS:
-            rule = "proportional"
-        else:
-            rule = method
-        # The costs are not stored, but the present sizes are proportional to W_h S_h / √c_h.
-        if method == "cost-optimal":
-            rule = "neyman"
-            dense = sample.n_h / np.maximum(sample.summary.sizes, 1)
-        total = sample.size + additional
-        allocation = allocate(self.strata, total, rule, minimum=sample.n_h, standard_deviations=dense)
+            next_method = "proportional"
+        elif method == "cost-optimal":
+            # The costs are not stored, but the current n_h / N_h are proportional to S_h / √c_h.
+            next_method = "neyman"
+            standard_deviations = sample.n_h / np.maximum(sample.summary.sizes, 1)
+        allocation = allocate(
+            self.strata,
+            sample.size + additional,
+            next_method,
+            minimum=sample.n_h,
+            standard_deviations=standard_deviations,
+        )
         return Stratified(strata=self.strata, allocation=replace(allocation, method=method))
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
-        """Return W_h / n_h with the realised n_h: nonresponse is taken to be at random within strata."""
+        """Return the weights W_h / n_h; labels are assumed to be missing at random within strata."""
         return StratifiedWeighting(
             stratum=sample.stratum[labelled],
             sizes=sample.summary.sizes,
@@ -172,10 +177,10 @@ class Stratified(Design):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratifiedWeighting(Weighting):
-    """Stratified simple random sampling, realised: n_h of N_h units of each stratum are labelled.
+    """Weighting of stratified simple random sampling, with n_h labels from the N_h units of each stratum.
 
-    One stratum is simple random sampling. Strata without any label are left out of the weights (collapse them
-    before).
+    One stratum is simple random sampling. Strata without labels are excluded from the weights; merge them
+    first.
 
     Parameters
     ----------
@@ -186,9 +191,7 @@ class StratifiedWeighting(Weighting):
     with_replacement : bool
         Whether the units were drawn independently, so that no finite population correction applies.
     has_adaptive_allocation : bool
-        Whether labels of earlier rounds decided the n_h.
-    counts : int (H,)
-        n_h, labels per stratum; counted when it is made.
+        Whether labels of earlier rounds determined the n_h.
 
     Examples
     --------
@@ -201,8 +204,8 @@ class StratifiedWeighting(Weighting):
     sizes: IntArray = field()
     with_replacement: bool = False
     has_adaptive_allocation: bool = False
-    # n_h (H,), labels per stratum, W_h / n_h per unit (n,), and W_h² (1 − f_h) / n_h (H,), the factor of s_h²
-    # in the variance: read many times for one estimate.
+    # n_h (H,), W_h / n_h per unit (n,), and W_h² (1 − f_h) / n_h (H,), the factor of s_h² in the variance.
+    # They are stored, because an estimate uses them often.
     counts: IntArray = field(init=False, repr=False, compare=False)
     weights: FloatArray = field(init=False, repr=False, compare=False)
     variance_factors: FloatArray = field(init=False, repr=False, compare=False)
@@ -210,7 +213,7 @@ class StratifiedWeighting(Weighting):
     def __post_init__(self) -> None:
         counts = stratum_counts(self.stratum, len(self.sizes))
         sizes = np.asarray(self.sizes)
-        # Strata may have no label, or all of them none.
+        # Strata may have no label, and the sum of sizes is 0 if none has one.
         with np.errstate(invalid="ignore", divide="ignore"):
             weights = (sizes / np.maximum(counts, 1) / sizes[counts > 0].sum())[self.stratum]
             factors = stratified_factors(counts, sizes, with_replacement=self.with_replacement)
@@ -219,7 +222,7 @@ class StratifiedWeighting(Weighting):
 
     @property
     def random_within_strata(self) -> bool:
-        """True: the size of every stratum's sample was fixed."""
+        """True."""
         return True
 
     @property
@@ -229,7 +232,7 @@ class StratifiedWeighting(Weighting):
 
     @property
     def total(self) -> float:
-        """Σ w, in every draw."""
+        """Σ w, which is 1 in every draw."""
         return 1.0
 
     @property
@@ -245,88 +248,92 @@ class StratifiedWeighting(Weighting):
         return not self.with_replacement and bool((self.counts >= self.sizes).all())
 
     def mean(self, variables: FloatArray) -> FloatArray:
-        """Σ N_h ȳ_h / N (q,): summed over whole numbers, so that labels which are all 1 average to 1."""
-        labelled = self.counts > 0
-        means = stratum_means(variables, self.stratum, len(self.sizes))[labelled]
-        sizes = self.sizes[labelled]
+        """Return Σ N_h ȳ_h / N (q,). The weights are integers, so that the mean of equal values is exact."""
+        is_labelled = self.counts > 0
+        means = stratum_means(variables, self.stratum, len(self.sizes))[is_labelled]
+        sizes = self.sizes[is_labelled]
         return np.asarray(sizes @ means / sizes.sum())
 
     def covariance(self, variables: FloatArray) -> FloatArray:
-        """Σ_h W_h² (1 − f_h) s_h² / n_h (q, q) (Cochran, eq. 5.12).
+        """Return Σ_h W_h² (1 − f_h) s_h² / n_h (q, q) (Cochran, eq. 5.12).
 
-        With replacement the factor 1 − f_h is left out (Kumar & Raj 2016, eq. 6).
+        With replacement, there is no factor 1 − f_h (Kumar & Raj 2016, eq. 6).
         """
-        return self._joint(pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes))
+        within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
+        return self._covariance_of_means(within)
 
-    def _joint(self, within: FloatArray) -> FloatArray:
-        """Return the covariance of means from those within strata (H, q, q)."""
+    def _covariance_of_means(self, within: FloatArray) -> FloatArray:
+        """Return the covariance of the means (q, q) from the covariances within strata (H, q, q)."""
         factors = self.variance_factors
-        used = factors > 0
-        return np.asarray(np.einsum("h,hqr->qr", factors[used], within[used]))
+        # A covariance within a stratum without labels may be NaN; its factor is 0.
+        is_used = factors > 0
+        return np.asarray(np.einsum("h,hqr->qr", factors[is_used], within[is_used]))
 
     def covariance_and_dfs(self, variables: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the covariance of the means (q, q) and Satterthwaite's degrees of freedom (q,)."""
         within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
-        parts = stratum_parts(self.variance_factors, np.einsum("hqq->qh", within))
-        return self._joint(within), satterthwaite(parts, self._free)
+        contributions = variance_contributions(self.variance_factors, np.einsum("hqq->qh", within))
+        degrees_of_freedom = satterthwaite(contributions, self._stratum_degrees_of_freedom)
+        return self._covariance_of_means(within), degrees_of_freedom
 
     def contributions(self, variable: FloatArray) -> FloatArray:
-        """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
-        return np.asarray(self._parts(variable[:, None])[0])
+        """Return the contribution of each stratum (H,) to the variance of the mean of one variable (n,)."""
+        return np.asarray(self._contributions(variable[:, None])[0])
 
-    def _parts(self, variables: FloatArray) -> FloatArray:
-        """Return each stratum's part of the variance of each mean (q, H)."""
+    def _contributions(self, variables: FloatArray) -> FloatArray:
+        """Return the contribution of each stratum to the variance of each mean (q, H)."""
         within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
-        return stratum_parts(self.variance_factors, np.einsum("hqq->qh", within))
+        return variance_contributions(self.variance_factors, np.einsum("hqq->qh", within))
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Satterthwaite's, over the strata that are not labelled whole."""
+        """Return Satterthwaite's degrees of freedom, over the strata with unlabelled units."""
         return float(self.dfs(variable[:, None])[0])
 
     def dfs(self, variables: FloatArray) -> FloatArray:
-        """Satterthwaite's of each of several variables (n, q)."""
-        return satterthwaite(self._parts(variables), self._free)
+        """Return Satterthwaite's degrees of freedom (q,) of each of several variables (n, q)."""
+        return satterthwaite(self._contributions(variables), self._stratum_degrees_of_freedom)
 
-    def parts_and_df(self, variable: FloatArray) -> tuple[FloatArray, float]:
-        """Return each stratum's part (H,) of the variance, and Satterthwaite's degrees of freedom."""
-        parts = self.contributions(variable)
-        return parts, float(satterthwaite(parts, self._free))
+    def contributions_and_df(self, variable: FloatArray) -> tuple[FloatArray, float]:
+        """Return the `contributions`, and Satterthwaite's degrees of freedom."""
+        contributions = self.contributions(variable)
+        return contributions, float(satterthwaite(contributions, self._stratum_degrees_of_freedom))
 
     @property
-    def _free(self) -> FloatArray:
-        return free_labels(self.counts, self.sizes, with_replacement=self.with_replacement)
+    def _stratum_degrees_of_freedom(self) -> FloatArray:
+        return stratum_degrees_of_freedom(self.counts, self.sizes, with_replacement=self.with_replacement)
 
     def population_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False
     ) -> FloatArray:
-        """Σ W_h² s_h²/N_h, plus the between-strata part of s²/N unless the W_h are known."""
+        """Return Σ W_h² s_h²/N_h, plus the between-strata part of s²/N unless the W_h are known."""
         counts = self.counts
         total = float(np.sum(self.sizes[counts > 0]))
         within = pooled_stratum_covariances(variables, self.stratum, counts, self.sizes)
         if stratum_weights_known:
             return np.asarray(np.tensordot(self.shares, within, axes=1) / total)
         means = stratum_means(variables, self.stratum, len(self.sizes))
-        within_part, between = population_spread(means, within, counts, self.sizes)
+        within_part, between = population_covariance_parts(means, within, counts, self.sizes)
         values, vectors = np.linalg.eigh(between)
-        # Unbiased, the between part can come out negative: never let it take from the within part.
+        # The unbiased estimate of the between part may have negative eigenvalues. They are replaced by 0, so
+        # that the sum is at least the within part.
         return np.asarray((within_part + (vectors * np.maximum(values, 0.0)) @ vectors.T) / total)
 
-    def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The values themselves (n,) or (n, q), and W_h² (1 − f_h) / n_h (H,)."""
+    def resampling_variables(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the values (n,) or (n, q), and W_h² (1 − f_h) / n_h (H,)."""
         return variable, self.variance_factors
 
-    def independent(self) -> StratifiedWeighting:
+    def as_independent_draws(self) -> StratifiedWeighting:
         """Return the weighting of independent draws within strata: no finite population correction."""
         if self.with_replacement:
             return self
         return replace(self, with_replacement=True)
 
-    def merged(self, codes: IntArray) -> StratifiedWeighting:
-        """Return the weighting with strata joined to new ones, by the new number of each old one (H,)."""
+    def merge_strata(self, codes: IntArray) -> StratifiedWeighting:
+        """Return the weighting of merged strata; `codes` (H,) has the new number of each stratum."""
         sizes = np.bincount(codes, self.sizes).astype(np.int64)
         return replace(self, stratum=codes[self.stratum], sizes=sizes)
 
-    def whole_strata(self, member: BoolArray) -> StratifiedWeighting | None:
+    def complete_strata_weighting(self, member: BoolArray) -> StratifiedWeighting | None:
         """Return the weighting of the member units (n,) alone, if they make up whole strata but not all."""
         counts = self.counts
         members = np.bincount(self.stratum, member, minlength=len(counts))
@@ -342,7 +349,7 @@ class StratifiedWeighting(Weighting):
         return replace(self, stratum=number[self.stratum[member]], sizes=self.sizes[is_complete])
 
     def post_stratified(self, stratum: IntArray, sizes: IntArray) -> StratifiedWeighting:
-        """Return the weighting of strata (n,) of known sizes (H,), given the units drawn of each."""
+        """Return the weighting with post-strata (n,) of known sizes (H,)."""
         if len(sizes) == 1:
             raise InputError(
                 "post-stratification requires groups of known sizes",
@@ -355,22 +362,23 @@ class StratifiedWeighting(Weighting):
 def stratified_factors(counts: AnyArray, sizes: IntArray, *, with_replacement: bool = False) -> FloatArray:
     """Return W_h² (1 − f_h) / n_h (…, H), the factor of s_h² in the variance of a stratified mean.
 
-    W_h is taken over the strata that have labels: a stratum without labels stands for itself nowhere. Counts
-    may carry replicate axes (…, H).
+    W_h is the share of the strata that have labels. `counts` may have leading axes of replicates (…, H).
     """
-    labelled = counts > 0
-    size = np.where(labelled, sizes, 0)
-    weights = size / size.sum(axis=-1, keepdims=True)
+    is_labelled = counts > 0
+    labelled_sizes = np.where(is_labelled, sizes, 0)
+    weights = labelled_sizes / labelled_sizes.sum(axis=-1, keepdims=True)
     correction = 1.0 if with_replacement else 1.0 - np.minimum(counts / sizes, 1.0)
-    return np.asarray(np.where(labelled, weights**2 * correction / np.maximum(counts, 1), 0.0))
+    return np.asarray(np.where(is_labelled, weights**2 * correction / np.maximum(counts, 1), 0.0))
 
 
-def stratum_parts(factors: FloatArray, within: FloatArray) -> FloatArray:
-    """Return each stratum's part (…, H) of a variance; a stratum that cannot vary has none."""
+def variance_contributions(factors: FloatArray, within: FloatArray) -> FloatArray:
+    """Return the contributions (…, H) of the strata to a variance; 0 if the factor is 0."""
     return np.asarray(np.where(factors > 0, factors * within, 0.0))
 
 
-def free_labels(counts: AnyArray, sizes: IntArray, *, with_replacement: bool = False) -> FloatArray:
-    """Return the degrees of freedom n_h − 1 (…, H) of each stratum, none where every unit is labelled."""
+def stratum_degrees_of_freedom(
+    counts: AnyArray, sizes: IntArray, *, with_replacement: bool = False
+) -> FloatArray:
+    """Return the degrees of freedom n_h − 1 (…, H) of each stratum; 0 if all of its units are labelled."""
     is_census = (counts >= sizes) & (not with_replacement)
     return np.asarray(np.where(is_census, 0.0, np.maximum(counts - 1.0, 0.0)))

@@ -1,16 +1,16 @@
-"""Moments of labelled units per stratum, from which every stratified variance is made.
+"""Moments of labelled units per stratum, from which all stratified variances are computed.
 
 Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N, f_h = n_h / N_h.
 
-`StratumMoments` is the one class of moments of labelled units. Other classes hold other quantities:
+`StratumMoments` is the only class of moments of labelled units. Other classes have other quantities:
 
 | class | quantity | source |
 |---|---|---|
 | `population.summary.StratumSummary` | moments of proxies over all N_h units | the population |
-| `strata.strata.Moments` | moments of the outcome as the proxy predicts them | the proxy |
+| `strata.strata.Moments` | moments of the outcome that the proxy implies | the proxy |
 | `intervals.guards.UnitMoments` | means of z and z² on the 0–1 scale | labels |
 | `intervals.guards.SmoothedMoments` | the same, smoothed for few labels | `UnitMoments` |
-| `intervals.stratified.StratumRates` | rates and trials that the test of strata reads | `UnitMoments` |
+| `intervals.stratified.StratumRates` | rates and trials of the stratified test | `UnitMoments` |
 | `estimation.means.AnticipatedMoments` | E[z | x] and Var(z | x) as formulas of columns | the proxy |
 """
 
@@ -53,7 +53,7 @@ def stratum_sums(variables: FloatArray, stratum: IntArray, n_strata: int) -> Flo
 
 
 def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return the unweighted mean of each variable in each stratum (H, q); NaN where one is empty."""
+    """Return the unweighted mean of each variable in each stratum (H, q); NaN for an empty stratum."""
     counts = stratum_counts(stratum, n_strata)
     if variables.shape[1] == 1:
         sums = np.bincount(stratum, variables[:, 0], minlength=n_strata)[:, None]
@@ -64,7 +64,7 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
         return np.asarray(sums / counts[:, None])
 
 
-def centred(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+def centre_within_strata(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return the deviations (n, q) of each variable from its stratum's mean."""
     if n_strata == 1:
         return variables - np.full(len(variables), 1.0 / max(len(variables), 1)) @ variables
@@ -74,26 +74,33 @@ def centred(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArr
 def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return the within-stratum sample covariances s_h² with divisor n_h − 1, shape (H, q, q).
 
-    A stratum with fewer than two units gets NaN: its variance cannot be estimated from itself.
+    They are NaN in strata with fewer than two units.
     """
-    free = stratum_counts(stratum, n_strata) - 1.0
-    products = _stratum_products(centred(variables, stratum, n_strata), stratum, n_strata)
-    return products / np.where(free > 0, free, np.nan)[:, None, None]
+    degrees_of_freedom = stratum_counts(stratum, n_strata) - 1.0
+    deviations = centre_within_strata(variables, stratum, n_strata)
+    products = _stratum_products(deviations, stratum, n_strata)
+    return products / np.where(degrees_of_freedom > 0, degrees_of_freedom, np.nan)[:, None, None]
 
 
 def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum (H,), 1 to n_h; 1 where labels agree."""
-    off = z - stratum_means(z[:, None], stratum, n_strata)[:, 0][stratum]
-    squares = (off / max(float(np.abs(off).max(initial=0.0)), _TINY)) ** 2
-    second, fourth = (np.bincount(stratum, part, minlength=n_strata) for part in (squares, squares**2))
-    return kurtoses_of(stratum_counts(stratum, n_strata), second, fourth)
+    """Return the kurtosis n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum (H,); see `sample_kurtoses`."""
+    deviations = z - stratum_means(z[:, None], stratum, n_strata)[:, 0][stratum]
+    # Division by the largest deviation avoids overflow of the fourth powers.
+    squares = (deviations / max(float(np.abs(deviations).max(initial=0.0)), _TINY)) ** 2
+    second = np.bincount(stratum, squares, minlength=n_strata)
+    fourth = np.bincount(stratum, squares**2, minlength=n_strata)
+    return sample_kurtoses(stratum_counts(stratum, n_strata), second, fourth)
 
 
-def kurtoses_of(counts: AnyArray, second: AnyArray, fourth: AnyArray) -> FloatArray:
-    """Return n Σ y⁴ / (Σ y²)² within what n numbers can have, 1 to n; 1 where they do not vary."""
-    varies = second > 0
-    kurtoses = counts * fourth / np.where(varies, second, 1.0) ** 2
-    return np.asarray(np.clip(np.where(varies, kurtoses, 1.0), 1.0, np.maximum(counts, 1.0)))
+def sample_kurtoses(counts: AnyArray, second: AnyArray, fourth: AnyArray) -> FloatArray:
+    """Return the kurtosis n Σ y⁴ / (Σ y²)² of n deviations y; 1 if all are 0.
+
+    The possible values are 1 to n. Rounding errors beyond are clipped. `counts`, `second` and `fourth` are n,
+    Σ y² and Σ y⁴, of equal shapes.
+    """
+    is_positive = second > 0
+    kurtoses = counts * fourth / np.where(is_positive, second, 1.0) ** 2
+    return np.asarray(np.clip(np.where(is_positive, kurtoses, 1.0), 1.0, np.maximum(counts, 1.0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,7 +115,7 @@ class StratumMoments(Record):
     proxy_means : float (…, H, k)
     outcome_variances : float (…, H)
     cross_covariances : float (…, H, k)
-        Of outcome and proxies; divisor n_h − 1, 0 where n_h < 2.
+        Covariances of outcome and proxies, with the divisor n_h − 1; 0 if n_h < 2.
     proxy_covariances : float (…, H, k, k)
     """
 
@@ -121,50 +128,54 @@ class StratumMoments(Record):
 
 
 def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_strata: int) -> StratumMoments:
-    """Return the labelled units' moments per stratum, summed over the outcomes where there are several.
+    """Return the moments of the labelled units per stratum, summed over q outcomes if there are several.
 
     Parameters
     ----------
     z : float (n,) or (n, q)
     proxies : float (n, k) or (n, q, k)
-        Of each outcome.
+        Proxies of each outcome.
     stratum : int (n,)
     n_strata : int
         H.
     """
-    joint = np.concatenate([z[..., None], proxies], axis=-1)
-    counts, (n, k) = stratum_counts(stratum, n_strata), (len(z), joint.shape[-1])
-    means = stratum_means(joint if z.ndim == 1 else np.einsum("nqk->nk", joint), stratum, n_strata)
-    filled_means = np.where(counts[:, None] > 0, means, 0.0)
-    centred_variables = centred(joint.reshape(n, -1), stratum, n_strata).reshape(-1, k)
-    if n_strata == 1:
-        stratum_of_row = stratum
-    else:
-        stratum_of_row = np.repeat(stratum, len(centred_variables) // max(n, 1))
-    products = (
-        _stratum_products(centred_variables, stratum_of_row, n_strata)
-        / np.maximum(counts - 1.0, 1.0)[:, None, None]
-    )
+    variables = np.concatenate([z[..., None], proxies], axis=-1)
+    counts = stratum_counts(stratum, n_strata)
+    n = len(z)
+    n_variables = variables.shape[-1]
+    summed = variables
+    if z.ndim > 1:
+        summed = np.einsum("nqk->nk", variables)
+    means = stratum_means(summed, stratum, n_strata)
+    means = np.where(counts[:, None] > 0, means, 0.0)
+    deviations = centre_within_strata(variables.reshape(n, -1), stratum, n_strata).reshape(-1, n_variables)
+    # A row for each unit and outcome, so that products are summed over the outcomes.
+    stratum_of_row = stratum
+    if n_strata > 1:
+        stratum_of_row = np.repeat(stratum, len(deviations) // max(n, 1))
+    products = _stratum_products(deviations, stratum_of_row, n_strata)
+    covariances = products / np.maximum(counts - 1.0, 1.0)[:, None, None]
     return StratumMoments(
         counts=counts,
-        outcome_means=filled_means[:, 0],
-        proxy_means=filled_means[:, 1:],
-        outcome_variances=products[:, 0, 0],
-        cross_covariances=products[:, 0, 1:],
-        proxy_covariances=products[:, 1:, 1:],
+        outcome_means=means[:, 0],
+        proxy_means=means[:, 1:],
+        outcome_variances=covariances[:, 0, 0],
+        cross_covariances=covariances[:, 0, 1:],
+        proxy_covariances=covariances[:, 1:, 1:],
     )
 
 
 def collapse_singletons(counts: IntArray, sizes: IntArray) -> IntArray:
-    """Return, for each stratum, the group that it lends its variance from: itself, or itself and neighbours.
+    """Return the collapsed strata: a group number for each stratum (H,).
 
-    A stratum with one label out of several units has no variance of its own. It is grouped with the nearest
-    stratum that has labels, which can only overstate its variance (Cochran, 5A.12; "collapsed strata").
+    The variance of a stratum with one label out of several units cannot be estimated. Such a stratum is
+    grouped with the nearest stratum that has labels. The variance of the group is at least that of the
+    stratum in expectation (Cochran, 5A.12).
 
     Parameters
     ----------
     counts : int (H,)
-        n_h, labels per stratum; strata without labels are left out of every group.
+        n_h, labels per stratum. Strata without labels stay single.
     sizes : int (H,)
         N_h.
 
@@ -189,31 +200,31 @@ def collapse_singletons(counts: IntArray, sizes: IntArray) -> IntArray:
 def pooled_stratum_covariances(
     variables: FloatArray, stratum: IntArray, counts: IntArray, sizes: IntArray
 ) -> FloatArray:
-    """Return s_h² (H, q, q), a single-label stratum taking that of its collapsed group.
+    """Return s_h² (H, q, q); for a stratum with a single label, that of its collapsed group.
 
-    Strata that are labelled whole, or not at all, get 0 where nothing can be estimated. One label in all
-    gives NaN.
+    If a variance cannot be estimated, it is 0 for strata with all or no units labelled. It is NaN if there
+    is only one label in total.
     """
     n_strata = len(sizes)
     covariances = stratum_covariances(variables, stratum, n_strata)
     if n_strata > 1 and (counts == 1).any():
         group = collapse_singletons(counts, sizes)
         if not np.array_equal(group, np.arange(n_strata)):
-            joint = stratum_covariances(variables, group[stratum], n_strata)[group]
-            covariances = np.where(np.isnan(covariances), joint, covariances)
-    unknown = np.isnan(covariances[:, 0, 0])
-    if unknown.any():
-        covariances[unknown & ((counts >= sizes) | (counts == 0))] = 0.0
+            group_covariances = stratum_covariances(variables, group[stratum], n_strata)[group]
+            covariances = np.where(np.isnan(covariances), group_covariances, covariances)
+    is_unknown = np.isnan(covariances[:, 0, 0])
+    if is_unknown.any():
+        covariances[is_unknown & ((counts >= sizes) | (counts == 0))] = 0.0
     return covariances
 
 
-def population_spread(
+def population_covariance_parts(
     means: FloatArray, within: FloatArray, counts: AnyArray, sizes: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the within- and between-strata parts of S², the population's covariance with divisor N − 1.
 
-    Their sum is exactly unbiased: (N − 1) S² = Σ (N_h − 1) S_h² + Σ N_h (Ȳ_h − Ȳ)², from whose plug-in the
-    part that only the sampling of the means adds, Σ N_h (1 − W_h) (1 − f_h) s_h² / n_h, is taken off
+    Their sum is unbiased. It is the plug-in of (N − 1) S² = Σ (N_h − 1) S_h² + Σ N_h (Ȳ_h − Ȳ)², minus the
+    bias of the second term due to the sampling errors of the means, Σ N_h (1 − W_h) (1 − f_h) s_h² / n_h
     (Cochran, 5A.11).
 
     Parameters
@@ -222,41 +233,43 @@ def population_spread(
     within : float (…, H, q, q)
         s_h².
     counts : (…, H)
-        n_h; strata without labels are left out.
+        n_h. Strata without labels are excluded.
     sizes : int (H,)
         N_h.
     """
-    labelled = counts > 0
-    size = np.where(labelled, sizes, 0).astype(np.float64)
-    total = size.sum(axis=-1, keepdims=True)
-    share = size / total
+    is_labelled = counts > 0
+    labelled_sizes = np.where(is_labelled, sizes, 0).astype(np.float64)
+    total = labelled_sizes.sum(axis=-1, keepdims=True)
+    shares = labelled_sizes / total
     divisor = np.maximum(total - 1.0, 1.0)
-    within_part = _weighted(np.maximum(size - 1.0, 0.0) / divisor, within)
-    filled = np.where(labelled[..., None], means, 0.0)
-    centred = filled - np.sum(share[..., None] * filled, axis=-2, keepdims=True)
-    fractions = np.where(labelled, np.minimum(counts / sizes, 1.0), 1.0)
-    noise = size * (1.0 - share) * (1.0 - fractions) / np.maximum(counts, 1)
-    products = centred[..., :, None] * centred[..., None, :]
-    return within_part, _weighted(size / divisor, products) - _weighted(noise / divisor, within)
+    within_part = _weighted_sum(np.maximum(labelled_sizes - 1.0, 0.0) / divisor, within)
+    labelled_means = np.where(is_labelled[..., None], means, 0.0)
+    overall_mean = np.sum(shares[..., None] * labelled_means, axis=-2, keepdims=True)
+    deviations = labelled_means - overall_mean
+    fractions = np.where(is_labelled, np.minimum(counts / sizes, 1.0), 1.0)
+    bias_factors = labelled_sizes * (1.0 - shares) * (1.0 - fractions) / np.maximum(counts, 1)
+    products = deviations[..., :, None] * deviations[..., None, :]
+    between_part = _weighted_sum(labelled_sizes / divisor, products)
+    return within_part, between_part - _weighted_sum(bias_factors / divisor, within)
 
 
-def _weighted(weights: FloatArray, matrices: FloatArray) -> FloatArray:
-    """Return Σ a_h M_h (…, q, q)."""
+def _weighted_sum(weights: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return Σ a_h M_h (…, q, q) of weights (…, H) and matrices (…, H, q, q)."""
     return np.asarray(np.einsum("...h,...hij->...ij", weights, matrices))
 
 
 def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
     """Return Satterthwaite's degrees of freedom (…,) of a sum of independent variance estimates (…, H).
 
-    (Σ a)² / Σ a² / ν (Satterthwaite 1946; Cochran, eq. 5.16). Zero contributions do not count; if all are
-    zero, the degrees of freedom add up.
+    (Σ a)² / Σ (a² / ν) (Satterthwaite 1946; Cochran, eq. 5.16), over the strata with ν > 0. If all
+    contributions are zero, it is the sum of the degrees of freedom.
     """
-    used = degrees_of_freedom > 0
-    used_parts = np.where(used, contributions, 0.0)
-    total = used_parts.sum(axis=-1, keepdims=True)
-    usable = np.isfinite(total) & (total > 0)
-    shares = used_parts / np.where(usable, total, 1.0)
-    denominator = (shares**2 / np.where(used, degrees_of_freedom, 1.0)).sum(axis=-1)
-    total_degrees = np.where(used, degrees_of_freedom, 0.0).sum(axis=-1)
-    usable = usable[..., 0]
-    return np.asarray(np.where(usable, 1.0 / np.where(usable, denominator, 1.0), total_degrees))
+    has_freedom = degrees_of_freedom > 0
+    free_contributions = np.where(has_freedom, contributions, 0.0)
+    total = free_contributions.sum(axis=-1, keepdims=True)
+    is_positive = np.isfinite(total) & (total > 0)
+    shares = free_contributions / np.where(is_positive, total, 1.0)
+    denominator = (shares**2 / np.where(has_freedom, degrees_of_freedom, 1.0)).sum(axis=-1)
+    total_degrees = np.where(has_freedom, degrees_of_freedom, 0.0).sum(axis=-1)
+    is_positive = is_positive[..., 0]
+    return np.asarray(np.where(is_positive, 1.0 / np.where(is_positive, denominator, 1.0), total_degrees))

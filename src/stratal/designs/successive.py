@@ -114,13 +114,13 @@ class Successive(Design):
     """
 
     kind = "successive"
-    words = (
+    report_description = (
         "rounds of sequential Poisson samples, each from the remaining units, with inclusion "
         "probabilities proportional to the predicted standard deviation",
         "ohlsson",
     )
     assumption = "The variance is the approximate variance of the design."
-    rounds_by_labels = True
+    allows_label_based_rounds = True
     hajek_below = 8
     nested: ClassVar[JsonMapping] = {"predicted": Expression}
     budgets: tuple[int, ...]
@@ -190,22 +190,22 @@ class Successive(Design):
         )
 
     @classmethod
-    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+    def from_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the first round, by a proxy between 0 and 1; by default that of the history."""
         return cls(budgets=(budget,), predicted=(NumberColumn(name=proxy or HISTORY),))
 
-    def larger(self, sample: Sample, additional: int) -> Successive:
+    def larger_design(self, sample: Sample, additional: int) -> Successive:
         """Return the design with another round, based on the same prediction."""
         return replace(
             self, budgets=(*self.budgets, additional), predicted=(*self.predicted, self.predicted[-1])
         )
 
-    def following(self, sample: Sample, additional: int, outcomes: Any) -> Design:
+    def next_round_design(self, sample: Sample, additional: int, outcomes: Any) -> Design:
         """Return the design with another round, predicted from the current labels and the history.
 
         Without factors of a history, or for outcomes outside 0 to 1, the previous prediction is used.
         """
-        design = self.larger(sample, additional)
+        design = self.larger_design(sample, additional)
         population = sample.population
         assert population is not None
         names = history_columns(population.feature_names)

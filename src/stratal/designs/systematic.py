@@ -110,7 +110,7 @@ class Systematic(Design):
     """
 
     kind = "systematic"
-    words = (
+    report_description = (
         "a systematic sample along the proxy, with its variance approximated by successive differences",
         "cochran",
     )
@@ -129,7 +129,7 @@ class Systematic(Design):
         return Systematic(budget=self.budget, order=column), drawn, probabilities, None
 
     @classmethod
-    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+    def from_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
         """Return the design of a budget along a proxy."""
         return cls(budget=budget, order=proxy)
 

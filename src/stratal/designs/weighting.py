@@ -21,10 +21,10 @@ ROUNDING_VARIANCE = 1e-18
 
 
 class Weighting(Record, ABC):
-    """Weights of n labelled units under one design, and the variance of any mean that they form.
+    """Weights of n labelled units under one design, and the covariance of weighted means.
 
-    Variables are `(n, q)`; every mean is over the population of N units. A design without strata is one
-    stratum.
+    Variables are `(n, q)`, and means estimate those of the population of N units. A design without strata
+    has one stratum.
 
     Examples
     --------
@@ -37,9 +37,9 @@ class Weighting(Record, ABC):
     @property
     @abstractmethod
     def weights(self) -> FloatArray:
-        """Weights w (n,): Σ w y estimates the population mean of y (they include the 1/N)."""
+        """Weights w (n,): Σ w y estimates the population mean of y (they include the factor 1/N)."""
 
-    # N, or its estimate, where there are no strata.
+    # N, or its estimate, in subclasses without strata.
     size: float
 
     @property
@@ -52,7 +52,7 @@ class Weighting(Record, ABC):
         """Estimated covariance (q, q) of the weighted means of `variables` (n, q), over repeated draws."""
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Degrees of freedom of the variance estimate of one variable (n,): one less than the draws."""
+        """Degrees of freedom of the variance estimate of one variable (n,): number of draws minus 1."""
         return float(max(self.draws - 1, 1))
 
     def dfs(self, variables: FloatArray) -> FloatArray:
@@ -63,7 +63,7 @@ class Weighting(Record, ABC):
         """Return the `covariance` (q, q) and the `dfs` (q,) of several variables (n, q)."""
         return self.covariance(variables), self.dfs(variables)
 
-    def parts_and_df(self, variable: FloatArray) -> tuple[FloatArray, float]:
+    def contributions_and_df(self, variable: FloatArray) -> tuple[FloatArray, float]:
         """Return the `contributions` of one variable (n,) and its degrees of freedom."""
         return self.contributions(variable), self.degrees_of_freedom(variable)
 
@@ -154,9 +154,9 @@ class Weighting(Record, ABC):
 
     @property
     def random_within_strata(self) -> bool:
-        """Whether each stratum's units are a simple random sample of a known size N_h, drawn one by one.
+        """Whether the units of each stratum are a simple random sample from N_h units, with known N_h.
 
-        The weights of a stratum then add up to W_h in every draw, and its labels can stand for its others.
+        The sum of the weights of a stratum is then W_h in every draw.
         """
         return False
 
@@ -182,9 +182,9 @@ class Weighting(Record, ABC):
 
     @property
     def shares(self) -> FloatArray:
-        """W_h (H,), over the strata that have labels."""
-        labelled = self.counts > 0
-        return np.asarray(np.where(labelled, self.sizes, 0) / self.sizes[labelled].sum())
+        """W_h (H,): N_h as a share of the strata that have labels; 0 for strata without labels."""
+        is_labelled = self.counts > 0
+        return np.asarray(np.where(is_labelled, self.sizes, 0) / self.sizes[is_labelled].sum())
 
     @property
     def total(self) -> float:
@@ -244,7 +244,7 @@ class Weighting(Record, ABC):
         return np.asarray(self.weights @ variables)
 
     def contributions(self, variable: FloatArray) -> FloatArray:
-        """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
+        """Contribution of each stratum (H,) to the variance of the mean of one variable (n,)."""
         return np.asarray(self.covariance(variable[:, None])[0])
 
     def population_covariance(
@@ -252,56 +252,56 @@ class Weighting(Record, ABC):
     ) -> FloatArray:
         """Estimated covariance (q, q) of the mean of all N units over draws of the population itself.
 
-        This is what the target `superpopulation` adds: s²(y)/N, with the population's own variance estimated
-        by the weights. With `stratum_weights_known` only the within-stratum part Σ W_h² s_h²/N_h counts
-        (Fisch et al. 2024 take w_h as known).
+        The target `superpopulation` adds this covariance, s²(y)/N, where the weights estimate the variance of
+        the population. With `stratum_weights_known`, it is only the within-stratum part Σ W_h² s_h²/N_h
+        (Fisch et al. 2024 assume known w_h).
         """
         weights = self.weights / self.weights.sum()
-        centred = variables - weights @ variables
-        spread = (centred * weights[:, None]).T @ centred
+        deviations = variables - weights @ variables
+        covariance = (deviations * weights[:, None]).T @ deviations
         n = len(weights)
-        return np.asarray(spread * (n / max(n - 1, 1)) / self.population_size)
+        return np.asarray(covariance * (n / max(n - 1, 1)) / self.population_size)
 
     def superpopulation_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False
     ) -> FloatArray:
         """Covariance (q, q) that the target `superpopulation` adds to that of the design.
 
-        That of independently drawn units, unless the population consists of clusters that were drawn.
+        It is that of independent units, except in a population of clusters.
         """
         return self.population_covariance(variables, stratum_weights_known=stratum_weights_known)
 
-    def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def resampling_variables(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Values (n,) or (n, q) to resample within strata, and the factor (H,) of s_h² in their variance.
 
-        Without strata w·y are resampled as independent draws.
+        Without strata, the values n·w·y are resampled as independent draws.
         """
         n = len(variable)
         return np.asarray((n * self.weights * variable.T).T), np.array([1.0 / n])
 
-    def independent(self) -> Weighting:
+    def as_independent_draws(self) -> Weighting:
         """Return the weighting of independent draws within strata: no finite population correction."""
         return self
 
-    def merged(self, codes: IntArray) -> Weighting:
-        """Return the weighting with strata joined to new ones, by the new number of each old one (H,)."""
+    def merge_strata(self, codes: IntArray) -> Weighting:
+        """Return the weighting of merged strata; `codes` (H,) has the new number of each stratum."""
         return self
 
-    def whole_strata(self, member: BoolArray) -> Weighting | None:
-        """Return the weighting of the member units (n,) alone, if they make up whole strata.
+    def complete_strata_weighting(self, member: BoolArray) -> Weighting | None:
+        """Return the weighting of the units in the mask `member` (n,), if they are all labels of some strata.
 
-        As far as the labels show, no other stratum then contains such units. Otherwise None.
+        It is None if another stratum has a label of a member, or possibly an unlabelled member.
         """
         return None
 
     def post_stratified(self, stratum: IntArray, sizes: IntArray) -> Weighting:
-        """Return the weighting of strata (n,) of known sizes (H,), given how many units of each were drawn.
+        """Return the weighting with post-strata (n,) of known sizes (H,).
 
         Raises
         ------
         InputError
-            If units of one stratum had unequal probabilities, or were drawn in clusters: the weights of
-            strata would replace those of the draw.
+            If units had unequal probabilities or were drawn in clusters, because the weights of post-strata
+            would replace those of the draw.
         """
         problem = "post-stratification requires units that were drawn individually with equal probabilities"
         raise InputError(problem, action="Use estimator='hajek', 'difference' or 'ppi++' for this design.")

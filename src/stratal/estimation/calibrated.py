@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record, code_count
-from stratal.designs.extending import not_drawn_from, require_same_population
+from stratal.designs.extending import other_population_error, require_same_population
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.cross_fitting import (
@@ -204,7 +204,7 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
         place = {text: row for row, text in enumerate(id_texts(drawn.ids))}
         if not place.keys() >= set(texts):
             absent = next(text for text in texts if text not in place)
-            raise not_drawn_from("", f"no unit {absent!r}")
+            raise other_population_error("", f"no unit {absent!r}")
         rows = np.array([place[text] for text in texts], dtype=np.int64)
         columns = {**drawn.features, **dict(zip(population.proxy_names, drawn.proxies.T, strict=True))}
         columns_of_sample = {name: values[rows] for name, values in columns.items()} | columns_of_sample
@@ -387,7 +387,7 @@ def calibrated_proxy(
     summary_by_curve = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
     # Strata without labels were merged with others.
     if respondents.codes is not None:
-        summary_by_curve = summary_by_curve.merged(respondents.codes)
+        summary_by_curve = summary_by_curve.merge_strata(respondents.codes)
     stratum = respondents.stratum
     n_strata = len(summary_by_curve.sizes)
     shares = fold_shares(folds, stratum, n_strata)
@@ -465,7 +465,9 @@ def _of_population(
     if not np.array_equal(counts, sizes):
         counted = counts.tolist()[:5]
         expected = sizes.tolist()[:5]
-        raise not_drawn_from("", f"strata of {counted} units, whereas those of the sample have {expected}")
+        raise other_population_error(
+            "", f"strata of {counted} units, whereas those of the sample have {expected}"
+        )
     return StratumSummary.of_sums(counts, sums, products, centres)
 
 

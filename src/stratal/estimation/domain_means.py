@@ -159,7 +159,7 @@ def _weighting_of_domain(member: BoolArray, weighting: Weighting, *, is_binary: 
         return None
     if np.all(member):
         return weighting
-    of_strata = weighting.whole_strata(member)
+    of_strata = weighting.complete_strata_weighting(member)
     if of_strata is None and not is_binary:
         return _simple_random_part(member, weighting)
     return of_strata

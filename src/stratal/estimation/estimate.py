@@ -179,7 +179,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         # Labels that all agree show no variance, which is unknown then unless every unit is labelled.
         if not evidence.varies and not evidence.census:
             variance = np.nan
-        spread, size = evidence.population_spread, evidence.weighting.population_size
+        spread, size = evidence.population_covariance_parts, evidence.weighting.population_size
         if self.reference_population is not None:
             spread, size = self.reference_population
         return design_effect(variance, spread, evidence.n, size, self.target)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import centred
+from stratal.designs.stratum_moments import centre_within_strata
 from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval_types import SkewedInterval
@@ -166,7 +166,7 @@ def target_df(
     clustered = weighting.groups is not None
     if clustered or not population_variance > 0 or not np.isfinite(design_variance):
         return df
-    of_population = weighting.independent().degrees_of_freedom(variable)
+    of_population = weighting.as_independent_draws().degrees_of_freedom(variable)
     parts = design_variance / max(df, 1.0) + population_variance / max(of_population, 1.0)
     return (design_variance + population_variance) / parts
 
@@ -310,7 +310,9 @@ def pseudo_label_share(
     else:
         shown_df = min(shown_df, _exceptions_df(exceptions, weighting.weights))
     share /= 1.0 + (equal_weights * shown_df / _WELL_KNOWN_DF) ** _DF_POWER
-    deviations = centred(result.variable[:, None], weighting.stratum, len(weighting.counts))[:, 0]
+    deviations = centre_within_strata(result.variable[:, None], weighting.stratum, len(weighting.counts))[
+        :, 0
+    ]
     return share, min(degrees_of_freedom, equal_weights * kurtosis_df(deviations, weighting.weights))
 
 

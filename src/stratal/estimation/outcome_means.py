@@ -262,7 +262,7 @@ def mean_estimate(
         corrected_residuals = _leave_one_out_residuals(corrected_residuals, chosen.leverages, weighting)
     elif df_used.any():
         factors = tuning.inflation(_fitted_counts(weighting, len(df_used)), df_used)
-    parts, design_df = weighting.parts_and_df(residuals)
+    parts, design_df = weighting.contributions_and_df(residuals)
     if corrected_residuals is not residuals:
         parts = weighting.contributions(corrected_residuals)
     if len(parts) == len(factors):

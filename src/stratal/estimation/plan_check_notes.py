@@ -346,7 +346,7 @@ def planned_strata(sample: Sample) -> Strata | None:
             return strata
         return None
     info = sample.proxy_info[0] if sample.proxy_info else None
-    if not sample.design.rounds_by_labels or info is None or not info.scaled or info.bounds is None:
+    if not sample.design.allows_label_based_rounds or info is None or not info.scaled or info.bounds is None:
         return None
     mean = sample.summary.proxy_means[:, 0]
     variance = sample.summary.proxy_covariances[:, 0, 0]

@@ -291,8 +291,8 @@ class Respondents(Record):
             merged = [np.flatnonzero(codes == code) for code in range(code_count(codes))]
             names = tuple(" + ".join(names[h] for h in members) for members in merged)
             stratum = codes[stratum]
-            weighting = weighting.merged(codes)
-            summary = summary.merged(codes)
+            weighting = weighting.merge_strata(codes)
+            summary = summary.merge_strata(codes)
         if sample.half_width is not None:
             notes = (*notes, _STOPPED.format(sample.half_width))
         return cls(
@@ -318,7 +318,7 @@ class Respondents(Record):
         reference_population = estimate.reference_population
         if self.share < 1.0 and evidence.linearised and reference_population is None:
             # A simple random sample would be drawn from all units, also those that need no label.
-            reference_population = (evidence.population_spread / self.share, sample.population_size)
+            reference_population = (evidence.population_covariance_parts / self.share, sample.population_size)
         return replace(
             estimate,
             reference_population=reference_population,

@@ -115,7 +115,7 @@ def _factors(weighting: Weighting, target: str) -> FloatArray:
     if target == "population":
         return weighting.variance_factors
     # Completely labelled strata have a variance for the superpopulation.
-    return weighting.independent().variance_factors
+    return weighting.as_independent_draws().variance_factors
 
 
 def _stratum_shares(cells: FloatArray, weighting: Weighting) -> FloatArray:

@@ -561,7 +561,7 @@ class Evidence(DerivedEvidence, Record):
         return skewness_of(self.residuals, self.weighting)
 
     @property
-    def population_spread(self) -> float:
+    def population_covariance_parts(self) -> float:
         """S², the estimated variance of z over the population; smoothed where all labels agree."""
         weighting = self.weighting
         spread = float(weighting.population_covariance(self.z[:, None])[0, 0]) * weighting.population_size

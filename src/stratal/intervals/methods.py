@@ -437,7 +437,7 @@ def bootstrap_deviations(evidence: Evidence) -> FloatArray:
     """
     rng = np.random.default_rng(BOOTSTRAP_SEED)
     weighting = evidence.weighting
-    values, factors = weighting.resampling(evidence.residuals)
+    values, factors = weighting.resampling_variables(evidence.residuals)
     deviations = rescaled_deviations(values, weighting.stratum, factors, rng=rng)
     within = stratum_covariances(values[:, None], weighting.stratum, len(factors))[:, 0, 0]
     spread = float(factors @ np.nan_to_num(within))

@@ -16,7 +16,7 @@ from scipy import special
 
 from stratal.arrays import AnyArray, FloatArray, Number
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import centred, stratum_counts, stratum_sums
+from stratal.designs.stratum_moments import centre_within_strata, stratum_counts, stratum_sums
 from stratal.intervals.interval import tail_shares
 
 # The lower and the upper limits.
@@ -296,13 +296,13 @@ def skewness_of(variable: FloatArray, weighting: Weighting) -> float:
 
 def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
     """Return `skewness_of` each variable (n, d)."""
-    values, factors = weighting.resampling(variables)
+    values, factors = weighting.resampling_variables(variables)
     stratum = weighting.stratum
     n_strata = len(factors)
     if n_strata == 1:
         stratum = np.zeros(len(values), dtype=np.int64)
     counts = stratum_counts(stratum, n_strata)
-    deviations = centred(values, stratum, n_strata)
+    deviations = centre_within_strata(values, stratum, n_strata)
     largest = np.abs(deviations).max(axis=0, initial=0.0)
     deviations /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
     squares = deviations * deviations

@@ -330,7 +330,7 @@ class ModelOutcomes(Record):
         if strata is not None and isinstance(strata.rule, Derived) and same in strata.rule.cells.tests:
             groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
             differ = np.asarray(same.evaluate(groups) == 0)
-            differing = weighting.whole_strata(differ)
+            differing = weighting.complete_strata_weighting(differ)
             if differing is not None:
                 ends = ends * (differing.population_size / weighting.population_size)
                 return unseen_variance(contrast[differ], differing, ends)

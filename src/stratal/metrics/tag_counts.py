@@ -262,7 +262,7 @@ def _binomial(
     size = inside * below / float(below[counted].mean())
     result = ratio_of_means(inside * above, inside * below, weighting, target, counted)
     if target == "superpopulation":
-        weighting = weighting.independent()
+        weighting = weighting.as_independent_draws()
     trials, smoothed_variance = domain_trials(share, size, weighting, (0.0, 1.0), result.variance)
     interval = BinomialInterval(
         value=float(np.clip(result.value, 0.0, 1.0)),

@@ -236,7 +236,9 @@ def findings(
         "second_look": _second_look(request.labels),
         "new_version": None if new is None else new.to_dict(),
         "threshold": threshold,
-        "method": describe_method(described, design.words, design.assumption, rule, selection_of(sample)),
+        "method": describe_method(
+            described, design.report_description, design.assumption, rule, selection_of(sample)
+        ),
         "provenance": provenance_of(sample, commands),
         "examples": _examples(sample, request.labelled, estimates, examples),
     }
@@ -400,7 +402,7 @@ def _second_look(labels: Any) -> list[JsonDict] | None:
 
 def selection_of(sample: Sample) -> Selection:
     """Return how the labelled units of a sample were chosen, for the description of the method."""
-    description, *_ = sample.design.words or (f"a {sample.design.kind} sample",)
+    description, *_ = sample.design.report_description or (f"a {sample.design.kind} sample",)
     if sample.question.chosen is not None:
         row_selection = RowSelection.parse(sample.question.chosen)
         missing = sample.population_size - sample.size

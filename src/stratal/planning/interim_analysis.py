@@ -402,7 +402,7 @@ def _unread_allocation(sample: Sample) -> Callable[[int], IntArray]:
         return lambda total: first_round
 
     def n_h_of(total: int) -> IntArray:
-        larger = sample.design.larger(sample, total - sample.size).allocation
+        larger = sample.design.larger_design(sample, total - sample.size).allocation
         assert larger is not None
         return larger.n_h
 

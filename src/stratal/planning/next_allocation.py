@@ -63,7 +63,7 @@ def design_with_counts(
     strata = sample.design.strata
     total = int(n_h.sum())
     if strata is None:
-        return sample.design.following(sample, total - sample.size, outcomes)
+        return sample.design.next_round_design(sample, total - sample.size, outcomes)
     assert sample.design.allocation is not None
     rule = "opt-a1" if last_round(sample) == 1 else "opt-a2"
     allocation = Allocation(

@@ -17,7 +17,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, code_count, field_values
 from stratal.designs import SimpleRandom
-from stratal.designs.sample import sample_of
+from stratal.designs.sample import make_sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
@@ -102,7 +102,7 @@ class PreviousLabels:
         design = SimpleRandom(budget=max(len(label_ids), 1))
         n = len(label_ids)
         shares = np.full(n, min(n / holder.size, 1.0))
-        sample = sample_of(design, holder, 0, units, shares, digested=False)
+        sample = make_sample(design, holder, 0, units, shares, digested=False)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             estimate_of_labels = estimate(
                 sample, known_labels, estimator="horvitz-thompson", predicted=holder.roles.answer

@@ -301,7 +301,7 @@ def more_labels(
     n_labelled = int(labelled.sum())
     analysis = None
     max_units = sample.population_size
-    if sample.design.rounds_by_labels and n_labelled > 1:
+    if sample.design.allows_label_based_rounds and n_labelled > 1:
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
             analysis = InterimAnalysis(
                 sample,
@@ -440,7 +440,7 @@ def next_round(
     if labels is None or design is not None:
         _refuse_label_options(labels=labels, half_width=half_width, learner=learner, features=features)
         drawn_population = population_of(sample, population)
-        larger_design = design or sample.design.larger(sample, _addable(sample, additional))
+        larger_design = design or sample.design.larger_design(sample, _addable(sample, additional))
         return extended(sample, larger_design, drawn_population)
     drawn_population = population_of(sample, population)
     if is_labelled_elsewhere(sample):
@@ -520,7 +520,7 @@ def _round_without_analysis(
         region_design = design_with_counts(sample, planned_counts, rule_text, label_driven=True)
         return extended(sample, region_design, population)
     if not requested.is_estimated:
-        return extended(sample, sample.design.larger(sample, additional), population)
+        return extended(sample, sample.design.larger_design(sample, additional), population)
     return None
 
 

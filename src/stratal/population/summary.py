@@ -264,14 +264,14 @@ class StratumSummary(Record):
             proxy_covariances=self.proxy_covariances[mask],
         )
 
-    def merged(self, codes: IntArray) -> StratumSummary:
+    def merge_strata(self, codes: IntArray) -> StratumSummary:
         """Return the summary of merged strata, given the number of the new stratum of each stratum (H,).
 
         Examples
         --------
         >>> fine = StratumSummary(sizes=np.array([1, 1]), proxy_means=np.array([[0.0], [1.0]]),
         ...                       proxy_covariances=np.zeros((2, 1, 1)))
-        >>> fine.merged(np.array([0, 0])).proxy_covariances.ravel()
+        >>> fine.merge_strata(np.array([0, 0])).proxy_covariances.ravel()
         array([0.25])
         """
         n_merged = code_count(codes)

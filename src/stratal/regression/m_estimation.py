@@ -17,7 +17,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import centred, stratum_moments, stratum_sums
+from stratal.designs.stratum_moments import centre_within_strata, stratum_moments, stratum_sums
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
@@ -52,7 +52,7 @@ def left_out_residuals(
     n_strata : int
     """
     stretch = 1.0 / _kept(leverages) - 1.0
-    return np.asarray(residuals + centred(residuals, stratum, n_strata) * stretch[:, None])
+    return np.asarray(residuals + centre_within_strata(residuals, stratum, n_strata) * stretch[:, None])
 
 
 def _kept(leverages: FloatArray) -> FloatArray:
@@ -196,7 +196,7 @@ def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     )
     if evidence.published:
         return replace(fit, spent=0.0 * fit.spent)
-    squares = np.sum(centred(v, stratum, n_strata) ** 2, axis=1)
+    squares = np.sum(centre_within_strata(v, stratum, n_strata) ** 2, axis=1)
     shared = proxy_variances * free
     pulls = fit.spent / np.where(shared > 0, shared, 1.0)
     return replace(fit, leverages=pulls[stratum] * squares)

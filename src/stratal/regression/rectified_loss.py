@@ -335,7 +335,7 @@ class RectifiedLoss:
             action = "Give proxy= and unlabelled=, or estimator='classical'."
             raise InputError("λ requires a proxy", given="no proxy", action=action)
         if self.separate:
-            self.weighting = self.weighting.independent()
+            self.weighting = self.weighting.as_independent_draws()
 
     def _require_labels(self) -> None:
         """Refuse labels from which nothing can be estimated."""

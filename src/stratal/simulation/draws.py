@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
+from stratal.designs.stratum_moments import StratumMoments, sample_kurtoses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,7 +171,7 @@ class StratumSums:
         mean = self.means
         second = np.maximum(self.zz - mean * self.z, 0.0)
         fourth = self.zzzz - 4.0 * mean * self.zzz + 6.0 * mean**2 * self.zz - 3.0 * mean**3 * self.z
-        return kurtoses_of(self.counts, second, fourth)
+        return sample_kurtoses(self.counts, second, fourth)
 
     def moments(self, centre: float) -> StratumMoments:
         """Return the moments of outcome and proxy; `centre` was subtracted from the outcomes."""

@@ -12,8 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
-from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
+from stratal.designs.stratified import stratified_factors, stratum_degrees_of_freedom, variance_contributions
+from stratal.designs.stratum_moments import collapse_singletons, population_covariance_parts, satterthwaite
 from stratal.errors import InputError, check_choice
 from stratal.estimation.lam import SHRINKAGE_LABELS, LambdaPrior, fit_stratified, inflation
 from stratal.intervals import evidence
@@ -247,7 +247,7 @@ class Replicates(evidence.DerivedEvidence):
         scale = (high - low) ** 2
         return Variances(
             residual=(self.estimated_variances - self.population_parts) / scale,
-            plain=stratum_parts(self.factors, within).sum(axis=1),
+            plain=variance_contributions(self.factors, within).sum(axis=1),
             spread=_population_variance(labels.means, within, labels.counts, sizes),
             population_part=self.population_parts / scale,
             uses_proxy=self.uses_proxy,
@@ -260,7 +260,9 @@ def _population_variance(
     means: FloatArray, within: FloatArray, counts: FloatArray, sizes: IntArray
 ) -> FloatArray:
     """Return S² (R,) of the population from the means and variances of the strata (R, H)."""
-    within_part, between_part = population_spread(means[..., None], within[..., None, None], counts, sizes)
+    within_part, between_part = population_covariance_parts(
+        means[..., None], within[..., None, None], counts, sizes
+    )
     # The estimate between strata is a difference, which can be negative.
     return np.asarray((within_part + np.maximum(between_part, 0.0))[..., 0, 0])
 
@@ -308,8 +310,8 @@ def replicate_means(
     lam, fitted_parameters = _fit_lam(sums, truth, factors, estimator, settings.bounds)
     first, second = sums.residual(lam)
     values = first / counts @ truth.weights + truth.centre
-    parts = stratum_parts(factors, stratum_variances(counts, sizes, first, second))
-    label_freedom = free_labels(counts, sizes, with_replacement=with_replacement)
+    parts = variance_contributions(factors, stratum_variances(counts, sizes, first, second))
+    label_freedom = stratum_degrees_of_freedom(counts, sizes, with_replacement=with_replacement)
     freedom = satterthwaite(parts, label_freedom) - fitted_parameters.sum(axis=-1)
     variances = np.asarray((parts * inflation(counts, fitted_parameters)).sum(axis=1))
     population_parts = np.zeros(1)
@@ -322,7 +324,8 @@ def replicate_means(
         # Independent draws have no finite population correction.
         independent_factors = stratified_factors(counts, sizes, with_replacement=True)
         population_freedom = satterthwaite(
-            stratum_parts(independent_factors, within), free_labels(counts, sizes, with_replacement=True)
+            variance_contributions(independent_factors, within),
+            stratum_degrees_of_freedom(counts, sizes, with_replacement=True),
         )
         freedom = _degrees_of_freedom_of_sum(
             variances, np.maximum(freedom, 1.0), population_parts, population_freedom

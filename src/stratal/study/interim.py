@@ -178,7 +178,7 @@ def extend_study(
             add_round(study, selection.sample)
         return selection.sample
     if by_labels is None:
-        by_labels = sample.design.rounds_by_labels and labels.answered > 0
+        by_labels = sample.design.allows_label_based_rounds and labels.answered > 0
     previous_labels: tuple[Labels, ...] = ()
     options: Keywords = {}
     if by_labels:

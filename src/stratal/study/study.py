@@ -530,7 +530,7 @@ def anytime_interval(
         For designs with unequal probabilities, and outcomes without bounds.
     """
     sample = sample_for_column(study, column)
-    if not sample.design.rounds_by_labels:
+    if not sample.design.allows_label_based_rounds:
         problem = "the anytime-valid interval requires a simple random or stratified sample"
         action = "Compute the estimate once, when all labels have arrived: stratal.estimate."
         raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)

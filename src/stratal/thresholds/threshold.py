@@ -232,7 +232,7 @@ class Threshold(PageDisplay):
         """
         assert self.evidence is not None
         sample = self.evidence.sample
-        design = sample.design.words or (f"a {sample.design.kind} sample",)
+        design = sample.design.report_description or (f"a {sample.design.kind} sample",)
         content = {
             "kind": KIND,
             "title": title or f"Which items satisfy {self.requirement}?",
@@ -244,7 +244,7 @@ class Threshold(PageDisplay):
                 self.to_dict(),
                 design,
                 is_monotone=self.requirement.is_monotone,
-                has_rounds_by_labels=bool(sample.design.rounds_by_labels),
+                has_rounds_by_labels=bool(sample.design.allows_label_based_rounds),
                 selection=selection_of(sample),
             ),
             "provenance": provenance_of(sample, commands),
@@ -564,7 +564,7 @@ def _decide(
         codes = codes_of_groups(values, groups)
     # Where labels decided the sizes of later rounds, sets are fixed by the first.
     is_first = np.ones(sample.size, dtype=bool)
-    if sample.design.rounds_by_labels and np.any(sample.round > 1):
+    if sample.design.allows_label_based_rounds and np.any(sample.round > 1):
         is_first = sample.round == 1
     sets = _planned_sets(sample, names, by) or candidate_sets(scores[is_first], codes[is_first], groups)
     labels = _labelled_scores(sample, outcomes, units, scores, codes, sets, target)

@@ -28,7 +28,7 @@ def moments_of_column(values: FloatArray) -> ScoreMoments:
 def moments_of_sample(sample: Sample) -> dict[str, ScoreMoments]:
     """Return the moments of each proxy over the population, from the summaries of its strata."""
     summary = sample.summary
-    combined = summary.merged(np.zeros(len(summary.sizes), dtype=np.int64))
+    combined = summary.merge_strata(np.zeros(len(summary.sizes), dtype=np.int64))
     means = combined.proxy_means[0].tolist()
     deviations = np.sqrt(np.diag(combined.proxy_covariances[0])).tolist()
     return {

@@ -45,7 +45,7 @@ def test_one_file_is_drawn_written_read_extended_and_estimated(bernoulli, tmp_pa
     assert 0.6 < low < found.value < high < 0.9
     larger = stratal.next_round(again, additional=40, population=population)
     assert set(sample.ids.tolist()) < set(larger.ids.tolist())
-    said = describe_method(found.to_dict(), again.design.words)["sentences"][0]
+    said = describe_method(found.to_dict(), again.design.report_description)["sentences"][0]
     assert "a Bernoulli sample" in said
 
 

@@ -99,7 +99,7 @@ def test_sizes_come_from_second_moments_where_there_are_any():
     assert found.second
     assert found.centre == pytest.approx(1 / 3)
     np.testing.assert_allclose(
-        found.of_arrays(proxy.values, proxy.second_moments) ** 2, [0.8 + 1 / 15, 1 / 15, 1 / 15]
+        found.evaluate(proxy.values, proxy.second_moments) ** 2, [0.8 + 1 / 15, 1 / 15, 1 / 15]
     )
 
 

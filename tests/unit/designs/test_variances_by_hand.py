@@ -41,17 +41,17 @@ def test_unlabelled_units_of_other_strata_may_be_of_the_kind(counts, sizes):
     """The interval of such a group had no width, or its strata stood for a sample of the group."""
     weighting = StratifiedWeighting(stratum=np.repeat([0, 1], counts), sizes=np.array(sizes))
 
-    assert weighting.whole_strata(weighting.stratum == 0) is None
+    assert weighting.complete_strata_weighting(weighting.stratum == 0) is None
 
 
 def test_whole_strata_are_a_sample_of_their_own():
     weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1, 2]), sizes=np.array([4, 4, 1]))
-    found = weighting.whole_strata(np.array([True, True, False, False, True]))
+    found = weighting.complete_strata_weighting(np.array([True, True, False, False, True]))
 
     assert (found.stratum.tolist(), found.sizes.tolist()) == ([0, 0, 1], [4, 1])
     # Half a stratum and all strata are not some strata.
     for member in ([0, 0, 1, 0, 0], [1, 0, 0, 0, 1], [1, 1, 1, 1, 1]):
-        assert weighting.whole_strata(np.array(member, dtype=bool)) is None
+        assert weighting.complete_strata_weighting(np.array(member, dtype=bool)) is None
 
 
 def test_a_poisson_sample_is_post_stratified_where_all_chances_are_equal():
@@ -65,7 +65,7 @@ def test_a_poisson_sample_is_post_stratified_where_all_chances_are_equal():
 
 
 def test_the_command_s_options_make_the_design():
-    made = Poisson.of_options(budget=30, size="sqrt-variance", cluster=None, proxy="judge")
+    made = Poisson.from_options(budget=30, size="sqrt-variance", cluster=None, proxy="judge")
 
     assert made == Poisson(budget=30, size="sqrt-variance", proxy="judge")
 

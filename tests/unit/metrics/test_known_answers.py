@@ -147,7 +147,7 @@ def test_merged_strata_can_hold_what_either_could():
         answered.respondents,
         codes=codes,
         stratum=codes[sample.stratum],
-        weighting=answered.respondents.weighting.merged(codes),
+        weighting=answered.respondents.weighting.merge_strata(codes),
     )
 
     found = possible_answers(sample, merged, "answer", ["match", "other"], answered.confusion.predicted)

@@ -9,7 +9,7 @@ import pytest
 from tests.architecture.structure import SOURCE
 
 import stratal
-from stratal.designs import question_of
+from stratal.designs import derive_question
 from stratal.errors import InputError
 from stratal.question import Question
 
@@ -242,7 +242,7 @@ def test_other_models_answers_are_recorded(data):
     frame = pandas.DataFrame({name: data[name] for name in ("id", "answer", "verdict")})
     population = stratal.Population.from_table(frame, predicted="answer", answers=["verdict"])
 
-    assert question_of(population, ("answer",), ()).other_answers == ("verdict",)
+    assert derive_question(population, ("answer",), ()).other_answers == ("verdict",)
 
 
 def names_in(path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from tests.unit.strata.plain_rates import smoothed_standard_deviations
 
-from stratal.designs.stratum_moments import kurtoses_of
+from stratal.designs.stratum_moments import sample_kurtoses
 from stratal.errors import InputError
 from stratal.strata.standard_deviations import unbounded_deviations
 
@@ -19,7 +19,7 @@ def smoothed(z, **options):
         counts,
         second,
         FLAT,
-        kurtoses=kurtoses_of(counts, second, fourth),
+        kurtoses=sample_kurtoses(counts, second, fourth),
         **{"means": np.arange(10.0)} | options,
     )
 
@@ -69,7 +69,7 @@ def test_a_change_of_unit_changes_nothing_else(unit):
     z = rare_counts(np.random.default_rng(5), 20)
     off = z - z.mean(axis=-1, keepdims=True)
     second = np.sum(off**2, axis=-1)
-    kurtoses = kurtoses_of(np.full(second.shape, 20.0), second, np.sum(off**4, axis=-1))
+    kurtoses = sample_kurtoses(np.full(second.shape, 20.0), second, np.sum(off**4, axis=-1))
     told = {"means": np.arange(10.0), "kurtoses": kurtoses}
     counts = np.full(second.shape, 20.0)
 
