@@ -158,7 +158,7 @@ def of_classes(name: str, which: int | None, classes: int) -> Estimator:
     return estimate
 
 
-def of_scores(statistic: associations.Statistic) -> Estimator:
+def of_scores(statistic: associations.AssociationStatistic) -> Estimator:
     """Return the estimator of an association."""
     return lambda truth, judge, weighting: associations.association(statistic, judge, truth, weighting)
 
@@ -233,7 +233,9 @@ def rows_of_errors(replicates: int) -> Iterator[str]:
     linearised._WELL_KNOWN_DF, linearised._DF_POWER = used
 
 
-def coverage_and_width(statistic: associations.Statistic, draws: list[Draw]) -> tuple[float, float]:
+def coverage_and_width(
+    statistic: associations.AssociationStatistic, draws: list[Draw]
+) -> tuple[float, float]:
     """Return the coverage, and the mean width over the width that the estimate's error needs."""
     equal = np.full(SIZE, 1.0 / SIZE)
     each = len(draws) // POPULATIONS

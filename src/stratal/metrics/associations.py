@@ -36,7 +36,6 @@ from stratal.estimation.linearised import (
 )
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import (
-    class_column,
     number_columns,
 )
 from stratal.estimation.respondents import Respondents
@@ -46,15 +45,37 @@ from stratal.intervals.proportion import student_quantile
 from stratal.metrics.numeric_errors import LARGEST_PART, MIN_ERRORS_FOR_TAILS, largest_share
 from stratal.metrics.pseudo_label_variances import mixed_variance, smoothed_variance
 from stratal.metrics.ranking import only_proxy
+from stratal.metrics.score_roles import class_indicator, class_of_score
 from stratal.population.expressions import Cells, Expression, NumberColumn
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.question.question import NUMBER
-from stratal.question.scores import OUTCOME, Score
 from stratal.report.notes import Note
 
-# Scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
-Statistic = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
+# Of scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
+AssociationFunction = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True)
+class AssociationStatistic:
+    """A correlation or agreement of scores and labels, with the influence of each unit.
+
+    Parameters
+    ----------
+    function : callable
+    of_ranks : bool
+        Whether extreme labels count by their rank only.
+    compares_means : bool
+        Whether the squared difference of the means is a part of it.
+    """
+
+    function: AssociationFunction
+    of_ranks: bool = False
+    compares_means: bool = False
+
+    def __call__(self, x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return the value and the influence of each unit (n,); the weights (n,) sum to 1."""
+        return self.function(x, y, weights)
 
 
 # A variance of this size is a rounding error: all values are equal.
@@ -74,7 +95,7 @@ def _moment_variables(x: FloatArray, y: FloatArray) -> FloatArray:
     return np.column_stack([x, y, x * x, y * y, x * y])
 
 
-def _of_moments(function: Callable[[FloatArray], float]) -> Statistic:
+def _of_moments(function: Callable[[FloatArray], float]) -> AssociationFunction:
     """Return a function of the means of x, y, x², y² and xy, of standardised scores and labels."""
 
     def of(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
@@ -111,10 +132,10 @@ def _agreement(m: FloatArray) -> float:
     return 2.0 * float(m[4] - m[0] * m[1]) / float(spread)
 
 
-pearson = _of_moments(_correlation)
+pearson = AssociationStatistic(_of_moments(_correlation))
 
 
-intraclass = _of_moments(_agreement)
+intraclass = AssociationStatistic(_of_moments(_agreement), compares_means=True)
 
 
 def _mid_ranks(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -131,16 +152,10 @@ def _sums_above(group: IntArray, variable: FloatArray) -> FloatArray:
     return np.asarray((sums.sum() - np.cumsum(sums) + sums / 2.0)[group])
 
 
-def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+def _rank_correlation(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
     """Return the correlation of the ranks, with mean ranks of ties, and the influence of each unit (n,).
 
     A unit changes the moments by its own ranks, and by increasing the ranks of the units above it.
-
-    Examples
-    --------
-    >>> x, y = np.array([1.0, 2, 3, 4, 5]), np.array([2.0, 1, 4, 3, 5])
-    >>> round(spearman(x, y, np.full(5, 0.2))[0], 3)
-    0.8
     """
     ranks_of_x, group_of_x = _mid_ranks(x, weights)
     ranks_of_y, group_of_y = _mid_ranks(y, weights)
@@ -156,6 +171,9 @@ def spearman(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, 
         rank_slopes = weights * (slopes[k] + 2.0 * slopes[2 + k] * ranks + slopes[4] * other_ranks)
         influence = influence + _sums_above(group, rank_slopes) - float(rank_slopes @ ranks)
     return _correlation(means), np.asarray(influence)
+
+
+spearman = AssociationStatistic(_rank_correlation, of_ranks=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -186,7 +204,11 @@ class FisherInterval(OffsetInterval):
 
 
 def association(
-    statistic: Statistic, x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+    statistic: AssociationStatistic,
+    x: FloatArray,
+    y: FloatArray,
+    weighting: Weighting,
+    target: str = "population",
 ) -> Estimate:
     """Return the correlation or agreement of scores and labels (n,), from −1 to 1, with its interval."""
     n = len(x)
@@ -202,7 +224,7 @@ def association(
     smoothed = _smoothed(statistic, x, y, weighting, result, target)
     has_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
     interval = OuterInterval(value=value, bounds=bounds, first=smoothed.moved(value), second=smoothed)
-    if statistic is intraclass:
+    if statistic.compares_means:
         at_equal_means = _agreement_at_equal_means(value, x, y, weighting)
         interval = OuterInterval(
             value=value, bounds=bounds, first=interval, second=smoothed.moved(at_equal_means)
@@ -248,7 +270,12 @@ _MAX_DF_WITH_PSEUDO_LABELS = 4.0
 
 
 def _smoothed(
-    statistic: Statistic, x: FloatArray, y: FloatArray, weighting: Weighting, result: Linearised, target: str
+    statistic: AssociationStatistic,
+    x: FloatArray,
+    y: FloatArray,
+    weighting: Weighting,
+    result: Linearised,
+    target: str,
 ) -> FisherInterval:
     """Return the interval of the labels mixed with pseudo-labels of the same scores."""
     fit, residuals = _isotonic_fit(x, y, weighting)
@@ -422,14 +449,14 @@ class OfScores(Estimand, listed="score", shown="judge"):
 class Association(OfScores):
     """A correlation of scores and labels."""
 
-    statistic: ClassVar[Statistic]
+    statistic: ClassVar[AssociationStatistic]
     # The function of the moments that a plan uses.
     planned: ClassVar[Callable[[FloatArray], float]] = _correlation
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the correlation or agreement of scores and labels."""
         x, y, respondents, _ = self.units(sample, labels)
-        estimate = association(type(self).statistic, x, y, respondents.weighting, request.target)
+        estimate = association(self.statistic, x, y, respondents.weighting, request.target)
         notes = (*self._tail_notes(y, estimate), *_few_clusters_notes(respondents.weighting))
         if notes:
             estimate = replace(estimate, remarks=(*estimate.remarks, *notes))
@@ -437,7 +464,7 @@ class Association(OfScores):
 
     def _tail_notes(self, labels: FloatArray, estimate: Estimate) -> tuple[Note, ...]:
         """Return a warning if few labels (n,) without bounds dominate the variance of the correlation."""
-        if type(self).statistic is spearman or len(labels) < MIN_ERRORS_FOR_TAILS:
+        if self.statistic.of_ranks or len(labels) < MIN_ERRORS_FOR_TAILS:
             return ()
         share = largest_share(estimate.evidence.residuals)
         if share <= _HEAVY_INFLUENCE_SHARE:
@@ -560,8 +587,7 @@ class Bias(OfScores, kind="bias"):
         difference[labelled] = x - y
         bounds: tuple[float, float] | None = None
         outcome: OutcomeKind = "unbounded"
-        role = sample.question.score(score)
-        on_scale = info.scaled or (role is not None and role.of_class is not None)
+        on_scale = info.scaled or class_of_score(sample, score) is not None
         if on_scale and info.bounds is not None and np.all(np.isfinite(info.bounds)):
             width = info.bounds[1] - info.bounds[0]
             bounds = (-width, width)
@@ -571,27 +597,3 @@ class Bias(OfScores, kind="bias"):
         question = sample.question.with_outcome(decoding=NUMBER, positive=None, mapping=None)
         numeric = replace(sample, question=question)
         return replace(Mean().estimate(numeric, difference, requested), label=self.label, null=0.0)
-
-
-def is_probability(sample: Sample, score: str) -> bool:
-    """Return whether a score may be a probability: it is not declared as a rating or an order."""
-    role = sample.question.score(score)
-    return role is None or role.is_probability or role.predicts == OUTCOME
-
-
-def class_of_score(sample: Sample, score: str) -> str | None:
-    """Return the class whose probability a score is declared to be; None for other scores."""
-    role = sample.question.score(score)
-    if role is None:
-        return None
-    return role.of_class
-
-
-def class_indicator(sample: Sample, labels: object, score: Score) -> FloatArray:
-    """Return 1 where the label is the class that a score predicts, else 0 (n,); NaN without a label."""
-    classes = class_column(sample, labels, "labels")
-    present = {str(entry) for entry in classes if entry is not None}
-    # A class may be missing from few labels, but not from labels that are declared to be numbers.
-    if sample.question.compares is False and len(present) > 1:
-        score.refuse_unknown_class(present, "the labels")
-    return np.array([np.nan if entry is None else float(entry == score.of_class) for entry in classes])

@@ -19,8 +19,9 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable, target_covariance
 from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
-from stratal.metrics.associations import OfScores, is_probability
+from stratal.metrics.associations import OfScores
 from stratal.metrics.calibration_error import N_BINS, calibration_error
+from stratal.metrics.score_roles import is_probability
 
 __all__ = ["Calibration"]
 

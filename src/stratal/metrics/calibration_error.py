@@ -16,8 +16,9 @@ from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.linearised import of_variable
 from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval
-from stratal.metrics.associations import Bias, OfScores, is_probability
+from stratal.metrics.associations import Bias, OfScores
 from stratal.metrics.ranking import only_proxy
+from stratal.metrics.score_roles import is_probability
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 

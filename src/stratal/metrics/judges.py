@@ -25,16 +25,14 @@ from stratal.metrics.associations import (
     OfScores,
     PearsonCorrelation,
     association,
-    class_indicator,
-    class_of_score,
     intraclass,
-    is_probability,
     pearson,
     spearman,
 )
 from stratal.metrics.calibration_error import CalibrationError
 from stratal.metrics.class_answers import AnsweredClasses, judged_classes, labels_as_verdicts, no_verdicts
 from stratal.metrics.ranking import area_under_curve, ranking_metric
+from stratal.metrics.score_roles import class_indicator, class_of_score, is_probability
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.question.scores import ORDER
@@ -348,7 +346,7 @@ def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
 def _numbers_for_score(sample: Sample, labels: object, score: str) -> Any:
     """Return the number of each label that a score is compared with."""
     role = sample.question.score(score)
-    if role is None or role.of_class is None:
+    if role is None or class_of_score(sample, score) is None:
         return _label_numbers(sample, labels)
     return class_indicator(sample, labels, role)
 
