@@ -48,7 +48,7 @@ OPTION_GROUPS = {
 
 @dataclass(frozen=True)
 class Option:
-    """An option or argument of a command, declared beside the type of a record's field.
+    """An option or argument of a command, declared next to the type of a record's field.
 
     Parameters
     ----------

@@ -366,7 +366,7 @@ def _stratum_rows(sample: Sample) -> list[list[Any]]:
 
 def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, RequiredSampleSize | None]:
     """Return the options with those of the first round, the extended sample, and how many units it needs."""
-    requested = requested.with_plan(PlanFile.beside(extend), extending=True)
+    requested = requested.with_plan(PlanFile.next_to(extend), extending=True)
     additional = requested.additional
     half_width = requested.half_width
     if requested.file is None:

@@ -296,7 +296,7 @@ def read_population(
             stored = reading_of(study)
         reading = Reading(**stored) if stored else None
     else:
-        plan = PlanFile.beside(file)
+        plan = PlanFile.next_to(file)
         reading = None if plan is None else part(Reading, plan.options)
     if reading is None or (reading.history is None and not columns and not is_needed):
         return None
@@ -452,7 +452,7 @@ def _draw_commands(source: Path | None) -> list[str]:
     if source is None or not is_sample(source):
         return []
     file = sample_file(source)
-    plan = PlanFile.beside(file)
+    plan = PlanFile.next_to(file)
     if plan is None or int(stratal.Sample.read(file).round.max()) > 1:
         return []
     options = plan.options
@@ -468,7 +468,7 @@ def _title(sample: Path | None) -> str | None:
     if sample is None:
         plan = None
     else:
-        plan = PlanFile.beside(sample_file(sample))
+        plan = PlanFile.next_to(sample_file(sample))
     if plan is None:
         return None
     return f"How good is the model on {Path(plan.options.file).name}?"

@@ -90,8 +90,8 @@ class PlanFile(
         return structs.replace(plan, options=options)
 
     @classmethod
-    def beside(cls, sample: Path) -> PlanFile | None:
-        """Return the plan by which a sample was drawn, None where it is not beside it."""
+    def next_to(cls, sample: Path) -> PlanFile | None:
+        """Return the plan of a sample from the sample's folder; None if there is none."""
         from stratal.designs.labelling_files import PLAN_NAME
 
         return cls.read(sample.parent / PLAN_NAME)

@@ -352,7 +352,7 @@ class ResultsWritten(Struct, kw_only=True):
 
 
 class WrittenSkill(Struct, kw_only=True):
-    """Where the skill is."""
+    """The path of the skill."""
 
     skill: str
 
@@ -406,7 +406,7 @@ class NewStudy(Struct, kw_only=True):
 
 
 class Served(Struct, kw_only=True):
-    """Where the page is, with a link for each annotator."""
+    """The address of the page, with a link for each annotator."""
 
     study: str
     address: str

@@ -166,7 +166,7 @@ def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]
         raise InputError("--extend needs the existing labels", allowed="--extend DIR --labels FILE")
     path = extend / SAMPLE_NAME if extend.is_dir() else extend
     sample = stratal.Sample.read(path)
-    plan = PlanFile.beside(path)
+    plan = PlanFile.next_to(path)
     reading = part(Reading, requested)
     if requested.file is None:
         if plan is None:

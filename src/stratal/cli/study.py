@@ -207,7 +207,7 @@ def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDr
     if path.is_dir():
         path = path / SAMPLE_NAME
     sample = stratal.Sample.read(path)
-    plan = PlanFile.beside(path)
+    plan = PlanFile.next_to(path)
     return sample, None if plan is None else plan.options
 
 

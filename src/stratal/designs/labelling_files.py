@@ -188,7 +188,7 @@ def _clear_unfinished(folder: Path) -> None:
 
 
 def _nobody_answered(path: Path) -> bool:
-    """Return whether a table to label, without its sample beside it, is as `draw` writes it."""
+    """Return whether a table to label, without its sample in the folder, is as `draw` writes it."""
     try:
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)

@@ -44,7 +44,7 @@ _WRITTEN_BY_DRAW = (
 
 
 def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mapping[str, object]) -> Path:
-    """Write columns and description to `path` (.parquet, or .csv with a .json beside it)."""
+    """Write columns and description to `path` (.parquet, or .csv with a .json file next to it)."""
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
     as_csv = path.suffix == ".csv"

@@ -42,7 +42,7 @@ _FEWEST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingPattern:
-    """Where labels are missing more often.
+    """The part of a proxy's range in which labels are missing more often.
 
     Parameters
     ----------

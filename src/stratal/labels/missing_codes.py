@@ -52,7 +52,7 @@ def refuse_missing_code(
     classes : collection of str, optional
         The classes of a model, if labels are compared with them: a code among them is a class.
     right_or_wrong : bool
-        Whether labels state if the model's answer is right, so that -1 is no loss beside ties and wins.
+        Whether labels state if the model's answer is right, so that -1 is no loss next to ties and wins.
 
     Raises
     ------

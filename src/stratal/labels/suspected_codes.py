@@ -7,9 +7,9 @@ and otherwise of *measurements*.
 
 A negative code below a rest without negative labels is suspected
 
-- beside ratings, unless -1, or -2 and -1, belong to the scale (`_scale_below_zero`); -1 belongs to none if
+- among ratings, unless -1, or -2 and -1, belong to the scale (`_scale_below_zero`); -1 belongs to none if
   labels state whether answers are right;
-- beside measurements if they are decimals; if it occurs at least three times, and either more than twice as
+- among measurements if they are decimals; if it occurs at least three times, and either more than twice as
   often as the other labels on average or next to a rest of which 0 is the most frequent label; or if the gap
   to the rest is as large as its range, or twice its largest inner gap.
 
@@ -56,8 +56,8 @@ _MIN_RATINGS_WITH_RANGE = 3
 # How many times the average number of equal labels a negative code next to whole measurements must occur.
 _MIN_AVERAGE_COUNTS = 2.0
 
-# Smallest share of negative labels that are losses or the negative half of a scale: -1 beside 0 and 1, and
-# beside 1 alone. More than the largest share beside 0 and 1 are mostly rows that nobody labelled.
+# Smallest share of negative labels that are losses or the negative half of a scale: -1 together with 0 and
+# 1, and with 1 alone. More than the largest share with 0 and 1 are mostly rows that nobody labelled.
 _MIN_LOSS_SHARE = 0.1
 _MIN_LOSS_SHARE_WITHOUT_TIES = 0.05
 _MAX_LOSS_SHARE = 2 / 3
@@ -167,7 +167,7 @@ def suspected_codes(count_of: Mapping[float, int], *, has_losses: bool = True) -
     count_of : mapping of float to int
         How often each label occurs.
     has_losses : bool
-        Whether -1 may be a loss beside ties and wins.
+        Whether -1 may be a loss if others are ties and wins.
     """
     labels = Spread.of(count_of)
     size = len(labels.values)
@@ -204,8 +204,8 @@ def _suspected_without_others(codes: Spread) -> list[float]:
 def _scale_below_zero(codes: Spread, rest: Spread, *, has_losses: bool) -> int:
     """Return how many of the codes next to zero are labels of a scale: 0, 1 (-1), or 2 (-1 and -2).
 
-    -1 is a loss beside ties and wins, 0 and 1, or beside 1 alone. -2 and -1 are the lower half of a scale of
-    about five points. Both must be frequent enough.
+    -1 is a loss if the others are ties and wins (0 and 1), or wins alone (1). -2 and -1 are the lower half of
+    a scale of about five points. Both must be frequent enough.
     """
     values = codes.values[codes.values < 0].tolist()
     if not values or values[-1] != _LOSS or rest.lowest < 0 or np.any(rest.values % 1 != 0):

@@ -132,8 +132,9 @@ _MOST_FRACTIONS = 10
 def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) -> None:
     """Refuse judges that labels could not be compared with, before anything is labelled.
 
-    `groups` are the categories (n,) of the drawn units. Numbers with decimals that are not a proxy: no label
-    would ever equal them. Scores beside verdicts: these are compared with people in different ways.
+    `groups` are the categories (n,) of the drawn units. Numbers with decimals that are not a proxy are
+    refused, because no label would ever equal them. Scores together with verdicts are refused, because they
+    are compared with labels in different ways.
     """
     verdicts = [judge for judge in roles.judges if judge in groups]
     for judge in verdicts:

@@ -454,7 +454,7 @@ class FittedRows(Sequence[Estimate]):
     names : sequence of str (d,)
     weighting : Weighting
     shown : dict
-        What an `Estimate` is told besides.
+        Further fields of the `Estimate`.
     """
 
     moments: FloatArray
@@ -645,7 +645,7 @@ def mean_vector(outcome: object, **arguments: Any) -> Coefficients:
     outcome : array-like (n,) or (n, q)
         Labels.
     **arguments
-        Of `m_estimate`: `weighting`, and what it takes besides.
+        Options of `m_estimate`, among them `weighting`.
 
     Examples
     --------
@@ -667,7 +667,7 @@ def linear_regression(features: object, outcome: object, **arguments: Any) -> Co
         Of the labelled units. No intercept is added.
     outcome : array-like (n,)
     **arguments
-        Of `m_estimate`: `weighting`, and what it takes besides.
+        Options of `m_estimate`, among them `weighting`.
 
     Examples
     --------

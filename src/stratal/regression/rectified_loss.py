@@ -60,7 +60,7 @@ def contrasts(minimise: object, d: int, names: Sequence[str] = ()) -> FloatArray
 _ROUGH = 1e-6
 
 
-# Newton's method needs some ten steps; a step halved 40 times is lost in a double's 52 bits beside θ.
+# Newton's method needs some ten steps; a step halved 40 times no longer changes θ, which has 52 bits.
 _MOST_STEPS = 100
 
 # A step is then 2^-40 of its length, and no step of any size lowers the loss.
@@ -116,7 +116,7 @@ def refuse_failure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Where Newton's method stopped: θ (d,), the Hessian (d, d) there, and why it failed.
+    """The result of Newton's method: θ (d,), the Hessian (d, d) at θ, and the reason of a failure.
 
     `failed` is empty where it converged.
     """

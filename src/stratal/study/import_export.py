@@ -59,7 +59,7 @@ MAX_LABELS_FILE_BYTES = 200_000_000
 # Number of values that a message names.
 _MAX_NAMED = 5
 
-# What each action of a page must have besides its request.
+# Fields that each action of a page must have in addition to its request.
 REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
     "note": ("item", "note"), "adjudicate": ("item",),

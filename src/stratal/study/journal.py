@@ -40,7 +40,7 @@ Action = Literal[
 
 
 class ActionDetails(TypedDict, total=False):
-    """Details of an action, besides the item and the answer."""
+    """Details of an action, without the item and the answer."""
 
     note: str
     seconds: float | None

@@ -33,7 +33,7 @@ RANK = "rank"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListRule:
-    """What the lists of a table become.
+    """The columns into which the lists of a table are converted.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class ListRule:
 
     @property
     def description(self) -> str:
-        """What a list counts as, in words."""
+        """The value of a list, in words."""
         if self.kind == ROWS:
             return "a row for each of its entries"
         if self.kind == MEAN:

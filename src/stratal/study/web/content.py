@@ -235,7 +235,7 @@ def display_of(study: Study, address: Callable[[str], str]) -> Display:
 
 
 def _identity(study: Study) -> str:
-    """Return what tells this file of a study from a copy, which may have come from somebody else.
+    """Return what distinguishes this file of a study from a copy, which may be from another person.
 
     A folder of media was named for this computer: a copy elsewhere could name a private folder there, whose
     pictures its annotators would see.

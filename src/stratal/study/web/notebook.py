@@ -139,7 +139,7 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageMaker:
-    """The contents of a page in one file besides its items, read before the transaction that keeps them."""
+    """The contents of a page in one file except its items, read before the transaction that keeps them."""
 
     annotator: str
     described: JsonDict
