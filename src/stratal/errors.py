@@ -309,10 +309,12 @@ def invalid_confidence_level_error(level: object) -> InputError:
     return InputError("confidence_level is out of range", given=level, allowed=allowed, action=action)
 
 
-def suggest_names(
-    name: str, names: Iterable[str], *, all_names: bool = False, synonyms: Iterable[str] = ()
-) -> str:
-    """Return the names most like `name`, or all of them, as a readable list.
+# Largest number of names that an error lists.
+_MAX_NAMES_SHOWN = 20
+
+
+def suggest_names(name: str, names: Iterable[str], *, synonyms: Iterable[str] = ()) -> str:
+    """Return names as a readable list, those most like `name` first; of many names only these.
 
     Parameters
     ----------
@@ -320,22 +322,24 @@ def suggest_names(
         What was given.
     names : iterable of str
         What exists.
-    all_names : bool
-        Whether the other names follow the most similar ones, up to 20.
     synonyms : iterable of str
         Other names of what exists, which are listed if they are similar.
     """
     existing = [str(entry) for entry in names]
-    import difflib  # for mistakes alone
-
-    similar = difflib.get_close_matches(str(name), [*existing, *synonyms], n=3)
-    shown = similar or existing
-    if all_names:
-        shown = list(dict.fromkeys([*similar, *existing]))
-    text = ", ".join(map(repr, shown[:20]))
-    if len(shown) > 20:
+    shown = similar_names(name, [*existing, *synonyms])
+    if not shown or len(existing) <= _MAX_NAMES_SHOWN:
+        shown = list(dict.fromkeys([*shown, *existing]))
+    text = ", ".join(map(repr, shown[:_MAX_NAMES_SHOWN]))
+    if len(shown) > _MAX_NAMES_SHOWN:
         return f"{text}, …"
     return text
+
+
+def similar_names(name: str, names: Iterable[str]) -> list[str]:
+    """Return the names most like `name`, the most similar one first; none if nothing is similar."""
+    import difflib  # for mistakes alone
+
+    return difflib.get_close_matches(str(name), list(names), n=3)
 
 
 def no_effect_error(option: str, allowed: str) -> InputError:
@@ -350,7 +354,13 @@ def check_choice(what: str, name: object, names: Iterable[str]) -> None:
     # Arrays and missing values cannot be compared with a name.
     is_comparable = name is None or isinstance(name, str | int | float | tuple)
     if not is_comparable or name not in allowed_names:
-        raise InputError(f"no such {what}", given=repr(name), allowed=suggest_names(str(name), allowed_names))
+        similar = similar_names(str(name), map(str, allowed_names))
+        raise InputError(
+            f"no such {what}",
+            given=repr(name),
+            allowed=suggest_names(str(name), allowed_names),
+            action=f"Did you mean {similar[0]!r}?" if similar else None,
+        )
 
 
 def same_name(name: str, names: Iterable[str]) -> str | None:

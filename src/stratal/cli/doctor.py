@@ -20,6 +20,7 @@ from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, in_options, new_folder_name, show_progress
 from stratal.cli.parsing import join_names, meanings
+from stratal.cli.plan_file import PlanFile
 from stratal.cli.study import annotator_option
 from stratal.errors import InputError, StratalError
 from stratal.protocols import JsonDict
@@ -214,6 +215,9 @@ def doctor(requested: Reading) -> Result:
     from stratal.labels.label_files import read_tool_answers, require_answers
 
     file = requested.file
+    plan = PlanFile.read(file)
+    if plan is not None:
+        return _of_plan(file, plan)
     if file.is_file():
         _refuse_many_columns(file)
     if requested != Reading(file=file):
@@ -227,6 +231,18 @@ def doctor(requested: Reading) -> Result:
         return _of_table(file) or _inspected(requested)
     require_answers(answers, str(file))
     return _of_answers(file, answers)
+
+
+def _of_plan(file: Path, plan: PlanFile) -> Result:
+    """Return the result for a plan: what it draws, and the command that draws it."""
+    options = plan.options
+    if options.budget is None:
+        size = f"a half-width of {options.half_width}"
+    else:
+        size = f"{options.budget:,} labels"
+    line = f"{file}: a plan to draw a sample from {options.file}, for {size}."
+    described = {"file": str(file), "kind": "plan", "population": str(options.file)}
+    return Result(described, line, ("draw", file, "--seed", 7, "--output", new_folder_name("audit")))
 
 
 def _of_folder(folder: Path) -> Result | None:

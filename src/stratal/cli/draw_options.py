@@ -64,10 +64,8 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
             return _unequal(self), {}
         plan = self.plan(pilot=pilot)
         # A draw does not print the notes of its plan.
-        if plan.population is not None:
-            for part in parts_of(as_estimand(self.goal), plan.population):
-                for note in part.misread_score_notes(plan.population):
-                    warn_caller(note)
+        for warning in plan.score_warnings:
+            warn_caller(warning)
         with show_progress("drawing"):
             drawn = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
         texts = {}

@@ -17,7 +17,7 @@ from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import Number, Planning, Reading, Text, Whole
 from stratal.cli.output import Result, new_folder_name
 from stratal.cli.parsing import place, split_names
-from stratal.cli.plan_file import PlanFile
+from stratal.cli.plan_file import PlanFile, planned_question
 from stratal.cli.reading_again import connection_words
 from stratal.cli.select import SelectOptions, answers_as_groups
 from stratal.errors import InputError
@@ -129,7 +129,7 @@ def plan(requested: PlanOptions) -> Result:
     from stratal.planning.entry_points import plan_for_rate
     from stratal.planning.power import width_to_detect
     from stratal.report.pages import detection_page, plan_page
-    from stratal.report.text import Page
+    from stratal.report.text import Page, width_text
 
     page = partial(plan_page, details=requested.details)
     if requested.file is None and requested.detect is not None:
@@ -148,20 +148,25 @@ def plan(requested: PlanOptions) -> Result:
         return Result(plan_for_rate(size, requested.rate, **options).to_dict(), page)
     if requested.select:
         return _expected_labels_of_selection(requested)
-    detection = None
     if requested.detect is not None:
         half_width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
         half_width = float(f"{half_width:.4g}")  # rounded, so that the next command repeats it exactly
-        power_text = f"with probability {requested.power:g} at ± {half_width:.3g}"
-        detection = f"A difference of {requested.detect:g} is detected {power_text}."
         requested = structs.replace(requested, half_width=half_width)
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
     plan = requested.plan(**_previous_labels(requested))
+    detection = None
+    if requested.detect is not None:
+        difference = width_text(requested.detect, plan.is_share)
+        width = width_text(2 * half_width, plan.is_share)
+        power_text = f"{100 * requested.power:g}% power by an interval {width} wide"
+        detection = f"A difference of {difference} is detected with {power_text}."
     if requested.target == "superpopulation":
         plan = replace(plan, assumptions=(*plan.assumptions, OF_THESE_UNITS))
     if requested.compare:
         plan = replace(plan, assumptions=(*plan.assumptions, OF_ONE_MODEL))
     options = _draw_options(requested, plan)
+    if plan.population is not None:
+        planned_question(plan.population, options)  # raises the error that the draw would raise
     draw_words = words(options)
     if requested.output is not None:
         _write_plan(requested.output, options, plan)

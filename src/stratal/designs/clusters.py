@@ -265,12 +265,21 @@ class ClusterSample(Design):
         else:
             count = min(math.floor(whole_number("budget", self.budget) * clusters / size), clusters)
         if not min(2, clusters) <= count <= clusters:
-            problem = f"{count} clusters of '{self.cluster}' cannot be drawn"
+            least = min(2, clusters)
+            given = f"n_clusters={count}"
+            action = "Choose another number of clusters."
+            if self.n_clusters is None:
+                least_budget = math.ceil(least * size / clusters)
+                given = f"a budget of {self.budget} units; clusters of {size / clusters:.4g} on average"
+                action = f"Use a budget of at least {least_budget} units, or a column with smaller clusters."
             if count < 2:
-                action = "A variance cannot be estimated from one cluster: draw at least two."
-            else:
-                action = None
-            raise BudgetError(problem, allowed=f"{min(2, clusters)} to {clusters}", action=action)
+                action = f"A variance cannot be estimated from one cluster. {action}"
+            raise BudgetError(
+                f"{count} clusters of '{self.cluster}' cannot be drawn",
+                given=given,
+                allowed=f"{least} to {clusters} clusters",
+                action=action,
+            )
         return count
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> ClusterWeighting:

@@ -70,7 +70,12 @@ class ExternalOptions(DeclaredRoles):
     def __post_init__(self) -> None:
         size = self.population_size
         has_size = size is not None
-        is_positive_integer = isinstance(size, int | np.integer) and size > 0
+        if has_size and not (isinstance(size, int | np.integer) and size > 0):
+            raise InputError(
+                "population_size= (--population-size) must be a whole number above 0",
+                given=repr(size),
+                allowed="the number of units of the population, such as 10000",
+            )
         has_population = self.population is not None
         has_moments = self.proxy_moments is not None
         has_clusters = bool(self.cluster)
@@ -85,7 +90,6 @@ class ExternalOptions(DeclaredRoles):
                 len(sources_named) > 1
             ),
             "sizes and population_size are mutually exclusive": self.sizes is not None and has_size,
-            "population_size must be a whole number above 0": has_size and not is_positive_integer,
             "proxy_moments can only be given with a proxy": has_moments and self.proxy is None,
             "proxy_moments and population are mutually exclusive": has_moments and has_population,
             "population and population_size are mutually exclusive": has_population and has_size,

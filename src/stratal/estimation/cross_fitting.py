@@ -35,7 +35,7 @@ def check_folds(n_folds: object, units: int) -> int:
         action = f"Use 2 or more folds, such as {min(N_FOLDS, units)}."
     raise InputError(
         "this number of folds is not possible with these labels",
-        given=f"folds: {n_folds!r}; labels: {units}",
+        given=f"{n_folds!r} folds, {units} labels",
         allowed=f"2 to {units}" if units >= 2 else "2 folds or more, each with a label",
         action=action,
     )

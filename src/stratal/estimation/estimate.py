@@ -201,7 +201,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         if read is None:
             labels_are_shares = self.outcome == "binary"
         else:
-            labels_are_shares = self.bounds in ((0.0, 1.0), (-1.0, 1.0)) and are_shares(read.table)
+            # A difference that is known of some units has narrower bounds than -1 and 1.
+            bounds = self.bounds
+            is_within = bounds is not None and bounds[0] >= -1.0 and bounds[1] <= 1.0
+            labels_are_shares = is_within and are_shares(read.table)
         return is_share(self.label, labels_are_shares=labels_are_shares)
 
     @property

@@ -272,6 +272,9 @@ def _stated_roles(
             return None
         return rows.find(column) or column
 
+    for column in (request.value, None if selection is None else selection.column):
+        if column not in (None, NO_COLUMN):
+            rows.values(str(column))  # raises the error for an unknown column
     is_compared = None
     if isinstance(request.predicted, bool) or request.predicted == NO_COLUMN:
         is_compared = request.predicted is True

@@ -36,7 +36,7 @@ def check_half_widths(half_widths: Any, count: int, population_stratum: Strata |
     is_sequence = isinstance(half_widths, Sequence | np.ndarray)
     values = half_widths if is_sequence else [half_widths]
     if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in values):
-        raise not_positive_error("half_width", half_widths)
+        raise not_positive_error("half_width= (--half-width)", half_widths)
     if is_sequence and len(values) != count:
         raise InputError("there must be one half-width per estimand", given=len(values), allowed=f"{count}")
     if population_stratum is not None and count == 1:
@@ -50,13 +50,14 @@ def _refuse_wide_target(half_width: float, bounds: tuple[float, float]) -> None:
     if not math.isfinite(high - low) or half_width < (high - low) / 2:
         return
     if high == 1:
-        percent = f"; for {half_width:g} percent points write {half_width / 100:g}"
+        action = f"For {half_width:g} percentage points write {half_width / 100:g}."
     else:
-        percent = ""
+        action = "Half-widths are on the outcome's own scale."
     raise InputError(
         f"every interval of an outcome from {low:g} to {high:g} is narrower than the target",
-        allowed=f"below {(high - low) / 2:g}",
-        action=f"Half-widths are on the outcome's own scale{percent}.",
+        given=f"half_width={half_width:g} (--half-width {half_width:g})",
+        allowed=f"above 0 and below {(high - low) / 2:g}",
+        action=action,
     )
 
 

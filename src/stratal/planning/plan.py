@@ -14,6 +14,7 @@ from stratal.designs.extending import require_planned
 from stratal.designs.sample import Design, Sample
 from stratal.designs.successive import Successive
 from stratal.errors import InputError
+from stratal.estimation.estimand import as_estimand, parts_of
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.estimation.quantity import is_share
 from stratal.intervals.looks import PlannedLooks
@@ -258,6 +259,14 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         return replace(self, recommended=rows[0])
 
     @property
+    def score_warnings(self) -> tuple[str, ...]:
+        """Warnings of scores that are clearly not the probabilities that the estimand takes them as."""
+        if self.population is None or self.estimand is None:
+            return ()
+        parts = parts_of(as_estimand(self.estimand), self.population)
+        return tuple(note for part in parts for note in part.misread_score_notes(self.population))
+
+    @property
     def is_share(self) -> bool:
         """Whether the estimate will be a share, which is shown in percent."""
         kind = None if self.estimand is None else str(self.estimand.get("kind"))
@@ -265,7 +274,12 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     def _is_share_of(self, estimand: str | None) -> bool:
         """Return whether the estimate of an estimand will be a share."""
-        return is_share({"estimand": estimand}, labels_are_shares=self.strata.bounds == (0.0, 1.0))
+        models = (self.estimand or {}).get("models", ())
+        columns = () if self.population is None else self.population.group_names
+        # Columns of answers will be compared with labels that are classes.
+        compares_answers = len(models) > 0 and set(models) <= set(columns)
+        labels_are_shares = compares_answers or self.strata.bounds == (0.0, 1.0)
+        return is_share({"estimand": estimand}, labels_are_shares=labels_are_shares)
 
     def _estimand_rows(self) -> list[JsonDict]:
         """Return the expected precision of each of several estimands."""

@@ -563,6 +563,8 @@ def _require_column(name: str, existing: list[str], table_name: str) -> str:
                 "(--history FILE)."
             )
         allowed = suggest_names(name, existing)
+        if action is None and allowed.count("'") < 2 * len(existing):
+            action = "`stratal doctor FILE` shows all columns."
         raise InputError(f"{table_name}: no such column: {name!r}", allowed=allowed, action=action)
     if existing.count(column) > 1:
         problem = f"{table_name}: {existing.count(column)} columns are called {name!r}"

@@ -298,11 +298,22 @@ def threshold_allocation(
 
 def check_budget(budget: object, population_size: float = math.inf) -> None:
     """Raise a `BudgetError` unless the budget is a whole number from 1 to N."""
+    allowed = "1 to N, the number of units"
+    if math.isfinite(population_size):
+        allowed = f"1 to {population_size:,.0f}"
     if not isinstance(budget, numbers.Integral) or isinstance(budget, bool) or int(budget) < 1:
-        raise BudgetError("the budget must be a whole number of units", given=repr(budget), allowed="1 to N")
+        raise BudgetError(
+            "the budget must be a whole number of units",
+            given=repr(budget),
+            allowed=allowed,
+            action="Give the number of units that people can label, such as 100.",
+        )
     if int(budget) > population_size:
         raise BudgetError(
-            "the budget is larger than the population", given=budget, allowed=f"1 to {population_size}"
+            "the budget is larger than the population",
+            given=budget,
+            allowed=allowed,
+            action="To label all units, use their number as the budget.",
         )
 
 

@@ -146,7 +146,7 @@ class SmallTable:
             raise MissingColumnError(
                 f"{self.table_name}: no column {name!r}",
                 column=name,
-                allowed=suggest_names(name, self.lists, all_names=True),
+                allowed=suggest_names(name, self.lists),
                 action=action,
             )
         name = column

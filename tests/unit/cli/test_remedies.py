@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -228,3 +229,68 @@ def test_post_stratification_lists_only_columns_that_it_accepts(drawn):
     for column in ("nope", "confidence"):
         assert "allowed: 'answer')" in said(f"estimate B/sample.parquet b.csv --post-stratify {column}")
     assert invoke("estimate B/sample.parquet b.csv --post-stratify answer").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "listed", "suggestion"),
+    [
+        ("plan p.csv --proxy confidence --budget 40 --stratify k-mean",
+         ["k-means", "none", "robust-neyman"], "Did you mean 'k-means'?"),
+        ("plan p.csv --proxy confidence --budget 40 --allocation neymann",
+         ["neyman", "proportional"], "Did you mean 'neyman'?"),
+        ("plan p.csv --proxy confidenc --budget 40", ["confidence", "answer", "text"], ""),
+        ("plan p.csv --proxy confidence --budget 40 --outcome binry",
+         ["binary", "bounded", "unbounded"], "Did you mean 'binary'?"),
+        ("plan p.csv --proxy confidence --budget 40 --target pop", ["population", "superpopulation"], ""),
+        ("estimate p.csv --value answr", ["answer", "confidence", "text"], ""),
+        ("estimate p.csv --value answer --chosen random-within:nope", ["answer", "confidence", "text"], ""),
+    ],
+)  # fmt: skip
+def test_all_values_are_listed_and_the_nearest_is_suggested(drawn, line, listed, suggestion):
+    message = said(line)
+
+    allowed = message.partition("allowed: ")[2].partition(")")[0]
+    assert [name for name in listed if f"'{name}'" not in allowed] == []
+    assert suggestion in message
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("plan p.csv --proxy confidence --budget 0", ["given: 0", "allowed: 1 to 300", "such as 100"]),
+        ("plan p.csv --proxy confidence --half-width 3",
+         ["given: --half-width 3", "below 0.5", "For 3 percentage points write 0.03."]),
+        ("plan p.csv --proxy confidence --half-width 0", ["--half-width must be a positive number"]),
+        ("draw p.csv --budget 40 --design clusters --cluster answer --output new",
+         ["given: a budget of 40 units; clusters of 150 on average", "a budget of at least 300 units"]),
+        ("estimate p.csv --value answer --predicted answer --population-size 0",
+         ["--population-size must be a whole number above 0", "given: 0"]),
+    ],
+)  # fmt: skip
+def test_a_number_that_is_refused_is_named_with_its_limits(drawn, line, parts):
+    message = said(line)
+
+    assert [part for part in parts if part not in message] == []
+
+
+def test_doctor_says_what_a_plan_is_for(drawn):
+    shown = invoke("doctor A/plan.json").output
+
+    assert "a plan to draw a sample from" in shown
+    assert "for 40 labels" in shown
+    run(next_line(shown))
+    assert Path("audit/to_label.csv").is_file()
+
+
+def test_widths_of_shares_and_of_their_differences_are_in_points(drawn):
+    rows = [(f"u{row}", "xy"[row % 2], "xy"[(row % 2) ^ (row % 7 == 0)]) for row in range(400)]
+    write("two.csv", ["id", "a", "b"], rows)
+    planned = invoke("plan two.csv --estimand difference:a,b --detect .05").output
+    run("draw two.csv --estimand difference:a,b --budget 40 --output two")
+    label("two", "l.csv", ["x", "y", "x"])
+    estimated = invoke("estimate two/sample.parquet l.csv --details").output
+
+    assert re.search(r"difference of 5 points is detected with 80% power by an interval \S+ points", planned)
+    assert re.search(r"Expected 95% interval: about \S+ points wide", planned)
+    assert re.search(r"Difference of a, b \S+ points \(95% interval \S+ to \S+ points\)", estimated)
+    assert re.search(r"Standard error \S+ points", estimated)

@@ -38,7 +38,7 @@ def test_all_kinds_of_columns() -> None:
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
-        ({"proxy": "prox"}, "rows.csv: no such column: 'prox' (allowed: 'proxy')"),
+        ({"proxy": "prox"}, "rows.csv: no such column: 'prox' (allowed: 'proxy', "),
         ({"id": "key"}, "no such column: 'key'"),
         ({"groups": ["languages"]}, "'language'"),
         ({"show": [3]}, "show must name columns"),
