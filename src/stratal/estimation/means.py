@@ -456,14 +456,13 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         shares = self._shares(population, levels)
         values = self._of_levels(population, levels, observed.mean)
         gap = observed.mean - self._by_level(levels, values)
+        level_numbers = self._by_level(levels, np.arange(float(len(levels))))
         yield Influence(
             value=float(values[0]) if len(levels) == 1 else np.nan,
             mean=self._by_level(levels, 1.0 / shares) * gap,
             square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + observed.variance),
             cells=_EVERYONE,
-            levels=replace(
-                self._by_level(levels, np.arange(float(len(levels)))), otherwise=float(len(levels))
-            ),
+            levels=replace(level_numbers, otherwise=float(len(levels))),
         )
 
     def _names(self, population: Population) -> tuple[str, ...]:

@@ -321,10 +321,11 @@ class Classification(Estimand):
         other = confusion.n_classes
         weights = confusion.weighting.weights
         # One label of average weight, half of it right, keeps the shares of few labels away from 0 and 1.
+        label_weights = float(weights.mean()) * np.array([0.5, 0.25, 0.25])
         shares = class_functions.Shares.of(
             np.append(confusion.true, [k, k, other]),
             np.append(confusion.predicted, [k, other, k]),
-            np.append(weights, float(weights.mean()) * np.array([0.5, 0.25, 0.25])),
+            np.append(weights, label_weights),
             confusion.n_classes + 1,
         )
         _, slopes, _ = class_functions.metric_function(self.name, k, confusion.n_classes + 1)(shares)

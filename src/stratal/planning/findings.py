@@ -445,15 +445,17 @@ def _examples(
     if sample.proxies.shape[1] and sample.proxy_info[0].scaled and np.all(np.isfinite(z)):
         differences = np.abs(z - sample.proxies[rows, 0])
     order = np.argsort(-differences, kind="stable")[: min(max_examples, MAX_EXAMPLES)]
-    return [
-        {
-            sample.question.id: str(sample.ids[rows[k]]),
-            **{name: _shown(values[rows[k]]) for name, values in sample.shown.items()},
-            **({sample.proxy_info[0].name: float(sample.proxies[rows[k], 0])} if sample.proxy_info else {}),
-            **({"outcome": float(z[k])} if np.isfinite(z[k]) else {}),
-        }
-        for k in order
-    ]
+    examples = []
+    for k in order.tolist():
+        row = rows[k]
+        example: JsonDict = {sample.question.id: str(sample.ids[row])}
+        example |= {name: _shown(values[row]) for name, values in sample.shown.items()}
+        if sample.proxy_info:
+            example[sample.proxy_info[0].name] = float(sample.proxies[row, 0])
+        if np.isfinite(z[k]):
+            example["outcome"] = float(z[k])
+        examples.append(example)
+    return examples
 
 
 def _shown(value: object) -> Any:

@@ -529,6 +529,21 @@ class Selection(PageDisplay):
         state = {True: "survives", False: "out"}
         ends = [rows[name][1] or [None] for name in rows if name not in self.survivors]
         crossing = any(end[-1] is not None and end[-1] >= 0 for end in ends)
+        models = []
+        for name in design.answers:
+            value, limits = rows.get(name, (None, None))
+            model_state = "leads" if name == self.leader else state[name in self.survivors]
+            models.append(
+                {
+                    "model": name,
+                    "state": model_state,
+                    "difference": value,
+                    "confidence_interval": limits,
+                }
+            )
+        notes = list(self.notes)
+        if crossing:
+            notes.insert(0, _WIDER_INTERVAL_NOTE)
         return json_dict(
             {
                 "statement": self.statement,
@@ -544,16 +559,8 @@ class Selection(PageDisplay):
                 "criterion": design.criterion,
                 "confidence": design.confidence,
                 "indifference": design.indifference,
-                "models": [
-                    {
-                        "model": name,
-                        "state": "leads" if name == self.leader else state[name in self.survivors],
-                        "difference": rows[name][0] if name in rows else None,
-                        "confidence_interval": rows[name][1] if name in rows else None,
-                    }
-                    for name in design.answers
-                ],
-                "notes": [*([_WIDER_INTERVAL_NOTE] if crossing else []), *self.notes],
+                "models": models,
+                "notes": notes,
             }
         )
 

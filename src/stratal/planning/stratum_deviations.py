@@ -76,13 +76,22 @@ def estimated_deviations(
         high = np.inf
     has_unit_bounds = (low, high) == (0.0, 1.0)
     is_unbounded = not np.isfinite(high - low)
+    squares = None
+    # The squares of 0 and 1 are the outcomes themselves.
+    if not (is_binary and has_unit_bounds):
+        squares = np.bincount(stratum, z**2, minlength=n_strata)
+    kurtoses = None
+    bounds = (float(low), float(high))
+    if is_unbounded:
+        kurtoses = stratum_kurtoses(z, stratum, n_strata)
+        bounds = (-np.inf, np.inf)
     return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
         np.bincount(stratum, z, minlength=n_strata),
-        None if is_binary and has_unit_bounds else np.bincount(stratum, z**2, minlength=n_strata),
-        kurtoses=stratum_kurtoses(z, stratum, n_strata) if is_unbounded else None,
-        bounds=(-np.inf, np.inf) if is_unbounded else (float(low), float(high)),
+        squares,
+        kurtoses=kurtoses,
+        bounds=bounds,
     )
 
 
