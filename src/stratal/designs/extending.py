@@ -75,6 +75,7 @@ def with_set_texts(drawn: DrawnUnits, sample: Sample) -> DrawnUnits:
     outcome = sample.question.outcome
     if not outcome.holds_sets:
         return drawn
+    # Sets in JSON need no separator.
     if outcome.tag_format in SEPARATORS:
         separator = outcome.tag_format
     else:
@@ -124,6 +125,7 @@ def require_planned(sample: Sample, planned: Population) -> None:
     InputError
         Names the differences in the common columns.
     """
+    # The same object: no digest is needed, which would read all rows again.
     if sample.population is planned:
         return
     drawn_digest = sample.population_digest()
@@ -216,6 +218,7 @@ def _compare_strata(sample: Sample, population: Population) -> None:
     """Compare the sizes of strata, if the population has the columns of the sample's rule."""
     rule = sample.design.rule
     stored_columns = (*population.proxy_names, *population.feature_names, *population.group_names)
+    # A population of the drawn units' columns alone cannot show the strata.
     if rule is None or any(name not in stored_columns for name in rule.columns):
         return
     sizes = population.summarise(rule).sizes
@@ -253,6 +256,7 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         )
     new = np.ones(larger.size, dtype=bool)
     new[earlier] = False
+    # Earlier units keep their rows, so that files and arrays of labels stay in order.
     order = np.concatenate([earlier, np.flatnonzero(new)])
     lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
     if lost:

@@ -102,8 +102,11 @@ class WithReplacementWeighting(Weighting):
         """
         m = self.draws
         q = variables.shape[1]
+        # One cluster shows no difference between clusters.
         if m < 2:
             return np.full((q, q), np.nan)
+        # Weights made of sizes reproduce these in every sample, so that the means of strata have no part in
+        # the error.
         if self.sizes_known:
             variables = self.unexplained(variables, self.design_weight)
         parts = variables * self.weights[:, None]
@@ -172,6 +175,7 @@ class ExternalWeights(Design):
         answered_weights = all_weights[labelled]
         stratum_totals = np.bincount(strata, all_weights, minlength=1)
         answered_totals = np.bincount(strata[labelled], answered_weights, minlength=len(stratum_totals))
+        # A stratum in which nobody answered is represented by all others, with one common rate.
         if np.all(answered_totals > 0):
             rates = stratum_totals / answered_totals
         else:
@@ -182,11 +186,13 @@ class ExternalWeights(Design):
         else:
             size = float(all_weights.sum())
         if self.mechanism == "poisson":
+            # A weight below 1, which relative weights have, is not the inverse of a probability.
             return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised_weights, 1.0), size=size)
         primary = np.unique(strata[labelled], return_inverse=True)[1]
         clusters = np.arange(len(raised_weights))
         if self.cluster is not None:
             names = np.unique(sample.groups[self.cluster][labelled], return_inverse=True)[1]
+            # Clusters of different strata may have the same name.
             clusters = np.unique(primary * (names.max(initial=0) + 1) + names, return_inverse=True)[1]
         return WithReplacementWeighting(
             design_weight=raised_weights,

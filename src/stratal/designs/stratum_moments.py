@@ -32,6 +32,7 @@ def stratum_counts(stratum: IntArray, n_strata: int) -> IntArray:
 
 def _stratum_products(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return the sums of products of the variables (n, q) with each other in each stratum (H, q, q)."""
+    # One matrix product is many times faster than a sum for each pair of variables.
     if n_strata == 1:
         return (variables.T @ variables)[None]
     q = variables.shape[1]
@@ -55,6 +56,7 @@ def stratum_sums(variables: FloatArray, stratum: IntArray, n_strata: int) -> Flo
 def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return the unweighted mean of each variable in each stratum (H, q); NaN for an empty stratum."""
     counts = stratum_counts(stratum, n_strata)
+    # The usual case, without a copy.
     if variables.shape[1] == 1:
         sums = np.bincount(stratum, variables[:, 0], minlength=n_strata)[:, None]
     else:
@@ -147,6 +149,7 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
     if z.ndim > 1:
         summed = np.einsum("nqk->nk", variables)
     means = stratum_means(summed, stratum, n_strata)
+    # Strata without labels have the weight 0 in what follows, and 0 · NaN would be NaN.
     means = np.where(counts[:, None] > 0, means, 0.0)
     deviations = centre_within_strata(variables.reshape(n, -1), stratum, n_strata).reshape(-1, n_variables)
     # A row for each unit and outcome, so that products are summed over the outcomes.
@@ -187,8 +190,10 @@ def collapse_singletons(counts: IntArray, sizes: IntArray) -> IntArray:
     group = np.arange(len(counts))
     labelled = np.flatnonzero(counts > 0)
     for h in labelled:
+        # A complete stratum has no sampling variance, and the only one has no neighbour.
         if counts[h] > 1 or sizes[h] == 1 or len(labelled) == 1:
             continue
+        # Another stratum with one label was grouped with this one before.
         if np.sum(counts[group == group[h]]) > 1:
             continue
         others = labelled[labelled != h]
@@ -214,6 +219,7 @@ def pooled_stratum_covariances(
             covariances = np.where(np.isnan(covariances), group_covariances, covariances)
     is_unknown = np.isnan(covariances[:, 0, 0])
     if is_unknown.any():
+        # A complete stratum adds no error; one without labels is merged or left out by the caller.
         covariances[is_unknown & ((counts >= sizes) | (counts == 0))] = 0.0
     return covariances
 
@@ -247,6 +253,7 @@ def population_covariance_parts(
     overall_mean = np.sum(shares[..., None] * labelled_means, axis=-2, keepdims=True)
     deviations = labelled_means - overall_mean
     fractions = np.where(is_labelled, np.minimum(counts / sizes, 1.0), 1.0)
+    # The means of strata differ by their sampling errors alone, too.
     bias_factors = labelled_sizes * (1.0 - shares) * (1.0 - fractions) / np.maximum(counts, 1)
     products = deviations[..., :, None] * deviations[..., None, :]
     between_part = _weighted_sum(labelled_sizes / divisor, products)

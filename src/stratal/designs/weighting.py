@@ -118,6 +118,8 @@ class Weighting(Record, ABC):
         for unequal ones).
         """
         clusters = self.group_clusters(member)
+        # With two clusters the correction would rest on one degree of freedom, which the interval already
+        # allows for.
         if clusters is None or clusters.count <= 2:
             return 1.0
         if is_stretched:
@@ -126,6 +128,7 @@ class Weighting(Record, ABC):
             reported = variable[:, None]
         variables = np.column_stack([reported, variable * clusters.stretch])
         reported_variance, stretched_variance = self.covariance(variables).diagonal().tolist()
+        # Residuals that are all 0 have no ratio.
         if reported_variance > 0:
             return max(float(stretched_variance / reported_variance), 1.0)
         return 1.0
@@ -201,6 +204,7 @@ class Weighting(Record, ABC):
         """Kish's (1965) effective number of draws, (Σ w)² / Σ w², where w are weights of clusters."""
         weights = self.weights
         if self.groups is not None:
+            # Units of one cluster are one draw.
             weights = np.asarray(np.bincount(self.groups, weights), dtype=np.float64)
         return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
 
@@ -219,6 +223,7 @@ class Weighting(Record, ABC):
         """Whether every unit of the population is labelled."""
         weights = self.weights
         size = self.population_size
+        # A unit of a census stands for itself alone; with replacement, some may be drawn twice.
         return len(weights) >= size and bool(np.all(weights * size <= 1))
 
     @property
@@ -260,6 +265,7 @@ class Weighting(Record, ABC):
         deviations = variables - weights @ variables
         covariance = (deviations * weights[:, None]).T @ deviations
         n = len(weights)
+        # Bessel's correction, which one label cannot have.
         return np.asarray(covariance * (n / max(n - 1, 1)) / self.population_size)
 
     def superpopulation_covariance(

@@ -218,6 +218,7 @@ class DerivedEvidence:
         """The labels' summary of each stratum, on the 0–1 scale."""
         labels = self.moments
         value = unit_scale(self.value, self.outcome_bounds)
+        # Without strata, the effective number of trials of the estimate is that of its only stratum.
         if self.in_one_stratum and (self.uses_proxy or not labels.binary):
             return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
@@ -255,12 +256,14 @@ class DerivedEvidence:
         share = self.unseen(error)
         labels = self.moments
         n_unlabelled = labels.units * (labels.shares * labels.left).sum(axis=-1)
+        # A superpopulation has no last unit, and in a very large population none is noticed.
         if error <= 0 or self.superpopulation or not labels.units < _MAX_FINITE_SIZE:
             return share * jump
         if np.all(n_unlabelled >= labels.units):
             return share * jump
         unseen_units = np.asarray(np.minimum(share * labels.units, n_unlabelled))[..., None]
         most = math.ceil(float(np.max(unseen_units)) - _WHOLE_NUMBER_TOLERANCE)
+        # Only where most units are labelled, fewer unseen units may reach farther than the largest number.
         if np.all(2.0 * n_unlabelled < labels.units):
             numbers = np.arange(most + 1.0)
         else:
@@ -268,12 +271,14 @@ class DerivedEvidence:
         unseen_fractional = np.minimum(numbers, unseen_units)
         unseen_whole = np.minimum(numbers, np.ceil(unseen_units - _WHOLE_NUMBER_TOLERANCE))
         n_unlabelled = np.asarray(n_unlabelled)[..., None]
+        # Logarithms, because the binomial coefficients exceed the range of a float.
         p_all_unlabelled = np.exp(
             gammaln(n_unlabelled + 1.0)
             - gammaln(n_unlabelled - unseen_whole + 1.0)
             - gammaln(labels.units + 1.0)
             + gammaln(labels.units - unseen_whole + 1.0)
         )
+        # No more than the whole error is left where the unseen units are improbable.
         quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(p_all_unlabelled, error), 1.0)), 0.0)
         standard_error = np.sqrt(self.textbook_variance)
         reaches = unseen_fractional / labels.units * np.asarray(jump)[..., None]
@@ -287,6 +292,7 @@ class DerivedEvidence:
         """
         labels = self.moments
         random_in_strata = self.in_strata or self.in_one_stratum
+        # Unlabelled units are then not a known number of the target's units.
         if self.superpopulation or not random_in_strata or not np.isfinite(labels.units):
             return 0.0, 1.0
         possible = range_of_mean(labels, np.where(labels.counts > 0, labels.means, 0.0))
@@ -372,6 +378,7 @@ class Evidence(DerivedEvidence, Record):
     def textbook_variance(self) -> float:
         """The variance estimate of the design, 0 where labels agree; the guarded one of a single label."""
         if np.isfinite(self.variance):
+            # An unbiased variance of several parts may be negative.
             return max(self.variance, 0.0)
         if self.bounds is None:
             raise InputError(
@@ -386,6 +393,7 @@ class Evidence(DerivedEvidence, Record):
 
         NaN where an outcome without bounds shows none.
         """
+        # The labels show a variance, none is needed, or `textbook_variance` has the guard.
         if self.varies or self.census or not np.isfinite(self.variance):
             return self.textbook_variance
         if self.bounds is None:
@@ -411,6 +419,7 @@ class Evidence(DerivedEvidence, Record):
     def few_clusters(self) -> tuple[float, float]:
         """The factor of the standard error for few clusters, and their degrees of freedom."""
         clusters = self.weighting.group_clusters(self.member)
+        # One cluster shows no difference between clusters, which `covariance` reports as NaN.
         if clusters is None or clusters.count < 2:
             return 1.0, np.inf
         factor = self.weighting.few_clusters_factor(self.residuals, self.member)
@@ -464,6 +473,7 @@ class Evidence(DerivedEvidence, Record):
         """
         weighting = self.weighting
         largest = float(max(self.n - 1, 1))
+        # Within strata weights are equal, and clusters have degrees of freedom of their own.
         if weighting.groups is not None or weighting.random_within_strata:
             return largest
         squares = weighting.weights**2
@@ -479,6 +489,7 @@ class Evidence(DerivedEvidence, Record):
         weighting = self.weighting
         if weighting.groups is None or weighting.draws < 3:  # any two clusters lie on a line
             return 0.0
+        # Deviations, so that the regression on sizes does not depend on the origin of the outcome.
         off = self.residuals - weighting.weights @ self.residuals / weighting.total
         joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))
         # Below this the sum of the weights, which estimates 1, is the same in every draw but for rounding.
@@ -499,10 +510,12 @@ class Evidence(DerivedEvidence, Record):
         large_cluster_mean = self.weighting.mean_over_cluster_sizes(
             self.residuals if self.uses_proxy else self.z
         )
+        # Equal labels give no regression on sizes.
         if large_cluster_mean is None or not self.varies:
             return 0.0, 1.0, 1.0
         mean, design_variance, degrees_of_freedom = large_cluster_mean
         if self.uses_proxy:
+            # Residuals lack the part of the estimate that the proxies of all units determine.
             mean += self.offset
         variance = design_variance + self.population_part
         return mean - self.value, math.sqrt(max(variance / self.variance, 1.0)), degrees_of_freedom
@@ -598,6 +611,7 @@ def infer_outcome(
         bounds = (0.0, 1.0)
     if bounds is None:
         raise InputError("a bounded outcome needs its bounds", action="Give bounds=(lowest, highest).")
+    # The usual case, without the search for labels outside.
     if outcome == "binary" and binary_labels:
         return outcome, bounds
     if outcome == "binary":
@@ -621,6 +635,7 @@ def design_effect(
     (1 − m/N) S²/m = variance, so m = S² / (variance + S²/N). For a superpopulation the S²/N is in the
     variance already.
     """
+    # Without a spread of the outcome, every sample is equally precise.
     if not (spread > 0 and np.isfinite(variance)):
         return None, None
     if target == "population":
@@ -628,8 +643,10 @@ def design_effect(
     else:
         population_part = 0.0
     if variance + population_part > 0:
+        # No sample has more labels than a census.
         effective = min(spread / (variance + population_part), population_size)
     else:
+        # A variance of 0 is that of a census.
         effective = population_size
     random = spread / n - population_part
     return (float(variance / random) if random > 0 else 1.0), float(effective)

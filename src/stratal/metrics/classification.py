@@ -200,7 +200,9 @@ class Classification(Estimand):
     def _cells(self, probabilities: ClassProbabilities) -> tuple[Cells, tuple[str, ...]]:
         """Return the parts of the population by the model's answer, and those that need no label."""
         levels = probabilities.levels
+        # Metrics of one class depend on whether the answer is this class; others on all answers.
         class_answers = [self.of] if self.of in levels else list(levels)
+        # Each part of the population would get few labels.
         if len(class_answers) > _MAX_CELLS:
             return Cells(names=("all",)), ()
         tests = [probabilities.is_answer(level) for level in class_answers]
@@ -248,6 +250,7 @@ class Classification(Estimand):
             return self._sets_by(sets, sample, group, request)
         answered = self._answered(sample, labels)
         class_number = self._class_number(answered.levels)
+        # The average over classes of a group needs a confusion matrix of its own.
         if isinstance(class_number, str):
             return Estimand.by(self, sample, labels, group, request)
         estimates = answered.within(sample, group, self.name, class_number, request.target)

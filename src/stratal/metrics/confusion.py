@@ -597,6 +597,8 @@ class Confusion:
             design_variance, variable, weights, result, self.weighting, target, factor
         )
         unit = (value - lowest) / (1.0 - lowest)
+        # The variance of a metric between −1 or 0 and 1 is compared with that of a binary outcome at its
+        # bounds.
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
         trials = spread / largest if largest > 0 else np.inf
         return SmoothedTrials(

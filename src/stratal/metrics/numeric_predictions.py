@@ -93,6 +93,7 @@ class OfNumbers(Estimand):
         numbers, labelled = number_columns(sample, columns)
         stated = request.bounds
         declared = sample.question.outcome.bounds
+        # Declared bounds are those of labels; predictions, and then errors, may lie outside.
         if stated is None and declared is not None:
             low, high = declared
             if np.all((numbers >= low) & (numbers <= high)):

@@ -89,6 +89,7 @@ class Loss(ABC):
     def check(self, outcome: FloatArray, role: str) -> None:
         """Raise an `InputError` for outcomes outside the loss's range; `role` says what they are."""
         low, high = self.outcome_range
+        # Most losses accept every number, and the search for the extremes reads all units.
         bounded = np.isfinite(low) or np.isfinite(high)
         if bounded and outcome.size and (outcome.min() < low or outcome.max() > high):
             raise InputError(

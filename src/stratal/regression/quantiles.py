@@ -146,6 +146,7 @@ class RectifiedPinball(RectifiedLoss):
         starts, _, partial = self.ends(lam)
         values = np.r_[-np.inf, self.points]
         gap = np.arange(len(starts))
+        # Without λ the units of the population have no part in F.
         if self.unlabelled is None or not np.any(lam):
             return values, starts, partial, gap
         per_unit = self.shares * lam / self.unlabelled.totals
@@ -177,9 +178,11 @@ class RectifiedPinball(RectifiedLoss):
         share_before = np.r_[0.0, at[:-1]]
         begins = np.r_[False, np.diff(gap) > 0]
         share_before[begins] = ends[gap[begins] - 1]
+        # The rectified F may fall between labels, so that it may rise through q several times.
         rises = (share_before < goal) & (at >= goal) & np.isfinite(values)
         values = values[rises]
         losses = (at[rises] - goal) * values - partial[rises]  # ∫ (F − q) up to each
+        # Of equal losses the smallest value, as the quantile is defined.
         best = values[np.lexsort((values, losses))[:1]]
         return Solution(theta=best, hessian=np.eye(1))
 
@@ -234,6 +237,7 @@ class ScoreInterval(Interval):
         critical = float(student_quantile(1.0 - miss, self.degrees_of_freedom))
         starts, ends, _ = self.rectified.ends(self.lam)
         goal = self.rectified.loss.probability * ends[-1]
+        # The test keeps all values at which F differs from q by at most this.
         reach = critical * self._errors(critical, starts - goal, ends - goal)
         limits = goal - reach, goal + reach
         crossed = [(starts <= limit) & (limit <= ends) for limit in limits]
@@ -265,6 +269,7 @@ class ScoreInterval(Interval):
         """Return the standard error of F in a gap: it changes at labelled values alone."""
         loss = self.rectified
         start = max(gap - 1, 0)
+        # Any value of the gap gives the same residuals; before the first label, one below it.
         value = np.array([loss.points[start] - (gap == 0)])
         residual = loss.residual_gradients(value, self.lam)
         if loss.correction != "none":
@@ -273,6 +278,7 @@ class ScoreInterval(Interval):
         covariance = loss.weighting.covariance(residual) + loss.drawn_units(value, self.lam)
         total = float(covariance[0, 0])
         q = loss.loss.probability
+        # Beyond all labels the residuals agree; the variance is then that of independent labels at q.
         if total <= _ROUNDING**2:
             total = q * (1.0 - q) * float(np.sum(loss.weights**2))
         return float(np.sqrt(total))
@@ -282,6 +288,7 @@ class ScoreInterval(Interval):
         gaps = np.arange(len(starts))
         coarse = np.unique(np.linspace(0, gaps[-1], min(len(gaps), _COARSE)).round().astype(np.int64))
         errors = np.interp(gaps, coarse, [self._error(int(gap)) for gap in coarse])
+        # With few gaps, all errors are exact already.
         if len(coarse) == len(gaps):
             return errors
         reach = critical * errors

@@ -157,14 +157,17 @@ def newton(
         step = -inverse @ sums.gradient
         if quadratic:
             theta = theta + step
+            # A second step removes the rounding of the first, which a rough start does not need.
             if tolerance < _ROUGH:
                 theta = theta - inverse @ evaluate(theta, False).gradient
             return Solution(theta=theta, hessian=sums.hessian)
         scale = np.sqrt(sums.hessian.diagonal())
         length = float(np.max(np.abs(step) * scale))
+        # A minimum near 0 has no scale of its own: the first step stands in for it.
         first = first or length
         accepted = _line_search(evaluate, theta, sums, step)
         theta, sums = accepted or (theta, sums)
+        # Near the minimum, rounding may prevent a shorter gradient: the point is then accepted.
         close = _ROUGH if accepted is None else tolerance
         if length <= close * max(first, float(np.max(np.abs(theta) * scale))):
             return Solution(theta=theta, hessian=sums.hessian)
@@ -175,6 +178,7 @@ def newton(
 
 def positive_inverse(matrix: FloatArray) -> FloatArray | None:
     """Return the inverse of a positive definite matrix, or `None` if it is not one."""
+    # The factorisation would warn of these, or not notice them.
     if not np.isfinite(matrix).all() or matrix.diagonal().min() <= 0:
         return None
     try:
@@ -226,6 +230,7 @@ def require_whitening(gram: FloatArray, names: Sequence[str]) -> FloatArray:
         That names the features that depend on each other.
     """
     size = np.sqrt(gram.diagonal())
+    # A feature of zeros has no size; its eigenvalue of 0 is reported below.
     size = np.where(size > 0, size, 1.0)
     eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
     if gram.size and eigenvalues[0] < _DEPENDENT:
