@@ -66,6 +66,7 @@ def read(requested: ReadOptions) -> Result:
     saved = read_saved_units(path)
     ids = {unit["id"] for unit in saved}
     n_saved = len(ids)
+    # A further call continues after the last saved unit. Units of its moment are read again.
     if saved:
         since = max(since, max(unit["time"] for unit in saved))
     with (
@@ -76,6 +77,7 @@ def read(requested: ReadOptions) -> Result:
         for page in project.read_units(since, until):
             new_units = {unit.id: unit.to_dict() for unit in page if unit.id not in ids}
             file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in new_units.values())
+            # An interrupted call keeps all complete pages.
             file.flush()
             ids |= set(new_units)
     described = {"file": str(path), "units": len(ids), "new": len(ids) - n_saved}
@@ -94,6 +96,7 @@ def read_saved_units(path: Path) -> list[dict[str, Any]]:
         raise InputError(f"{path} is not a file of units", action="Choose another --output.") from None
     if not all(isinstance(unit, dict) and {"id", "time"} <= set(unit) for unit in units):
         raise InputError(f"{path} is not a file of units", action="Choose another --output.")
+    # A call that was killed may have left half a line.
     if len(complete) < len(content):
         with path.open("r+b") as file:
             file.truncate(len(complete))
@@ -116,6 +119,7 @@ def queue_name(sample: Sample) -> str:
     """Return the name of the queue of a sample: the same for all of its rounds, and for no other sample."""
     from stratal.tables.platforms.platform import QUEUE_PREFIX
 
+    # Rounds add units, so that only the first one identifies the sample.
     first_round = sorted(map(str, sample.ids[sample.round == sample.round.min()].tolist()))
     return f"{QUEUE_PREFIX}{hashlib.sha256(json.dumps(first_round).encode()).hexdigest()[:12]}"
 
@@ -180,6 +184,7 @@ def labels(requested: LabelsOptions) -> Result:
     drawn = [str(unit) for unit in sample.ids.tolist()]
     with show_progress("reading"), open_platform(requested.source) as project:
         answers = project.read_answers(queue_name(sample), drawn)
+    # In the order of the sample; the last answer to a unit counts.
     answers_by_id = {answer.id: answer for answer in answers}
     answers = [answers_by_id[unit] for unit in drawn if unit in answers_by_id]
     rows: list[list[Any]] = [[sample.question.id, "label", "annotator", "status", "timestamp", "note"]]

@@ -204,6 +204,7 @@ def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDr
         return replace(sample, question=requested.declared(sample.question)), requested
     require_present(requested.file)
     path = requested.file
+    # A folder that `draw` wrote, instead of the file in it.
     if path.is_dir():
         path = path / SAMPLE_NAME
     sample = stratal.Sample.read(path)
@@ -227,8 +228,10 @@ def pictures(shown: JsonMapping, media: Path) -> dict[str, str]:
     for name, values in shown.items():
         texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
         files = [text for text in texts if text.endswith(_MEDIA) and " " not in text]
+        # The page shows pictures of other servers only if it was told to, because these see each request.
         if files and all(text.startswith("https://") for text in files):
             instructions[name] = "serve them with --allow-images https"
+        # Some items may have no picture, or the name of a missing one.
         elif len(files) > len(texts) / 2:
             instructions[name] = f"put the files in {media}, or name their folder with --media"
     return instructions

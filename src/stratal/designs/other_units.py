@@ -77,6 +77,7 @@ def other_units(
     stratum = options.stratum
     population, has_ids, group_notes = _population_of_source(source, options, id_name)
     matched = None
+    # Without ids on both sides, labelled units cannot be recognised among the others.
     if labelled and has_ids:
         labelled_ids = list(labelled)
         matched = population.units_with_ids(labelled_ids)
@@ -96,6 +97,7 @@ def other_units(
     squared_deviations = np.zeros(len(summary.sizes))
     if k is not None:
         means = summary.proxy_means[:, k]
+        # The population's variances have the divisor N_h.
         squared_deviations = summary.proxy_covariances[:, k, k] * counts
     n_matched = 0 if matched is None else len(matched.ids)
     if matched is not None and n_matched:
@@ -149,6 +151,7 @@ def _without_labelled(
         codes, (values - labelled_means[codes]) ** 2, minlength=n_strata
     )
     between = n * n_others / np.maximum(counts, 1) * (labelled_means - other_means) ** 2
+    # Rounding may leave a negative sum of squares where all other units are equal.
     return n_others, other_means, np.maximum(squared_deviations - between, 0.0)
 
 
@@ -195,6 +198,7 @@ def level_means_of(
     levels.
     """
     means_by_group: dict[str, dict[str, list[float]]] = {}
+    # There is no mean over all units, or no number of units of each level.
     if others is None or options.first_proxy is None or design_kind == "separate-samples":
         return means_by_group
     if options.stratum is not None:
@@ -204,6 +208,7 @@ def level_means_of(
     for group, means in others.level_means.items():
         names = columns.texts(group)
         levels = {}
+        # A level may occur only among the labelled units, or only among the others.
         for level in sorted({*means, *names.tolist()}):
             level_values = values[names == level]
             mean, count = means.get(level, (0.0, 0))
@@ -316,6 +321,7 @@ def stated_moments(options: ExternalOptions) -> OtherUnits:
         names = [SINGLE_STRATUM]
     variances = columns.numbers("variance")
     counts = columns.numbers("count", positive=True, whole_numbers=True)
+    # More rows than names: without a column of strata there must be one row.
     if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
         what = f"{columns.table_name}: there must be one row per stratum, and no negative variance"
         raise InputError(what, action="Without strata, give a single row.")

@@ -168,6 +168,7 @@ class SumInterval(OffsetInterval):
         """Return the p-value. Both ends leave out as much, so that only the one on the null's side counts."""
         if alternative != "two-sided":
             return p_value(null, lambda level: self.ends(level, alternative))
+        # At equal errors on both sides, only the end on the side of the null can exclude it.
         side = "greater" if self.value > null else "less"
         if self.value == null:
             return 1.0
@@ -260,6 +261,7 @@ class StudentInterval(OffsetInterval):
     def ends(self, confidence_level: float, alternative: str) -> Ends:
         """Return the lower and the upper limit."""
         has_error = np.isfinite(self.standard_error)
+        # Unknown errors of all estimates, such as from one label.
         if not has_error.any():
             return self.bounds or (-np.inf, np.inf)
         if self.bounds is None and np.any((self.standard_error == 0) & np.isfinite(self.degrees_of_freedom)):
@@ -267,6 +269,7 @@ class StudentInterval(OffsetInterval):
         ends = OffsetInterval.ends(self, confidence_level, alternative)
         if has_error.all():
             return ends
+        # An estimate with an unknown error excludes nothing.
         return (np.where(has_error, ends[0], -np.inf), np.where(has_error, ends[1], np.inf))
 
     def lengths(self, error: float, alternative: str) -> Ends:
@@ -282,6 +285,7 @@ class StudentInterval(OffsetInterval):
         if not np.isfinite(self.standard_error):
             return 1.0
         gap = self.value - null
+        # A standard error of 0 excludes every other value: the statistic is infinite.
         with np.errstate(divide="ignore"):
             statistic = gap and float(np.divide(gap, self.standard_error))
         signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]

@@ -127,6 +127,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     if labels.annotators is None:
         action = "Add a column `annotator`, with one row per answer."
         raise LabelError(f"{labels.source}: no annotators are named", action=action)
+    # A decision replaces the answers of the annotators, whose agreement is measured all the same.
     if labels.replaced is None:
         decided_units = set()
     else:
@@ -140,6 +141,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
         if level != "nominal":
             problem = f"{labels.source}: level {level!r} needs numbers"
             raise LabelError(problem, allowed="level='nominal' for classes")
+        # The package takes numbers; for classes any numbers do.
         numbers = np.unique(rows[:, 2].astype(str), return_inverse=True)[1].astype(np.float64)
     ratings = np.full((len(annotators), len(units)), np.nan)
     ratings[annotator_index, unit_index] = numbers
@@ -183,6 +185,7 @@ def _collect_answers(labels: Labels) -> list[tuple[str, str, float | str]]:
                     meaning = None
                 else:
                     meaning = meanings.get(class_text(value), value)
+                # NaN is not equal to itself: such answers are missing.
                 if meaning is not None and meaning == meaning:
                     answers.append((unit, annotator, meaning))
     return answers
@@ -225,6 +228,7 @@ def _finite_numbers(values: list[float | str]) -> FloatArray | None:
 
 def _krippendorff_alpha(table: Any, level: str) -> float | None:
     values = table[np.isfinite(table)]
+    # Without different answers, no disagreement is to be expected by chance: α is 0/0.
     if np.all(values == values[0]):
         return None
     with optional_import("krippendorff", extra="agreement"):

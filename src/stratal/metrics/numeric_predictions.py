@@ -164,6 +164,7 @@ class MeanOfErrors(OfPrediction):
         z, kind, bounds = self.outcome(units)
         outcomes = np.full(sample.size, np.nan)
         outcomes[units.labelled] = z
+        # A proxy predicts the label, not the error, so that no estimator with a proxy is used.
         plain = replace(request, estimator="horvitz-thompson", outcome=kind, bounds=bounds, population=None)
         return outcomes, plain, units
 

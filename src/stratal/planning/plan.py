@@ -205,6 +205,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """The recommended design, ready to draw."""
         if self.recommended.design == SimpleRandom.kind:
             return SimpleRandom(budget=self.budget)
+        # A history predicts the outcome better with each label, so that its design is drawn unit by unit.
         if self.recommended.design == Successive.kind:
             return Successive(budgets=(self.budget,), predicted=(NumberColumn(name=HISTORY),))
         return Stratified(strata=self.strata, allocation=self.allocation)
@@ -232,6 +233,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         if drawn_population is None:
             raise InputError("this plan does not contain its population", action="Give population=.")
         sample = self.design.draw(drawn_population, seed)
+        # A plan that was read from a file has no population; the command compares it with the stored digest.
         if self.population is not None:
             require_planned(sample, self.population)
         looks = None if self.looks is None else self.looks.text

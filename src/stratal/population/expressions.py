@@ -208,6 +208,7 @@ class Sum(_OfParts, kind="sum"):
 
     def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the sum."""
+        # In this order on every engine, so that results differ by the engine's rounding alone.
         return reduce(add, (part.evaluate_with(evaluator) for part in self.parts))
 
 

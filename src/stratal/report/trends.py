@@ -227,6 +227,7 @@ def _score_sentences(result: JsonMapping) -> list[str]:
         last = rows[-1]
         mean_text = format_number(last["mean"])
         line = f"Score {score} of all items in {last['wave']}, without labels: mean {mean_text}"
+        # With two waves, the previous one is the first.
         shifts = [("shift_since_previous", rows[-2]["wave"])]
         if len(rows) > 2:
             shifts.append(("shift_since_first", rows[0]["wave"]))

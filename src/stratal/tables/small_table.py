@@ -150,11 +150,13 @@ class SmallTable:
                 action=action,
             )
         name = column
+        # Which of several columns with one name is meant cannot be known.
         if name in self.repeated:
             raise InputError(
                 f"{self.table_name}: {self.repeated[name]} columns are called {name!r}",
                 action="Rename or drop the others.",
             )
+        # Points in such a column may separate thousands or decimals.
         if name in self.ambiguous:
             raise ambiguous_number_error(self.table_name, name, self.ambiguous[name])
         return self.lists[name]
@@ -301,6 +303,7 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         names = list(table.names)
         notes = rows.notes
         ambiguous = rows.ambiguous
+        # A table without columns has no rows that could be counted.
         count = len(arrow_columns[0]) if arrow_columns else 0
         places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
     # An apostrophe in front of a text prevents that a spreadsheet runs it as a formula.
@@ -347,6 +350,7 @@ def _csv_row_places(path: Path) -> list[str]:
     with closing(files.open_text(path)) as text:
         records = itertools.islice(files.csv_records(text, delimiter), 1, None)
         places = []
+        # A cell may contain line breaks, so that rows and lines differ.
         for line, fields in files.limit_records(records, lambda record: sum(map(len, record[1])), path):
             if len(fields) != len(header or ()):
                 raise InputError(

@@ -132,6 +132,7 @@ class Trend(PageDisplay, PlotDisplay):
         if self.alarms is None:
             return None
         verdicts = {alarm.verdict for alarm in self.alarms}
+        # In the order of importance: one alarm decides.
         for verdict in (ALARM, UNDECIDED):
             if verdict in verdicts:
                 return verdict
@@ -189,6 +190,7 @@ class Trend(PageDisplay, PlotDisplay):
         }
 
     def _interval_method(self, row: Estimate) -> str:
+        # Only the mean has the methods that can be requested.
         if row.label:
             return "auto"
         return self.interval
