@@ -58,7 +58,6 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
 
         The texts give the reason for the size of a `pilot`, and how labels of `previous` waves are used.
         """
-
         if self.design not in ("auto", "simple-random", "stratified"):
             return _unequal(self), {}
         plan = self.plan(pilot=pilot)
