@@ -65,8 +65,8 @@ ROWS = [
     # ---- numbers
     ("plan p.csv --proxy confidence", "either a budget or a half-width", PLAN),
     ("plan p.csv --proxy confidence --budget 40 --half-width 0.1", "either a budget or a half-width", PLAN),
-    ("plan p.csv --proxy confidence --budget 0", "1 to N", PLAN),
-    ("plan p.csv --proxy confidence --budget -5", "1 to N", PLAN),
+    ("plan p.csv --proxy confidence --budget 0", "1 to 500", PLAN),
+    ("plan p.csv --proxy confidence --budget -5", "1 to 500", PLAN),
     ("plan p.csv --proxy confidence --budget 5000", "larger than the population", PLAN),
     ("plan p.csv --proxy confidence --budget 9 --strata 9", "--minimum 1", "plan p.csv --proxy confidence "
      "--budget 9 --strata 9 --minimum 1"),

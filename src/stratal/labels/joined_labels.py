@@ -21,6 +21,7 @@ from stratal.errors import LabelError
 from stratal.labels.accepted_types import are_in_order, labels_with_sample_ids
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
+    MAX_VALUES_SHOWN,
     LabelMapping,
     LabelValue,
     class_text,
@@ -143,8 +144,13 @@ class JoinedLabels(Record):
         if len(reported_rows) > 1:
             count_text = f" ({len(reported_rows)} such labels)"
         unit_id = id_text(self.ids.tolist()[self.unit[reported_rows[0]]])
+        distinct_labels = list(dict.fromkeys(texts[row] for row in reported_rows))
+        given = ", ".join(map(repr, distinct_labels[:MAX_VALUES_SHOWN]))
+        if len(distinct_labels) > MAX_VALUES_SHOWN:
+            given += ", …"
         return LabelError(
             f"{source}: label {first_text!r} of id {unit_id!r} {problem}{count_text}",
+            given=given if len(distinct_labels) > 1 else None,
             allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
             action=action,
         )

@@ -347,7 +347,9 @@ def model_answer(columns: JsonDict, options: Sequence[str]) -> list[str]:
 def group_columns(columns: JsonDict, options: Sequence[str]) -> list[str]:
     """Return the columns with few categories, for results by group; `options` name other columns."""
     recognition = recognise(facts_of_description(columns), StatedRoles(others=tuple(options)))
-    return [name for name in recognition.groups if name not in options]
+    # The text of an object is no category; its entries are columns of their own.
+    objects = {row["name"].rpartition(".")[0] for row in columns["columns"]}
+    return [name for name in recognition.groups if name not in options and name not in objects]
 
 
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:

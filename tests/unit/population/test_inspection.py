@@ -16,7 +16,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import inspection
 from stratal.population.declaration import Declaration
-from stratal.population.inspection import describe_columns, describe_proxies, suggestion
+from stratal.population.inspection import describe_columns, describe_proxies, group_columns, suggestion
 from stratal.report.pages import inspection_page
 
 
@@ -272,3 +272,13 @@ def test_further_scores_from_0_to_1_are_proposed_too(tmp_path, header, values, p
     options = suggestion(describe_columns(path), None, None)
 
     assert options[options.index("--proxy") + 1] == proxies
+
+
+def test_an_object_is_no_group(tmp_path):
+    path = tmp_path / "p.jsonl"
+    rows = [
+        {"id": f"u{row}", "judge": {"score": row % 3}, "language": ("de", "en")[row % 2]} for row in range(60)
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+    assert group_columns(describe_columns(path), []) == ["language"]
