@@ -1,7 +1,7 @@
-"""The losses: what an M-estimate minimises, one small class each, and the base class for your own.
+"""Losses of M-estimation, the base class for custom losses, and the unlabelled units with a proxy.
 
-θ* = argmin E ℓ_θ(x, y). A loss gives the gradient of ℓ per unit and the weighted sum of its Hessians;
-everything else (rectification by a proxy, the solver, λ, the sandwich) is built from these two.
+The estimand is θ* = argmin E ℓ_θ(x, y). A loss returns the gradient of ℓ for each unit and the weighted sum
+of the Hessians. Rectification by a proxy, the solver, λ and the sandwich covariance use only these two.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, code_count, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
 
+# Two arrays, for example of the outcome and its proxy.
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
 
 # Features, outcomes and weights of units.
@@ -44,15 +45,16 @@ class LossSums(NamedTuple):
 
 
 class Loss(ABC):
-    """A convex loss ℓ_θ(x, y), twice differentiable in θ. Subclass it to estimate something of your own.
+    """A convex loss ℓ_θ(x, y) that is twice differentiable in θ. Subclass it for another estimand.
 
-    `gradients` and `hessian` are required; outcomes outside `outcome_range` are refused. `convex_range` is
-    the range of λ for which the rectified loss stays convex whatever the data: a fitted λ is clipped to it.
-    `grows` says that the mean grows exponentially with the features, so that units far out can decide a fit.
+    A subclass defines `gradients` and `hessian`. Outcomes outside `outcome_range` raise an error.
+    `convex_range` is the range of λ in which the rectified loss is convex for all data; a fitted λ is clipped
+    to it. `grows` is True if the mean grows exponentially with the features, so that units with extreme
+    features can dominate a fit.
 
     Examples
     --------
-    A smooth loss that is less drawn by outliers than the square, log cosh(θ − y):
+    The loss log cosh(θ − y), which is less sensitive to outliers than the square:
 
     >>> class LogCosh(Loss):
     ...     name = "log-cosh"
@@ -73,25 +75,25 @@ class Loss(ABC):
     grows: ClassVar[bool] = False
 
     def n_parameters(self, features: FloatArray, outcome: FloatArray) -> int:
-        """d, the length of θ: the number of features unless the loss says otherwise."""
+        """Return d, the length of θ; by default the number of features."""
         return int(features.shape[1])
 
     @abstractmethod
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
-        """∇ℓ per unit (n, d), at θ (d,), features (n, p) and outcome (n,) or (n, q)."""
+        """Return ∇ℓ of each unit (n, d), at θ (d,), features (n, p) and outcome (n,) or (n, q)."""
 
     @abstractmethod
     def hessian(
         self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        """Σ w ∇²ℓ (d, d); weights (n,) may be negative."""
+        """Return Σ w ∇²ℓ (d, d); weights (n,) may be negative."""
 
     def check(self, outcome: FloatArray, role: str) -> None:
-        """Raise an `InputError` for outcomes outside the loss's range; `role` says what they are."""
+        """Raise an `InputError` for outcomes outside `outcome_range`; `role` is their name in the error."""
         low, high = self.outcome_range
         # Most losses accept every number, and the search for the extremes reads all units.
-        bounded = np.isfinite(low) or np.isfinite(high)
-        if bounded and outcome.size and (outcome.min() < low or outcome.max() > high):
+        has_bounds = np.isfinite(low) or np.isfinite(high)
+        if has_bounds and outcome.size and (outcome.min() < low or outcome.max() > high):
             raise InputError(
                 f"{role} of a {self.name} regression is out of range",
                 given=f"{outcome.min():g} to {outcome.max():g}",
@@ -99,11 +101,17 @@ class Loss(ABC):
             )
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
-        """tr(A⁻¹ ∇²ℓ_i) per unit (n,), for the leverage correction; `None` corrects by degrees of freedom."""
+        """Return tr(A⁻¹ ∇²ℓ_i) of each unit (n,), for the leverage correction.
+
+        With None, the correction is by degrees of freedom (HC1).
+        """
         return None
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
-        """Second derivative in the linear predictor where the loss is not flat; `None` if there is none."""
+        """Return a typical second derivative by the linear predictor, for the detection of a flat loss.
+
+        It is None for a loss without a linear predictor.
+        """
         return None
 
     def summed(
@@ -125,16 +133,18 @@ class Loss(ABC):
     def rectified(
         self, theta: FloatArray, features: FloatArray, outcomes: Pair, weights: Pair, *, curvature: bool
     ) -> LossSums:
-        """Return the sums of ℓ(x, y) less those of ℓ(x, f), outcome and proxy each with its weights."""
+        """Return the sums of ℓ(x, y) minus those of ℓ(x, f); outcome and proxy have separate weights."""
         outcome_sums = self.summed(theta, features, outcomes[0], weights[0], curvature=curvature)
         return outcome_sums.plus(self.summed(theta, features, outcomes[1], -weights[1], curvature=curvature))
 
-    def moments(self, theta: FloatArray, part: WeightedRows, centre: FloatArray | None = None) -> Pair:
-        """Return Σ v (d,) and Σ v vᵀ (d, d) of v = w ∇ℓ less a `centre` (d,), w being 1 unless given."""
-        features, outcome, weights = part
+    def moments(self, theta: FloatArray, rows: WeightedRows, centre: FloatArray | None = None) -> Pair:
+        """Return Σ v (d,) and Σ v vᵀ (d, d) of v = w ∇ℓ − `centre` (d,); w is 1 without weights."""
+        features, outcome, weights = rows
         v = self.gradients(theta, features, outcome)
-        v = v if weights is None else v * weights[:, None]
-        v = v if centre is None else v - centre
+        if weights is not None:
+            v = v * weights[:, None]
+        if centre is not None:
+            v = v - centre
         return v.sum(axis=0), v.T @ v
 
 
@@ -152,7 +162,7 @@ class MeanLoss(Loss):
     quadratic: ClassVar[bool] = True
 
     def n_parameters(self, features: FloatArray, outcome: FloatArray) -> int:
-        """d, the number of outcomes."""
+        """Return d, the number of outcomes."""
         return 1 if outcome.ndim == 1 else outcome.shape[1]
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
@@ -162,48 +172,48 @@ class MeanLoss(Loss):
     def hessian(
         self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        """Σ w times the identity."""
+        """Return Σ w times the identity matrix."""
         return np.eye(len(theta)) * float(np.sum(weights))
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
-        """Zeros: the divisor n_h − 1 of the design's variance already accounts for the mean."""
+        """Return zeros: the divisor n_h − 1 of the design's variance already corrects for the mean."""
         return np.zeros(len(features))
 
 
 class GeneralisedLinear(Loss):
     """b(xθ) − y·xθ, the negative log-likelihood of a canonical generalised linear model.
 
-    A subclass gives the `mean`, the first derivative of the cumulant function b in the linear predictor
-    η = xθ, and `variance`, the second derivative as a function of the first. The Hessian Σ w b''(η) x xᵀ does
-    not depend on the outcome, so the rectified loss is convex for λ in [0, 1].
+    A subclass defines the `mean`, the first derivative of the cumulant function b at the linear predictor
+    η = xθ, and the `variance`, the second derivative as a function of the first. The Hessian Σ w b''(η) x xᵀ
+    does not depend on the outcome, so that the rectified loss is convex for λ in [0, 1].
     """
 
     @abstractmethod
     def mean(self, eta: FloatArray) -> FloatArray:
-        """b'(η), the conditional mean."""
+        """Return b'(η), the conditional mean."""
 
     def variance(self, mean: FloatArray) -> FloatArray:
-        """Return b''(η) at this mean, Var(y | x) up to a dispersion: one number, the same everywhere."""
+        """Return b''(η) at this mean, Var(y | x) up to a dispersion factor; by default 1 (a scalar array)."""
         return np.ones(())
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
-        """(b'(η) − y) x."""
+        """Return (b'(η) − y) x."""
         return np.asarray((self.mean(features @ theta) - outcome)[:, None] * features)
 
     def hessian(
         self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        """Σ w b''(η) x xᵀ."""
-        spread = weights * self.variance(self.mean(features @ theta))
-        return np.asarray(features.T @ (features * spread[:, None]))
+        """Return Σ w b''(η) x xᵀ."""
+        weighted_variances = weights * self.variance(self.mean(features @ theta))
+        return np.asarray(features.T @ (features * weighted_variances[:, None]))
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
-        """b''(η) x A⁻¹ xᵀ."""
-        spread = self.variance(self.mean(features @ theta))
-        return np.asarray(spread * np.einsum("nd,nd->n", times(features, bread), features))
+        """Return b''(η) x A⁻¹ xᵀ."""
+        variances = self.variance(self.mean(features @ theta))
+        return np.asarray(variances * np.einsum("nd,nd->n", times(features, bread), features))
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
-        """That of the mean outcome; 1 where it is at an end of its range."""
+        """Return b''(η) at the mean outcome; 1 if the mean is at an end of its range."""
         return float(self.variance(np.asarray(outcome.mean()))) or 1.0
 
     def summed(
@@ -215,31 +225,37 @@ class GeneralisedLinear(Loss):
         *,
         curvature: bool = True,
     ) -> LossSums:
-        """Return the sums with one pass over η and none over an (n, d) array of gradients."""
+        """Return the sums from η, without an (n, d) array of gradients."""
         return self._sums(theta, features, weights, weights * outcome, curvature=curvature)
 
     def rectified(
         self, theta: FloatArray, features: FloatArray, outcomes: Pair, weights: Pair, *, curvature: bool
     ) -> LossSums:
-        """Return the sums of ℓ(x, y) less those of ℓ(x, f): both share the mean at θ."""
-        total = weights[0] * outcomes[0] - weights[1] * outcomes[1]
-        return self._sums(theta, features, weights[0] - weights[1], total, curvature=curvature)
+        """Return the sums of ℓ(x, y) minus those of ℓ(x, f); the mean at θ is computed once for both."""
+        weighted_outcomes = weights[0] * outcomes[0] - weights[1] * outcomes[1]
+        return self._sums(theta, features, weights[0] - weights[1], weighted_outcomes, curvature=curvature)
 
     def _sums(
-        self, theta: FloatArray, x: FloatArray, weights: FloatArray, total: FloatArray, *, curvature: bool
+        self,
+        theta: FloatArray,
+        x: FloatArray,
+        weights: FloatArray,
+        weighted_outcomes: FloatArray,
+        *,
+        curvature: bool,
     ) -> LossSums:
-        """Return Σ (w b'(η) − t) x and Σ w b''(η) x xᵀ, t being the weighted outcomes."""
+        """Return Σ (w b'(η) − w y) x and Σ w b''(η) x xᵀ, with w y the weighted outcomes (n,)."""
         mean = self.mean(x @ theta)
-        gradient = (weights * mean - total) @ x
+        gradient = (weights * mean - weighted_outcomes) @ x
         if not curvature:
             return LossSums(gradient=gradient, hessian=np.zeros((len(theta), len(theta))))
         return LossSums(gradient=gradient, hessian=x.T @ (x * (weights * self.variance(mean))[:, None]))
 
-    def moments(self, theta: FloatArray, part: WeightedRows, centre: FloatArray | None = None) -> Pair:
-        """Return Σ v and Σ v vᵀ, about 0 without an (n, d) array of gradients."""
+    def moments(self, theta: FloatArray, rows: WeightedRows, centre: FloatArray | None = None) -> Pair:
+        """Return Σ v and Σ v vᵀ; without a centre, no (n, d) array of gradients is needed."""
         if centre is not None:
-            return super().moments(theta, part, centre)
-        features, outcome, weights = part
+            return super().moments(theta, rows, centre)
+        features, outcome, weights = rows
         residual = self.mean(features @ theta) - outcome
         if weights is not None:
             residual = residual * weights
@@ -247,7 +263,7 @@ class GeneralisedLinear(Loss):
 
 
 class LinearLoss(GeneralisedLinear):
-    """½ (y − xθ)² up to ½ y²: least squares.
+    """Least squares: ½ (y − xθ)², without the constant ½ y².
 
     Examples
     --------
@@ -259,7 +275,7 @@ class LinearLoss(GeneralisedLinear):
     quadratic: ClassVar[bool] = True
 
     def mean(self, eta: FloatArray) -> FloatArray:
-        """η, the linear predictor itself."""
+        """Return η."""
         return eta
 
 
@@ -276,17 +292,17 @@ class LogisticLoss(GeneralisedLinear):
     outcome_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def mean(self, eta: FloatArray) -> FloatArray:
-        """1 / (1 + exp(−η))."""
-        with np.errstate(over="ignore"):  # of exp(−η) where μ is 0
+        """Return 1 / (1 + exp(−η))."""
+        with np.errstate(over="ignore"):  # exp(−η) overflows if the mean is 0
             return np.asarray(1.0 / (1.0 + np.exp(-eta)))
 
     def variance(self, mean: FloatArray) -> FloatArray:
-        """μ (1 − μ)."""
+        """Return μ (1 − μ)."""
         return np.asarray(mean * (1.0 - mean))
 
 
 class PoissonLoss(GeneralisedLinear):
-    """exp(xθ) − y·xθ: Poisson regression, outcomes and proxies that are not negative.
+    """exp(xθ) − y·xθ: Poisson regression, with nonnegative outcomes and proxies.
 
     Examples
     --------
@@ -299,30 +315,31 @@ class PoissonLoss(GeneralisedLinear):
     grows: ClassVar[bool] = True
 
     def mean(self, eta: FloatArray) -> FloatArray:
-        """Exp η."""
+        """Return exp(η)."""
         # exp(710) is infinite in double precision.
         return np.exp(np.minimum(eta, 700.0))
 
     def variance(self, mean: FloatArray) -> FloatArray:
-        """μ."""
+        """Return μ."""
         return mean
 
 
 def times(variables: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return the product of variables (n, d) and a matrix (d, k), column after column as `feature_matrix`."""
+    """Return the product of variables (n, d) and a matrix (d, k), in the memory order of `feature_matrix`."""
     return np.asarray((matrix.T @ variables.T).T)
 
 
-# Share of a mean square below which a variance is taken about the mean itself: too few digits are left.
-_DIGITS_LOST = 1e-4
+# If a variance is below this share of the mean square, it is computed again from deviations from the mean,
+# because the difference of sums has lost too many digits.
+_MIN_VARIANCE_SHARE = 1e-4
 
-# Numbers in a block's features, so that arrays of their size stay in the cache and the allocator's pool.
-_CHUNK = 25_000
+# Number of feature values in a block: arrays of this size fit in the cache of the processor.
+_BLOCK_VALUES = 25_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A run of units.
+    """A block of consecutive units.
 
     Parameters
     ----------
@@ -332,7 +349,7 @@ class Block:
         Predictions of the outcome.
     stratum : int (m,)
     weights : float (m,), optional
-        Sampling weights of an unlabelled sample that is itself weighted.
+        Sampling weights of a separate, weighted unlabelled sample.
 
     Examples
     --------
@@ -346,7 +363,7 @@ class Block:
     weights: FloatArray | None = None
 
     def weighted(self, factors: FloatArray) -> FloatArray:
-        """Return the factor (H,) of each unit's stratum, times the unit's weight if it has one (m,)."""
+        """Return the factor of each unit's stratum times its weight (m,); `factors` is (H,)."""
         if len(factors) == 1:
             unit_factors = np.full(len(self.proxy), factors[0])
         else:
@@ -357,25 +374,24 @@ class Block:
 
 
 class Unlabelled:
-    """The units with a proxy, as an estimator sees them: read in batches, each pass anew.
+    """The units with a proxy, which are read in batches in each pass.
 
-    Either all N units of the population, the labelled ones included (`separate` false: the usual case,
-    proxies are known everywhere), or a sample of its own without the labelled units (`separate` true: the
-    setting of PPI).
+    They are all N units of the population including the labelled ones (`separate=False`), or a separate
+    sample without the labelled units (`separate=True`, the setting of PPI).
 
     Parameters
     ----------
     batches : callable
-        Returns an iterable of `Block`; called once per pass, it must yield the same units each time.
+        Returns an iterable of `Block`. It is called in each pass, and must return the same units each time.
     n_strata : int
         H.
     separate : bool
-        Whether the labelled units are not among these.
+        Whether the labelled units are not included.
 
     Raises
     ------
     InputError
-        For numbers that are not finite, codes that do not exist, a stratum without units.
+        For numbers that are not finite, invalid codes of strata, and a stratum without units.
 
     Examples
     --------
@@ -411,13 +427,13 @@ class Unlabelled:
             )
 
     def blocks(self) -> Iterator[Block]:
-        """Start a new pass over all units, in runs, in a fixed order."""
+        """Return the blocks of a new pass over all units, in a fixed order."""
         return iter(self._batches())
 
-    def moved(self, stretch: float, shift: FloatArray) -> Unlabelled:
-        """Return the units with proxy stretch · f + x'shift."""
+    def with_corrected_proxy(self, scale: float, shift: FloatArray) -> Unlabelled:
+        """Return the units with proxy scale · f + x'shift."""
         copied = copy.copy(self)
-        copied._batches = partial(_moved, self._batches, stretch, shift)
+        copied._batches = partial(_correct_batches, self._batches, scale, shift)
         return copied
 
     @property
@@ -433,7 +449,7 @@ class Unlabelled:
     def summed(
         self, loss: Loss, theta: FloatArray, factors: FloatArray, *, curvature: bool = True
     ) -> LossSums:
-        """Return Σ_h factors_h · (mean over U_h) of loss, gradient and Hessian at the proxy; factors (H,)."""
+        """Return Σ_h factor_h · (mean over U_h) of gradient and Hessian at the proxy; factors are (H,)."""
         d = len(theta)
         per_unit = factors / self.totals
         total = LossSums(gradient=np.zeros(d), hessian=np.zeros((d, d)))
@@ -444,68 +460,69 @@ class Unlabelled:
         return total
 
     def covariances(self, loss: Loss, theta: FloatArray) -> FloatArray:
-        """Return the proxy gradients' covariances (H, d, d) within strata.
+        """Return the covariances (H, d, d) of the proxy gradients within strata.
 
-        The divisor is N_h − 1; a stratum of one unit has zeros.
+        The divisor is N_h − 1; the covariances of a stratum of one unit are zeros.
         """
         totals, squares = self._moments(loss, theta)
         means = totals / self.counts[:, None]
-        spread = squares - totals[:, :, None] * means[:, None, :]
-        variances = spread.diagonal(axis1=1, axis2=2)
-        size = squares.diagonal(axis1=1, axis2=2)
-        if (variances < _DIGITS_LOST * size).any():
-            spread = self._moments(loss, theta, means)[1]
-        return np.asarray(spread / np.maximum(self.counts - 1, 1)[:, None, None])
+        products = squares - totals[:, :, None] * means[:, None, :]
+        variances = products.diagonal(axis1=1, axis2=2)
+        mean_squares = squares.diagonal(axis1=1, axis2=2)
+        if (variances < _MIN_VARIANCE_SHARE * mean_squares).any():
+            _, products = self._moments(loss, theta, means)
+        return np.asarray(products / np.maximum(self.counts - 1, 1)[:, None, None])
 
     def _moments(self, loss: Loss, theta: FloatArray, means: FloatArray | None = None) -> Pair:
-        """Return the sums (H, d) of the proxy gradients, weighted, and of their squares about `means`."""
+        """Return the weighted sums (H, d) of the proxy gradients, and of products around `means`."""
         d = len(theta)
         n_strata = self.n_strata
         scale = self.counts / self.totals
         totals = np.zeros((n_strata, d))
         squares = np.zeros((n_strata, d, d))
         for block in self.blocks():
-            if block.weights is None:
-                scaled = None
-            else:
-                scaled = block.weighted(scale)
+            weights = None
+            if block.weights is not None:
+                weights = block.weighted(scale)
             for h in (0,) if n_strata == 1 else np.flatnonzero(np.bincount(block.stratum)):
-                if n_strata == 1:
-                    rows = slice(None)
-                else:
-                    rows = block.stratum == h
-                part = block.features[rows], block.proxy[rows], None if scaled is None else scaled[rows]
-                total, square = loss.moments(theta, part, None if means is None else means[h])
+                # A slice avoids copies of the arrays.
+                members = slice(None) if n_strata == 1 else block.stratum == h
+                member_weights = None if weights is None else weights[members]
+                rows = block.features[members], block.proxy[members], member_weights
+                total, square = loss.moments(theta, rows, None if means is None else means[h])
                 totals[h] += total
                 squares[h] += square
         return totals, squares
 
 
-def _moved(batches: Callable[[], Iterable[Block]], stretch: float, shift: FloatArray) -> Iterator[Block]:
+def _correct_batches(
+    batches: Callable[[], Iterable[Block]], scale: float, shift: FloatArray
+) -> Iterator[Block]:
+    """Yield the blocks with the proxy scale · f + x'shift."""
     for block in batches():
-        yield replace(block, proxy=stretch * block.proxy + block.features @ shift)
+        yield replace(block, proxy=scale * block.proxy + block.features @ shift)
 
 
 class ArrayUnlabelled(Unlabelled):
-    """Units held in memory.
+    """Unlabelled units in memory.
 
     Parameters
     ----------
     proxy : array-like (N,) or (N, q)
         Predictions of the outcome.
     features : array-like (N, p), optional
-        Left out for a mean or a quantile.
+        Not used for a mean or a quantile.
     stratum : int (N,), optional
-        0 … H − 1; all in one stratum if left out.
+        0 … H − 1. Default: one stratum.
     weights : array-like (N,), optional
         Sampling weights, for a separate weighted sample.
     separate : bool
-        Whether the labelled units are not among these.
+        Whether the labelled units are not included.
 
     Raises
     ------
     InputError
-        For lengths that differ, numbers that are not finite, a stratum without units.
+        For different lengths, numbers that are not finite, and a stratum without units.
 
     Examples
     --------
@@ -523,12 +540,12 @@ class ArrayUnlabelled(Unlabelled):
         weights: object = None,
         separate: bool = False,
     ) -> None:
-        self.proxy = _shaped("proxy", proxy)
+        self.proxy = _vector_or_matrix("proxy", proxy)
         n = len(self.proxy)
         if features is None:
             self.features = np.empty((n, 0))
         else:
-            self.features = _columns(_shaped("features", features))
+            self.features = _column_major(_vector_or_matrix("features", features))
         if stratum is None:
             self.stratum = np.zeros(n, dtype=np.int64)
         else:
@@ -537,17 +554,15 @@ class ArrayUnlabelled(Unlabelled):
             self.weights = None
         else:
             self.weights = finite_array("weights", weights)
-        optional_columns = {"features": self.features, "stratum": self.stratum, "weights": self.weights}
-        if (
-            same_length(
-                proxy=self.proxy, **{name: x for name, x in optional_columns.items() if x is not None}
-            )
-            == 0
-        ):
+        columns = {"proxy": self.proxy, "features": self.features, "stratum": self.stratum}
+        if self.weights is not None:
+            columns["weights"] = self.weights
+        if same_length(**columns) == 0:
             raise InputError("there is no unlabelled unit", allowed="at least 1")
-        all_rows = self._rows(slice(None))  # checked at once
+        # A single block for the checks.
+        all_rows = self._rows(slice(None))
         super().__init__(lambda: [all_rows], n_strata=max(code_count(self.stratum), 1), separate=separate)
-        self._runs = self._cut()
+        self._blocks = self._split_into_blocks()
 
     def _rows(self, rows: slice) -> Block:
         return Block(
@@ -557,38 +572,39 @@ class ArrayUnlabelled(Unlabelled):
             weights=None if self.weights is None else self.weights[rows],
         )
 
-    def _cut(self) -> list[Block]:
-        """Return the units in runs short enough for the cache."""
-        # At least 512 rows, so that there are few runs even with many features.
-        run = max(_CHUNK // max(self.features.shape[1], 1), 512)
-        return [self._rows(slice(start, start + run)) for start in range(0, len(self.proxy), run)]
+    def _split_into_blocks(self) -> list[Block]:
+        """Return the units in blocks that fit in the cache."""
+        # At least 512 rows, so that there are few blocks even with many features.
+        n_rows = max(_BLOCK_VALUES // max(self.features.shape[1], 1), 512)
+        return [self._rows(slice(start, start + n_rows)) for start in range(0, len(self.proxy), n_rows)]
 
     def blocks(self) -> Iterator[Block]:
-        """Start a new pass over all units, in runs."""
-        return iter(self._runs)
+        """Return the blocks of a new pass over all units."""
+        return iter(self._blocks)
 
-    def moved(self, stretch: float, shift: FloatArray) -> ArrayUnlabelled:
-        """Return the units with proxy stretch · f + x'shift."""
+    def with_corrected_proxy(self, scale: float, shift: FloatArray) -> ArrayUnlabelled:
+        """Return the units with proxy scale · f + x'shift."""
         copied = copy.copy(self)
         copied.proxy = self.features @ shift
-        copied.proxy += stretch * self.proxy
-        copied._runs = copied._cut()
+        copied.proxy += scale * self.proxy
+        copied._blocks = copied._split_into_blocks()
         return copied
 
 
 def with_intercept(features: FloatArray) -> FloatArray:
-    """Return the features with a column of ones before them."""
+    """Return the features with a first column of ones."""
     return np.concatenate([np.ones((len(features), 1)), features], axis=1)
 
 
 def finite_array(name: str, values: object) -> FloatArray:
     """Return `values` as finite float64 of shape (n,) or (n, q)."""
-    array = _shaped(name, values)
+    array = _vector_or_matrix(name, values)
     refuse_nonfinite(name, array)
     return array
 
 
-def _shaped(name: str, values: object) -> FloatArray:
+def _vector_or_matrix(name: str, values: object) -> FloatArray:
+    """Return `values` as float64 of shape (n,) or (n, d); they may be infinite or NaN."""
     array = numeric_array(name, values)
     if array.ndim not in (1, 2):
         problem = f"{name} must be a vector or a matrix"
@@ -596,11 +612,11 @@ def _shaped(name: str, values: object) -> FloatArray:
     return array
 
 
-def _columns(array: FloatArray) -> FloatArray:
-    """Return a matrix column after column: what multiplies a unit's features meets one run of each."""
+def _column_major(array: FloatArray) -> FloatArray:
+    """Return a matrix (n, p) in column-major order, in which products with weights of units are faster."""
     return np.asfortranarray(array if array.ndim == 2 else array[:, None])
 
 
 def feature_matrix(name: str, values: object) -> FloatArray:
-    """Return `values` as a finite float64 matrix (n, p), column after column; a vector becomes one column."""
-    return _columns(finite_array(name, values))
+    """Return `values` as a finite matrix (n, p) in column-major order; a vector becomes one column."""
+    return _column_major(finite_array(name, values))

@@ -1,8 +1,12 @@
-"""The flow of an M-estimation: check, find λ, minimise the rectified loss, take the sandwich.
+"""M-estimation with a proxy: λ, the minimum of the rectified loss, and its sandwich covariance.
+
+The rectified loss of the labelled units S_h and the population's units U_h of the strata h is
 
 Σ_h W_h [ λ_h mean_{U_h} ℓ(x, f) + mean_{S_h} (ℓ(x, y) − λ_h ℓ(x, f)) ]   (Fisch et al. 2024, eq. 8–9)
 
-The design enters through a `Weighting` alone: its weights form the means over S, its covariance the variance.
+with the features x, the outcome y and its proxy f. The weights of a `Weighting` give the means over S_h, and
+its covariance gives the variance of the estimate. In the sandwich A⁻¹ V A⁻¹, the "bread" A⁻¹ is the inverse
+Hessian, and V is the covariance of the mean gradient.
 """
 
 from __future__ import annotations
@@ -29,210 +33,226 @@ from stratal.regression import losses, rectified_loss
 from stratal.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.report.text import json_dict
 
-# Least share of its variance that a unit or a cluster is taken to show: a residual over less is noise.
-_LEAST_LEFT = 0.25
+# Smallest value of 1 − leverage in the corrections: a division by less would inflate noise.
+_MIN_COMPLEMENT = 0.25
 
 
 def left_out_residuals(
     residuals: FloatArray, leverages: FloatArray, stratum: IntArray, n_strata: int
 ) -> FloatArray:
-    """Return the residual gradients as if each unit had been left out of the fits: over 1 − leverage.
+    """Return the residual gradients divided by 1 − leverage, as if each unit had been left out of the fits.
 
-    The leverage of a labelled unit is what it adds to the rectified Hessian, w (1 − λ) tr(A⁻¹∇²ℓ), plus its
-    pull on the fitted λ. At λ = 0 this is HC3 (MacKinnon & White 1985); as λ goes to 1 the Hessian comes
-    from the population and nothing of the first part is left. Deviations from the stratum's mean are
-    stretched, since those alone vary.
+    The leverage of a labelled unit is its contribution to the rectified Hessian, w (1 − λ) tr(A⁻¹∇²ℓ), plus
+    its influence on the fitted λ. For λ = 0 this is HC3 (MacKinnon & White 1985). For λ = 1 the Hessian is
+    that of the population, and the first part is 0. Only deviations from the means of the strata are divided,
+    because the variance depends only on them.
 
     Parameters
     ----------
     residuals : float (n, d)
     leverages : float (n,)
-        Cut at 0.75.
+        Limited to 0.75.
     stratum : int (n,)
     n_strata : int
     """
-    stretch = 1.0 / _kept(leverages) - 1.0
+    stretch = 1.0 / _complement(leverages) - 1.0
     return np.asarray(residuals + centre_within_strata(residuals, stratum, n_strata) * stretch[:, None])
 
 
-def _kept(leverages: FloatArray) -> FloatArray:
-    """Return 1 − leverage (n,), of a leverage from 0 to .75."""
-    return np.asarray(1.0 - np.minimum(np.maximum(leverages, 0.0), 1.0 - _LEAST_LEFT))
+def _complement(leverages: FloatArray) -> FloatArray:
+    """Return 1 − leverage (n,), with leverages limited to the range from 0 to 0.75."""
+    return np.asarray(1.0 - np.minimum(np.maximum(leverages, 0.0), 1.0 - _MIN_COMPLEMENT))
 
 
-def degrees_factor(n: int, used: float) -> float:
-    """Return √((n − 1)/(n − used)): residuals times this give HC1 with a design's divisor n − 1."""
-    return float(np.sqrt(max((n - 1) / max(n - used, 1.0), 1.0)))
+def hc1_factor(n: int, n_fitted: float) -> float:
+    """Return √((n − 1)/(n − n_fitted)), the factor of residuals for HC1 with a design's divisor n − 1."""
+    return float(np.sqrt(max((n - 1) / max(n - n_fitted, 1.0), 1.0)))
 
 
-def few_clusters(
+def cluster_corrected_residuals(
     residual: FloatArray, cluster: IntArray, parts: FloatArray, bread: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return residual gradients (n, d) as of fits without their cluster ("CR2"), and the degrees of freedom.
+    """Return residual gradients (n, d) with the correction CR2, and degrees of freedom (d,).
 
-    A cluster pulls the fit towards itself and shows (1 − H_c A⁻¹) of its gradient's variance, with H_c its
-    part of the Hessian A (Bell & McCaffrey 2002). Units' own leverages do not tell: twenty of .02 that stand
-    together are .4. Gradients are multiplied by S_c = (1 − H_c A⁻¹)^(−1/2); the factor m/(m − 1) of the
-    covariance between m clusters, which does the same for clusters that are alike, is taken off. The degrees
-    of freedom are (tr Ω)² / tr Ω², Ω the covariance of the clusters' stretched gradients where units vary
-    alike and independently.
+    The fit depends on each cluster, so that the expected square of its summed residual gradient is only the
+    share 1 − H_c A⁻¹ of its variance, where H_c is its contribution to the Hessian A (Bell & McCaffrey 2002).
+    Leverages of single units are not sufficient: those of 20 units of a cluster with .02 each sum to .4. The
+    gradients are multiplied by S_c = (1 − H_c A⁻¹)^(−1/2). The factor m/(m − 1) of the covariance between m
+    clusters, which is the same correction for equal clusters, is removed. The degrees of freedom are
+    (tr Ω)² / tr Ω², where Ω is the covariance of the corrected gradients of the clusters if units are
+    independent and have equal variances.
 
     Parameters
     ----------
     residual : float (n, d)
     cluster : int (n,)
-        Of each labelled unit, 0 … m − 1.
+        Cluster of each labelled unit, 0 … m − 1.
     parts : float (m, d, d)
-        H_c, of the labelled units' loss as far as it is not taken from the proxy.
+        H_c, the Hessians of the labelled units of each cluster, weighted by w (1 − λ).
     bread : float (d, d)
         A⁻¹, positive definite.
     """
     root = np.linalg.cholesky(bread)
     values, vectors = np.linalg.eigh(root.T @ parts @ root)
-    powers = vectors / np.sqrt(np.maximum(1.0 - values, _LEAST_LEFT))[:, None, :]
-    stretches = np.linalg.inv(root).T @ powers @ vectors.transpose(0, 2, 1) @ root.T
-    shrink = np.sqrt(max(1.0 - 1.0 / len(parts), 0.0))
-    pulls = np.einsum("cij,jk->cik", stretches.transpose(0, 2, 1), bread)  # S_c' b_k
-    halves = np.einsum("cij,cjk->kci", parts, pulls)  # H_c S_c' b_k
-    diagonal = np.einsum("cik,kci->kc", pulls, halves)
-    shared = np.einsum("kci,ij,kcj->kc", halves, bread, halves)
-    joint = np.einsum("kci,kcj->kij", halves, halves) @ bread
-    squares = np.sum(diagonal**2 - 2.0 * diagonal * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
-    trace = np.sum(diagonal - shared, axis=1)
+    scaled_vectors = vectors / np.sqrt(np.maximum(1.0 - values, _MIN_COMPLEMENT))[:, None, :]
+    corrections = np.linalg.inv(root).T @ scaled_vectors @ vectors.transpose(0, 2, 1) @ root.T  # S_c
+    cluster_factor = np.sqrt(max(1.0 - 1.0 / len(parts), 0.0))
+    # With b_k, column k of the bread: S_c' b_k and H_c S_c' b_k.
+    directions = np.einsum("cij,jk->cik", corrections.transpose(0, 2, 1), bread)
+    hessian_directions = np.einsum("cij,cjk->kci", parts, directions)
+    # Ω of coefficient k is a diagonal matrix minus a matrix of rank d.
+    diagonal = np.einsum("cik,kci->kc", directions, hessian_directions)
+    reduction = np.einsum("kci,ij,kcj->kc", hessian_directions, bread, hessian_directions)
+    joint = np.einsum("kci,kcj->kij", hessian_directions, hessian_directions) @ bread
+    squares = np.sum(diagonal**2 - 2.0 * diagonal * reduction, axis=1)
+    squares = squares + np.einsum("kij,kji->k", joint, joint)  # tr Ω²
+    trace = np.sum(diagonal - reduction, axis=1)
     freedom = np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0)
-    return shrink * np.einsum("nij,nj->ni", stretches[cluster], residual), freedom
+    return cluster_factor * np.einsum("nij,nj->ni", corrections[cluster], residual), freedom
 
 
-# A variance below this share of the mean square is that of a constant, in floating point.
+# A variance below this share of the mean square is the rounding error of a constant.
 _ROUNDING = 1e-24
 
 
-# Last steps, whose squares are the errors: of the start and of the first round, in which λ needs no exact θ,
-# and of the second.
+# Tolerances of the last Newton step. The error of the minimum is about its square. λ needs no exact θ at the
+# start and in the first round.
 _START_TOLERANCE = 1e-4
 _FIRST_TOLERANCE = 0.05
 _TOLERANCE = 1e-7
 
 
-def minimise_with_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
-    """Return λ (H, 1), given or fitted, with the minimum of the rectified loss at it.
+def fit_lam_and_minimise(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
+    """Return λ (H, 1), as specified or fitted, and the minimum of the rectified loss with this λ.
 
-    A fitted λ depends on θ and the other way round: two rounds are made from the classical estimate (or,
-    where the labels alone have none, from the fit to the proxies). One would do in the limit.
+    A fitted λ depends on θ, and θ on λ. There are two rounds, which start from the classical estimate, or
+    from the fit to the proxies if the labels have no classical estimate. One round is sufficient
+    asymptotically.
     """
     low, high = rectified.loss.convex_range
     if rectified.lam is not None:
         lam = rectified.lam
-        convex = bool(np.all((lam >= low) & (lam <= high)))
-        outside = (
-            f"λ is outside {low:g} to {high:g}: the loss may not be convex, and this may not be its minimum"
-        )
+        notes: tuple[str, ...] = ()
+        if not np.all((lam >= low) & (lam <= high)):
+            notes = (
+                f"λ is outside {low:g} to {high:g}: the loss may not be convex, and this may not be its "
+                "minimum",
+            )
+        theta = np.zeros(rectified.n_parameters)
         if np.any(lam):
-            theta = _start(rectified)
-        else:
-            theta = np.zeros(rectified.n_parameters)
-        chosen = ChosenLam(lam=lam[:, None], spent=np.zeros(len(lam)), notes=() if convex else (outside,))
+            theta = _initial_theta(rectified)
+        chosen = ChosenLam(lam=lam[:, None], spent=np.zeros(len(lam)), notes=notes)
         return chosen, rectified.require_solution(lam, theta)
-    theta = _start(rectified)
+    theta = _initial_theta(rectified)
     for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
-        fit = lam_at(rectified, theta)
+        fit = fit_lam(rectified, theta)
         lam = np.minimum(np.maximum(fit.lam, low), high)
         solution = rectified.require_solution(lam[:, 0], theta, tolerance)
         theta = solution.theta
-    clipped = "λ was clipped to the range in which the rectified loss is convex"
-    return replace(fit, lam=lam, notes=(clipped,)) if (lam != fit.lam).any() else fit, solution
+    if (lam != fit.lam).any():
+        note = "λ was clipped to the range in which the rectified loss is convex"
+        fit = replace(fit, lam=lam, notes=(note,))
+    return fit, solution
 
 
-def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
-    """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
+def fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
+    """Return λ (H, 1) fitted to the gradients at θ, before clipping."""
     units = rectified.unlabelled
     weighting = rectified.weighting
     stratum = rectified.stratum
     assert units is not None
     n_strata = len(rectified.counts)
     counts = rectified.counts
-    minimised = rectified_loss.contrasts(rectified.minimise, rectified.n_parameters, rectified.names)
+    minimised = rectified_loss.variance_directions(
+        rectified.minimise, rectified.n_parameters, rectified.names
+    )
     directions = rectified.labelled_inverse(theta) @ minimised
+    # Influences of the labelled units (n, k), with the outcome and with its proxy.
     u, v = (
         losses.times(rectified.loss.gradients(theta, rectified.features, values), directions)
         for values in (rectified.outcome, rectified.proxy)
     )
-    stratified = weighting.random_within_strata
+    is_stratified = weighting.random_within_strata
+    shrinkage = None
     if rectified.estimator == "stratppi":
-        per_stratum = rectified.shrinkage
-    else:
-        per_stratum = None
-    if stratified or units.separate:
+        shrinkage = rectified.shrinkage
+    if is_stratified or units.separate:
         direction_products = directions @ directions.T
         population_variances = (rectified.proxy_covariances(theta) * direction_products).sum(axis=(1, 2))
-    if not stratified:
-        fit = fit_general(u, v[..., None], weighting, per_stratum, n_strata=n_strata, sized=False)
+    if not is_stratified:
+        fit = fit_general(u, v[..., None], weighting, shrinkage, n_strata=n_strata, sized=False)
         if not units.separate:
             return fit
         labelled_variance = float(np.trace(weighting.covariance(v)))
-        imputed = float(np.sum(rectified.shares**2 * population_variances / units.counts))
-        return replace(fit, lam=fit.lam * labelled_variance / max(labelled_variance + imputed, _ROUNDING))
+        unlabelled_variance = float(np.sum(rectified.shares**2 * population_variances / units.counts))
+        total_variance = max(labelled_variance + unlabelled_variance, _ROUNDING)
+        return replace(fit, lam=fit.lam * labelled_variance / total_variance)
 
-    size = stratum_sums(np.einsum("nk,nk->n", v, v), stratum, n_strata)
+    sums_of_squares = stratum_sums(np.einsum("nk,nk->n", v, v), stratum, n_strata)
     moments = stratum_moments(u, v[..., None], stratum, n_strata)
-    free = np.maximum(counts - 1.0, 1.0)
+    degrees_of_freedom = np.maximum(counts - 1.0, 1.0)
     proxy_variances = moments.proxy_covariances[:, 0, 0]
-    varies = proxy_variances * free > _ROUNDING * size
-    population_variances = np.where(population_variances > _ROUNDING * size / free, population_variances, 0.0)
-    copies = np.ones(n_strata)
-    if units.separate:  # λ²V_h is drawn there too
+    varies = proxy_variances * degrees_of_freedom > _ROUNDING * sums_of_squares
+    min_variances = _ROUNDING * sums_of_squares / degrees_of_freedom
+    population_variances = np.where(population_variances > min_variances, population_variances, 0.0)
+    variance_multiples = np.ones(n_strata)
+    if units.separate:
+        # The mean of the separate sample adds a second term λ²V_h to the variance.
         factors = weighting.variance_factors
-        copies += rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
+        variance_multiples += rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
     evidence = LambdaEvidence(
         moments=replace(
             moments,
             cross_covariances=varies[:, None] * moments.cross_covariances,
-            proxy_covariances=(copies * varies * proxy_variances)[:, None, None],
+            proxy_covariances=(variance_multiples * varies * proxy_variances)[:, None, None],
         ),
         published=rectified.shrinkage == 0,
     )
-    fit = fit_stratified(
-        evidence, (copies * population_variances)[:, None, None], weighting.variance_factors, per_stratum
-    )
+    population_terms = (variance_multiples * population_variances)[:, None, None]
+    fit = fit_stratified(evidence, population_terms, weighting.variance_factors, shrinkage)
     if evidence.published:
         return replace(fit, spent=0.0 * fit.spent)
-    squares = np.sum(centre_within_strata(v, stratum, n_strata) ** 2, axis=1)
-    shared = proxy_variances * free
-    pulls = fit.spent / np.where(shared > 0, shared, 1.0)
-    return replace(fit, leverages=pulls[stratum] * squares)
+    # The leverage of a unit in the fit of λ is its share of the sum of squares, times the fitted parameters.
+    unit_squares = np.sum(centre_within_strata(v, stratum, n_strata) ** 2, axis=1)
+    stratum_squares = proxy_variances * degrees_of_freedom
+    parameters_per_square = fit.spent / np.where(stratum_squares > 0, stratum_squares, 1.0)
+    return replace(fit, leverages=parameters_per_square[stratum] * unit_squares)
 
 
-def _start(rectified: RectifiedLoss) -> FloatArray:
-    """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
+def _initial_theta(rectified: RectifiedLoss) -> FloatArray:
+    """Return the classical estimate, or the fit to the proxies if the labels have no classical estimate."""
     assert rectified.unlabelled is not None
-    nothing = np.zeros(len(rectified.shares))
+    no_lam = np.zeros(len(rectified.shares))
     theta = np.zeros(rectified.n_parameters)
     try:
         if rectified.loss.quadratic:
             return np.asarray(-rectified.labelled_inverse(theta) @ rectified.labelled.gradient)
-        return rectified.require_solution(nothing, theta, _START_TOLERANCE).theta
+        return rectified.require_solution(no_lam, theta, _START_TOLERANCE).theta
     except InputError:
-        # Few labels may separate the classes completely; the proxies of all units seldom do.
+        # The classes of few labels may be separated completely; those of the proxies of all units rarely are.
         return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
 
 
-# How much evidence of a bias, in units of the coefficients that it may have, is taken for chance.
-_EVIDENCE = 2.0
+# The test statistic of the bias, divided by the number of coefficients, up to which the bias is attributed to
+# chance.
+_MAX_CHANCE_STATISTIC = 2.0
 
 
-# A slope of the outcome's residuals on the proxy's above which its scale is another.
-_STRETCH = 1.2
+# The proxy is rescaled if the slope of the outcome's residuals on its residuals is above this.
+_MIN_RESCALING = 1.2
 
 
-# A proxy whose residuals are below this share of it is a line of the features: what is left is rounding.
-_MOVED_ROUNDING = 1e-9
+# Residuals of a proxy below this share of its values are rounding errors of a linear function of the
+# features.
+_RESIDUAL_ROUNDING = 1e-9
 
 
-def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
-    """Return the loss with its proxy f stretched and moved along the features: stretch · f + x'shift.
+def correct_proxy_bias(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
+    """Return the loss with the corrected proxy scale · f + x'shift, the scale, and the share of the bias.
 
-    With it, the stretch, and κ, the share of the proxy's bias that the labels show. A proxy stays as it is
-    where λ is not fitted, or the loss is not least squares.
+    The bias is the difference between the coefficients of the labels and those of the proxy. The shift
+    removes the share of it that exceeds chance, 1 − 2d / statistic, where the statistic is that of Wald's
+    test. The proxy is not changed if λ is not fitted, or if the loss is not least squares.
     """
     x = rectified.features
     y = rectified.outcome
@@ -245,71 +265,68 @@ def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
     at_zero, hessian = rectified.population_sums
     label_coefficients = -bread @ rectified.labelled.gradient
-    by_proxy = bread @ (rectified.power.gradient - at_zero)
-    # The proxy's coefficients over the population.
-    proxy_coefficients = -rectified_loss.require_inverse(hessian) @ at_zero
-    stretch = _stretch(rectified, bread, y - x @ label_coefficients, proxy - x @ proxy_coefficients)
-    bias = label_coefficients - stretch * by_proxy
+    labelled_proxy_coefficients = bread @ (rectified.power.gradient - at_zero)
+    population_proxy_coefficients = -rectified_loss.require_inverse(hessian) @ at_zero
+    outcome_residual = y - x @ label_coefficients
+    proxy_residual = proxy - x @ population_proxy_coefficients
+    scale = _proxy_scale(rectified, bread, outcome_residual, proxy_residual)
+    bias = label_coefficients - scale * labelled_proxy_coefficients
     leverages = weights * np.einsum("ni,ni->n", losses.times(x, bread), x)
-    residual = (y - stretch * proxy - x @ bias) / _kept(leverages)
-    spread = bread @ rectified.weighting.covariance(x * residual[:, None]) @ bread
-    if np.isfinite(spread).all():
-        evidence = float(bias @ np.linalg.pinv(spread, hermitian=True) @ bias)
-    else:
-        evidence = 0.0
-    limit = _EVIDENCE * x.shape[1]
-    if evidence > limit:
-        bias_share = 1.0 - limit / evidence
-    else:
-        bias_share = 0.0
-    if stretch == 1.0 and bias_share == 0.0:
+    residual = (y - scale * proxy - x @ bias) / _complement(leverages)
+    bias_covariance = bread @ rectified.weighting.covariance(x * residual[:, None]) @ bread
+    statistic = 0.0
+    if np.isfinite(bias_covariance).all():
+        statistic = float(bias @ np.linalg.pinv(bias_covariance, hermitian=True) @ bias)
+    chance_statistic = _MAX_CHANCE_STATISTIC * x.shape[1]
+    bias_share = 0.0
+    if statistic > chance_statistic:
+        bias_share = 1.0 - chance_statistic / statistic
+    if scale == 1.0 and bias_share == 0.0:
         return rectified, 1.0, 0.0
-    adjusted = copy.copy(rectified)
+    corrected = copy.copy(rectified)
     shift = bias_share * bias
-    adjusted.proxy, adjusted.unlabelled = stretch * proxy + x @ shift, units.moved(stretch, shift)
-    adjusted.population_sums = _moved_sums(rectified.population_sums, stretch, shift)
-    adjusted.power = _moved_sums(rectified.power, stretch, shift)
-    return adjusted, stretch, bias_share
+    corrected.proxy = scale * proxy + x @ shift
+    corrected.unlabelled = units.with_corrected_proxy(scale, shift)
+    corrected.population_sums = _sums_of_corrected_proxy(rectified.population_sums, scale, shift)
+    corrected.power = _sums_of_corrected_proxy(rectified.power, scale, shift)
+    return corrected, scale, bias_share
 
 
-def _moved_sums(sums: losses.LossSums, stretch: float, shift: FloatArray) -> losses.LossSums:
-    """Return the sums of a quadratic loss for the proxy `stretch * proxy + x @ shift`."""
+def _sums_of_corrected_proxy(sums: losses.LossSums, scale: float, shift: FloatArray) -> losses.LossSums:
+    """Return the sums of a quadratic loss for the proxy `scale * proxy + x @ shift`."""
     at_zero, hessian = sums
-    return losses.LossSums(stretch * at_zero - hessian @ shift, hessian)
+    return losses.LossSums(scale * at_zero - hessian @ shift, hessian)
 
 
-def _stretch(
+def _proxy_scale(
     rectified: RectifiedLoss, bread: FloatArray, outcome_residual: FloatArray, proxy_residual: FloatArray
 ) -> float:
-    """Return what the proxy is multiplied by: the slope of the residuals' influences, where it is above 1."""
-    if np.abs(proxy_residual).max() <= _MOVED_ROUNDING * np.abs(rectified.proxy).max():
-        return 1.0  # the proxy is a line of the features: what is left of it is rounding
+    """Return the factor of the proxy: the slope of the residuals' influences if clearly above 1, else 1."""
+    if np.abs(proxy_residual).max() <= _RESIDUAL_ROUNDING * np.abs(rectified.proxy).max():
+        return 1.0
     x = losses.times(rectified.features, bread)
     joint = rectified.weighting.covariance(
         np.concatenate([x * outcome_residual[:, None], x * proxy_residual[:, None]], axis=1)
     )
     d = x.shape[1]
-    spread = float(joint[d:, d:].trace())
-    if spread > 0:
-        slope = float(joint[:d, d:].trace()) / spread
-    else:
-        slope = 1.0
-    if np.isfinite(slope) and slope > _STRETCH:
+    proxy_variance = float(joint[d:, d:].trace())
+    slope = 1.0
+    if proxy_variance > 0:
+        slope = float(joint[:d, d:].trace()) / proxy_variance
+    if np.isfinite(slope) and slope > _MIN_RESCALING:
         return slope
     return 1.0
 
 
-# Leverage beyond which a unit pulls its own prediction more than all others together.
-_DECIDES = 0.5
+# Leverage above which the prediction of a unit depends more on its own label than on all others.
+_HIGH_LEVERAGE = 0.5
 
 
-# The same leverage if the mean grows exponentially, where large features decide sooner.
-_DECIDES_GROWTH = 0.4
-
-
-# Where the mean grows exponentially: the leverage, and how many equal labels a slope's influences are worth.
-# With log-normal features (σ = 1) 2 to 6% of intervals miss without a note; with .5 and 5, 3 to 23%.
-_FEWEST = 10.0
+# The same limit if the mean grows exponentially with the features, and the number of equally influential
+# labels below which a coefficient has a note. With log-normal features (σ = 1), 2 to 6% of the intervals
+# without a note do not contain the true value; with the limits .5 and 5, 3 to 23%.
+_HIGH_LEVERAGE_OF_GROWTH = 0.4
+_MIN_EFFECTIVE_LABELS = 10.0
 
 
 def m_estimate(
@@ -320,56 +337,56 @@ def m_estimate(
     Parameters
     ----------
     loss : Loss
-        `MeanLoss`, `LinearLoss`, `LogisticLoss`, `PoissonLoss`, or your own.
+        `MeanLoss`, `LinearLoss`, `LogisticLoss`, `PoissonLoss`, or a custom subclass.
     outcome : array-like (n,) or (n, q)
         Labels.
     weighting : Weighting
         The design of the labelled units.
     features : array-like (n, p), optional
-        Of the labelled units, a column of ones among them for an intercept.
+        Features of the labelled units, including a column of ones for an intercept.
     proxy : array-like like `outcome`, optional
         Predictions of the outcome for the labelled units.
     unlabelled : Unlabelled, optional
         Features and proxy of all units of the population, or of a separate sample.
     names : sequence of str, optional
-        Of the coefficients.
+        Names of the coefficients.
     estimator : str
-        "ppi++": one fitted λ. "stratppi": one per stratum, shrunk to the common one. "classical": λ = 0, no
-        proxy used.
+        "ppi++": one fitted λ. "stratppi": one λ per stratum, shrunk to the common one. "classical": λ = 0,
+        without a proxy.
     lam : float or (H,), optional
-        A given λ instead of a fitted one.
+        A fixed λ instead of a fitted one.
     target : str
         "population": the minimiser over these N units, with finite population correction. "superpopulation":
-        over the distribution that they came from.
+        the minimiser over the distribution of the units.
     stratum_weights_known : bool
-        For the superpopulation: whether the W_h are those of the distribution itself (Fisch et al. take them
-        so).
-    minimise : "trace", or a coefficient's name or index
-        Whose variance λ minimises. The trace depends on the features' units, as in the papers.
+        For the superpopulation: whether the W_h are those of the distribution, as Fisch et al. assume.
+    minimise : "trace", or name or index of a coefficient
+        The variance that λ minimises. The trace depends on the units of the features, as in the papers.
     shrinkage : float
-        How far few labels shrink the λ_h of "stratppi" to the common λ (`stratal.estimation.lam`). With 0 the
-        fitted λ is the papers': its denominator the population's, not shrunk, used as if it were known.
+        Strength of the shrinkage of the λ_h of "stratppi" to the common λ, in labels
+        (`stratal.estimation.lam`). With 0, the fitted λ is that of the papers: not shrunk, with the
+        population variance as denominator, and treated as known.
     hessian : str
-        "rectified" (the default: exact for linear losses), or "pooled" over labelled and unlabelled units, as
+        "rectified" (default; exact for linear losses), or "pooled" over labelled and unlabelled units, as in
         `ppi-python`.
     form : str
-        "loss" minimises the rectified loss. "auto" does too, but for least squares with a fitted λ it first
-        moves the proxy by its bias along the features, as far as the labels tell of one. "fits" (linear
-        regression alone) adds the fit of λf on the population to the fit of y − λf on the labels, as
-        `ppi-python` does.
+        "loss" minimises the rectified loss. "auto" also does so, but for least squares with a fitted λ it
+        first corrects the bias of the proxy along the features, as far as it exceeds chance. "fits" (only
+        linear regression) is the sum of the fit of λf on the population and the fit of y − λf on the labels,
+        as in `ppi-python`.
     correction : str
         Small-sample correction of the variance: "leverage" (HC3 at λ = 0), "none".
 
     Returns
     -------
     Coefficients
-        `Estimates` of each coefficient; level and kind of intervals are chosen afterwards.
+        The estimates of the coefficients; level and method of intervals are chosen afterwards.
 
     Raises
     ------
     InputError
-        For collinear features, separated labels, an unbounded rectified loss, too few labels, unusable
-        numbers.
+        For collinear features, separated labels, an unbounded rectified loss, too few labels, and numbers
+        that are not finite.
 
     Notes
     -----
@@ -396,96 +413,99 @@ def m_estimate(
         raise InputError(
             "form='fits' can only be used for linear regression", given=loss.name, allowed="form='loss'"
         )
-    rectified, stretch, bias_share = moved(rectified)
-    fit, solution = minimise_with_lam(rectified)
+    rectified, proxy_scale, bias_share = correct_proxy_bias(rectified)
+    fit, solution = fit_lam_and_minimise(rectified)
     theta = solution.theta
     lam = fit.lam[:, 0]
     hessian = rectified.bread(theta, lam, solution.hessian)
-    if bias_share > 0:  # so far it is the labels' own fit that was taken from the proxy
+    if bias_share > 0:
+        # The shift of the proxy depends on the labels with this share.
         hessian = bias_share * rectified.labelled.hessian + (1.0 - bias_share) * hessian
     covariance, labelled_variances, dfs, influences, warnings = _sandwich(
         rectified, theta, fit, hessian, bias_share
     )
     size = rectified.population_size
     estimator = rectified.estimator_name
-    lam = stretch * lam
-    common_fields = {"target": rectified.target, "estimator": estimator, "lam": common_lam(lam), "null": 0.0}
-    if rectified.weighting is weighting:
-        labelled = labelled_variances
-    else:
-        labelled = None
+    lam = proxy_scale * lam
+    common_fields = {
+        "target": rectified.target,
+        "estimator": estimator,
+        "lam": shared_lam(lam),
+        "null": 0.0,
+        "population_size": round(size),
+    }
+    design_variances = labelled_variances if rectified.weighting is weighting else None
     statistics = np.array([theta, covariance.diagonal(), dfs])
-    common_fields["population_size"] = round(size)
-    rows = FittedRows(statistics, influences, labelled, rectified.names, weighting, common_fields)
-    bias = (
-        (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
-        if bias_share > 0
-        else ()
+    rows = CoefficientEstimates(
+        statistics, influences, design_variances, rectified.names, weighting, common_fields
     )
+    bias_notes: tuple[str, ...] = ()
+    if bias_share > 0:
+        bias_notes = (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
     return Coefficients(
         estimates=rows,
         kind="coefficients",
         title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
-        remarks=(*fit.notes, *bias, *warnings),
+        remarks=(*fit.notes, *bias_notes, *warnings),
         joint=covariance,
         loss=loss.name,
         lam=lam,
     )
 
 
-def common_lam(lam: FloatArray) -> tuple[float, ...]:
-    """Return the λ that all strata (H,) share, as `Estimate.lam` has it; none where it differs or is 0."""
+def shared_lam(lam: FloatArray) -> tuple[float, ...]:
+    """Return the value of `Estimate.lam`: the common λ of all strata (H,); empty if it is 0 or differs."""
     if lam.any() and (lam == lam[0]).all():
         return (float(lam[0]),)
     return ()
 
 
 @dataclass(eq=False)
-class FittedRows(Sequence[Estimate]):
-    """The coefficients' estimates, made when one is looked at: an interval does not need them.
+class CoefficientEstimates(Sequence[Estimate]):
+    """The estimates of the coefficients, computed on first access, because intervals do not need them.
 
     Parameters
     ----------
-    moments : float (3, d)
+    statistics : float (3, d)
         Values, variances and degrees of freedom.
     influences : float (n, d)
     design_variances : float (d,), optional
-        The variances that the labels show, by `weighting`, where they are known.
+        Variances of the influences under `weighting`; None if the estimate has another weighting.
     names : sequence of str (d,)
     weighting : Weighting
-    shown : dict
-        Further fields of the `Estimate`.
+    common_fields : dict
+        Fields of `Estimate` that are equal for all coefficients.
     """
 
-    moments: FloatArray
+    statistics: FloatArray
     influences: FloatArray
     design_variances: FloatArray | None
     names: Sequence[str]
     weighting: Weighting
-    shown: JsonDict
+    common_fields: JsonDict
 
     @cached_property
     def limits(self) -> SkewedInterval:
-        """The limits of all."""
-        return skewed_interval(self.moments, self.influences, self.weighting, self.design_variances)
+        """The interval of all coefficients."""
+        return skewed_interval(self.statistics, self.influences, self.weighting, self.design_variances)
 
     @cached_property
-    def _made(self) -> tuple[Estimate, ...]:
+    def _estimates(self) -> tuple[Estimate, ...]:
         return tuple(
             linearised_estimate(
                 Linearised(value=value, variable=u, design_variance=variance, degrees_of_freedom=freedom),
                 self.weighting,
                 interval=self.limits.of(k),
                 label={"coefficient": self.names[k]},
-                **self.shown,
+                **self.common_fields,
             )
             for k, ((value, variance, freedom), u) in enumerate(
-                zip(self.moments.T.tolist(), self.influences.T, strict=True)
+                zip(self.statistics.T.tolist(), self.influences.T, strict=True)
             )
         )
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._made[place]
+    def __getitem__(self, index: Any) -> Any:
+        return self._estimates[index]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -493,22 +513,22 @@ class FittedRows(Sequence[Estimate]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Coefficients(Estimates):
-    """The coefficients of one fit, each an `Estimate`, their covariance, and how they were found.
+    """The coefficients of one fit, each an `Estimate`, with their covariance.
 
     Parameters
     ----------
     loss : str
-        What was minimised: "linear", "logistic", …
+        Name of the loss: "linear", "logistic", …
     lam : float (H,)
-        λ per stratum.
+        λ of each stratum.
 
     Examples
     --------
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([100]))
-    >>> found = mean_vector([1.0, 2.0, 3.0, 4.0], weighting=weighting)
-    >>> low, high = found.confidence_interval(0.9)
-    >>> found.values, bool(low[0] < 2.5 < high[0])
+    >>> means = mean_vector([1.0, 2.0, 3.0, 4.0], weighting=weighting)
+    >>> low, high = means.confidence_interval(0.9)
+    >>> means.values, bool(low[0] < 2.5 < high[0])
     (array([2.5]), True)
     """
 
@@ -520,18 +540,17 @@ class Coefficients(Estimates):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The coefficients' names."""
+        """Names of the coefficients."""
         return tuple(str(row.label["coefficient"]) for row in self)
 
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str | None = None, alternative: str = "two-sided"
     ) -> tuple[FloatArray, FloatArray]:
-        """Return the lower and the upper limits, (m,) each; by default with the method of `with_interval`."""
+        """Return the lower and the upper limits, each (d,). The default method is that of `with_interval`."""
         method = method or self.interval
-        if isinstance(self.estimates, FittedRows):
+        interval = None
+        if isinstance(self.estimates, CoefficientEstimates):
             interval = self.estimates.limits.by(method)
-        else:
-            interval = None
         if interval is None:
             return Estimates.confidence_interval(self, confidence_level, method, alternative)
         low, high = interval.ends(confidence_level, alternative)
@@ -545,92 +564,108 @@ class Coefficients(Estimates):
         return result | json_dict({"loss": self.loss, "lam": self.lam, "covariance": self.covariance})
 
 
+# Maximum number of values of λ in a title.
+_MAX_TITLE_LAM = 6
+
+
 def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
+    """Return the title of the table of coefficients."""
+    kind = loss
     if loss in ("linear", "logistic", "poisson"):
         kind = f"{loss} regression"
-    else:
-        kind = loss
-    differ = bool((lam != lam[0]).any())
-    shown = [f"{value:.2f}" for value in (lam[:6] if differ else lam[:1])]
-    ellipsis = ", …" if differ and len(lam) > 6 else ""
+    lam_text = ""
     if lam.any():
-        power = f" (λ = {', '.join(shown)}{ellipsis})"
-    else:
-        power = ""
-    return f"{kind}, {estimator}{power}, {n:,} labels of {size:,.0f} units, target: {target}"
+        n_values = _MAX_TITLE_LAM if (lam != lam[0]).any() else 1
+        values = [f"{value:.2f}" for value in lam[:n_values]]
+        if 1 < n_values < len(lam):
+            values.append("…")
+        lam_text = f" (λ = {', '.join(values)})"
+    return f"{kind}, {estimator}{lam_text}, {n:,} labels of {size:,.0f} units, target: {target}"
 
 
-# A standard error below this share of what one label can add is rounding: the fit leaves no residual.
-_PERFECT = 1e-12
+# A standard error below this share of the influence of one label is the rounding error of a perfect fit.
+_PERFECT_FIT_ROUNDING = 1e-12
 
 
 def _sandwich(
-    rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, moved: float
+    rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, bias_share: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
-    """Return the coefficients' covariance, their variances by the labels, `dfs`, influences and notes."""
+    """Return covariance (d, d), label variances (d,), degrees of freedom (d,), influences (n, d) and notes.
+
+    `bias_share` is the third result of `correct_proxy_bias`.
+    """
     lam = fit.lam[:, 0]
     bread = rectified_loss.require_inverse(hessian)
     residual = rectified.residual_gradients(theta, lam)
     loss = rectified.loss
     x = rectified.features
     y = rectified.outcome
-    weights = rectified.weights * (1.0 - (1.0 - moved) * lam[rectified.stratum])  # not taken from the proxy
-    pulls = loss.leverages(theta, x, bread)
-    few = None
-    pulls = None if pulls is None else weights * pulls
+    # Weights of the labels in the fit of θ; the share λ is fitted to the proxies of all units.
+    weights = rectified.weights * (1.0 - (1.0 - bias_share) * lam[rectified.stratum])
+    unit_leverages = loss.leverages(theta, x, bread)
+    if unit_leverages is not None:
+        unit_leverages = weights * unit_leverages
+    cluster_dfs = None
     groups = rectified.weighting.groups
     corrected = residual
-    if fit.leverages is None:
-        leverages = np.zeros(len(x))
-    else:
+    leverages = np.zeros(len(x))
+    if fit.leverages is not None:
         leverages = fit.leverages
-    if rectified.correction == "leverage":  # for what was fitted on the same labels: θ and λ
+    # θ and λ were fitted to the same labels.
+    if rectified.correction == "leverage":
         if groups is not None and np.linalg.eigvalsh(bread)[0] > 0:
             members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
             hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
-            corrected, few = few_clusters(residual, groups, np.stack(hessians), bread)
-        elif pulls is None:
-            corrected = residual * degrees_factor(*residual.shape)
+            corrected, cluster_dfs = cluster_corrected_residuals(residual, groups, np.stack(hessians), bread)
+        elif unit_leverages is None:
+            corrected = residual * hc1_factor(*residual.shape)
         else:
-            leverages = leverages + pulls
+            leverages = leverages + unit_leverages
         corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
     influences = losses.times(corrected, -bread)
-    label_covariance, freedom = rectified.weighting.covariance_and_dfs(influences)
-    spread = label_covariance + bread @ rectified.drawn_units(theta, lam) @ bread
-    used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
-    remaining_share = max(1.0 - used / max(len(residual) - len(rectified.shares), 1), 0.0)
-    notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
+    label_covariance, dfs = rectified.weighting.covariance_and_dfs(influences)
+    if cluster_dfs is not None:
+        dfs = cluster_dfs
+    covariance = label_covariance + bread @ rectified.sampling_covariance_of_units(theta, lam) @ bread
+    n_fitted = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
+    remaining_share = max(1.0 - n_fitted / max(len(residual) - len(rectified.shares), 1), 0.0)
+    notes = leverage_notes(rectified.names, unit_leverages, influences, grows=loss.grows)
     at_zero = loss.gradients(np.zeros(len(bread)), x, y)
     rounding_scale = losses.times(np.abs(at_zero), np.abs(bread)).max(axis=0, initial=0.0)
-    varies = spread.diagonal() > (_PERFECT * rounding_scale) ** 2  # else it is the rounding of a perfect fit
-    spread = 0.5 * (spread + spread.T) * varies * varies[:, None]
-    dfs = np.maximum(remaining_share * (freedom if few is None else few), 1.0)
-    return spread, label_covariance.diagonal(), dfs, influences, notes
+    varies = covariance.diagonal() > (_PERFECT_FIT_ROUNDING * rounding_scale) ** 2
+    covariance = 0.5 * (covariance + covariance.T) * varies * varies[:, None]
+    dfs = np.maximum(remaining_share * dfs, 1.0)
+    return covariance, label_covariance.diagonal(), dfs, influences, notes
 
 
 def leverage_notes(
-    names: Sequence[str], pulls: FloatArray | None, influences: FloatArray, *, grows: bool
+    names: Sequence[str], leverages: FloatArray | None, influences: FloatArray, *, grows: bool
 ) -> tuple[str, ...]:
-    """Return what to say where few labelled units decide the fit, and on how many a coefficient rests.
+    """Return a note if a coefficient depends mainly on few labels.
 
-    A unit with a leverage above one half predicts itself more than all others do together. Where the mean
-    grows exponentially (`grows`), units farther out than the labelled ones would decide: the slope of a
-    Poisson regression on a log-normal feature covered .43 to .78 (docs/methods/regression.md).
+    The prediction of a unit with a leverage above one half depends more on its own label than on all others.
+    If the mean grows exponentially with the features (`grows`), unlabelled units with larger features may
+    dominate the coefficients of the population: intervals of the slope of a Poisson regression on a
+    log-normal feature had a coverage of .43 to .78 (docs/methods/regression.md).
     """
-    if pulls is None or not len(pulls):
+    if leverages is None or not len(leverages):
         return ()
-    highest = float(pulls.max())
-    if not grows and not highest > _DECIDES:
+    highest = float(leverages.max())
+    if not grows and not highest > _HIGH_LEVERAGE:
         return ()
-    each = influences * influences
-    squares = np.sum(each, axis=0)
-    fourth = np.sum(each * each, axis=0)
-    effective_labels = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
-    fewest = int(np.argmin(effective_labels))
-    if grows and not (highest > _DECIDES_GROWTH or effective_labels[fewest] < _FEWEST):
+    squared_influences = influences * influences
+    squares = np.sum(squared_influences, axis=0)
+    fourth_powers = np.sum(squared_influences * squared_influences, axis=0)
+    is_positive = fourth_powers > 0
+    effective_labels = np.where(
+        is_positive, squares**2 / np.where(is_positive, fourth_powers, 1.0), len(influences)
+    )
+    k = int(np.argmin(effective_labels))
+    is_decided_by_few = highest > _HIGH_LEVERAGE_OF_GROWTH or effective_labels[k] < _MIN_EFFECTIVE_LABELS
+    if grows and not is_decided_by_few:
         return ()
     return (
-        f"coefficient {names[fewest]!r} depends on about {effective_labels[fewest]:.1f} of {len(influences)} "
+        f"coefficient {names[k]!r} depends on about {effective_labels[k]:.1f} of {len(influences)} "
         f"labels (highest leverage {highest:.2f}); the coverage of its interval is too low if other "
         "units have more extreme values: take the logarithm of a feature with a long tail, or label such "
         "units",
@@ -645,7 +680,7 @@ def mean_vector(outcome: object, **arguments: Any) -> Coefficients:
     outcome : array-like (n,) or (n, q)
         Labels.
     **arguments
-        Options of `m_estimate`, among them `weighting`.
+        Arguments of `m_estimate`: `weighting`, and optional ones.
 
     Examples
     --------
@@ -664,10 +699,10 @@ def linear_regression(features: object, outcome: object, **arguments: Any) -> Co
     Parameters
     ----------
     features : array-like (n, p)
-        Of the labelled units. No intercept is added.
+        Features of the labelled units. No intercept is added.
     outcome : array-like (n,)
     **arguments
-        Options of `m_estimate`, among them `weighting`.
+        Arguments of `m_estimate`: `weighting`, and optional ones.
 
     Examples
     --------
@@ -738,7 +773,7 @@ def fit_to_proxies(loss: losses.Loss, unlabelled: losses.Unlabelled) -> Solution
     try:
         typical = loss.typical_curvature(block.proxy)
         root = rectified_loss.whitening(gram)
-        rectified_loss.refuse_failure(fit, loss, typical, root, rectified=False)
+        rectified_loss.check_solution(fit, loss, typical, root, rectified=False)
     except (InputError, np.linalg.LinAlgError):
         action = "Check proxies and features."
         raise InputError("the fit to the proxies has no minimum", action=action) from None

@@ -38,21 +38,22 @@ from stratal.intervals.interval_types import StudentInterval
 from stratal.intervals.proportion import student_quantile, upper_tail
 from stratal.intervals.stratified import quantile_ranks
 from stratal.regression.losses import MeanLoss
-from stratal.regression.m_estimation import common_lam, degrees_factor, minimise_with_lam
+from stratal.regression.m_estimation import fit_lam_and_minimise, hc1_factor, shared_lam
 from stratal.regression.rectified_loss import RectifiedLoss, Solution
 
-# Sums of weights that should be equal differ by less.
+# Largest rounding error of sums of weights.
 _ROUNDING = 1e-12
 
-# Standard errors are taken at 33 gaps, and where F is within 1.3 times the region's reach of q.
-_COARSE = 33
-_MARGIN = 1.3
+# Standard errors are computed at this number of gaps, and at gaps near the ends of the region: where the
+# distance of F from q is between the half-width of the region divided by the factor and times the factor.
+_N_COARSE_GAPS = 33
+_NEAR_FACTOR = 1.3
 
 
 class Pinball(MeanLoss):
-    """The score of a quantile, 1(y ≤ θ) − q, in the shape of a loss, so that λ is fitted as for any other.
+    """The pinball loss of a quantile with the gradient 1(y ≤ θ) − q, so that λ is fitted as for other losses.
 
-    Its Hessian is a density that nothing here needs: with Σ w in its place, as of a mean, influence is on the
+    The true Hessian is a density, which is not needed. With the Hessian Σ w of a mean, influences are on the
     scale of the distribution function.
     """
 
@@ -70,14 +71,14 @@ class Pinball(MeanLoss):
 
 @dataclass(kw_only=True, eq=False)
 class RectifiedPinball(RectifiedLoss):
-    """The rectified pinball loss, with the labelled points and the population's counts at them.
+    """The rectified pinball loss, with the labelled values and the counts of the population at them.
 
     Attributes
     ----------
     points : float (m,)
         Sorted distinct labelled values of y and f.
     below, equal, sums : float (H, m)
-        Of each stratum's units the share with f ≤ point and with f = point, and the mean of f · 1(f ≤ point).
+        Share of the units of each stratum with f ≤ point and with f = point, and mean of f · 1(f ≤ point).
     """
 
     loss: Pinball
@@ -90,7 +91,7 @@ class RectifiedPinball(RectifiedLoss):
         self.below, self.equal, self.sums = self._counts()
 
     def _counts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Count the population's proxies at the points, in one pass."""
+        """Return `below`, `equal` and `sums` from one pass over the proxies of the population."""
         n_strata = len(self.shares)
         m = len(self.points)
         tables = np.zeros((3, n_strata, m + 1))
@@ -102,22 +103,22 @@ class RectifiedPinball(RectifiedLoss):
                 else:
                     weights = block.weights
                 cell = gap + block.stratum * (m + 1)
-                parts = weights, weights * on_point, weights * block.proxy
-                for total, part in zip(tables, parts, strict=True):
-                    total += np.bincount(cell, part, minlength=total.size).reshape(total.shape)
+                terms_by_table = weights, weights * on_point, weights * block.proxy
+                for table, terms in zip(tables, terms_by_table, strict=True):
+                    table += np.bincount(cell, terms, minlength=table.size).reshape(table.shape)
             tables /= self.unlabelled.totals[:, None]
         counts, equal, sums = tables[:, :, :m]
         return np.cumsum(counts, axis=1), equal, np.cumsum(sums, axis=1)
 
     def _locate(self, values: FloatArray) -> tuple[IntArray, BoolArray]:
-        """Return the index of the first point at or above each value, and whether the value is that point."""
+        """Return the index of the first point at or above each value, and whether it equals the value."""
         gap = np.searchsorted(self.points, values, side="left")
         return gap, self.points[np.minimum(gap, len(self.points) - 1)] == values
 
     def ends(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return F where each gap starts and where it ends (m + 1,), and ∫ v dF up to its start.
+        """Return F at the start and at the end of each gap, and ∫ v dF up to its start, each (m + 1,).
 
-        The last end is F at infinity: 1, but for designs whose weights do not add up to one.
+        The last end is F at infinity. It is 1 unless the sum of a design's weights is not 1.
         """
         values = self.outcome
         weights = self.weights
@@ -127,83 +128,94 @@ class RectifiedPinball(RectifiedLoss):
         position = np.searchsorted(self.points, values)
         m = len(self.points)
         factors = self.shares * lam
-        steps = np.bincount(position, weights, minlength=m)
-        at = np.cumsum(steps) + factors @ self.below
-        before = at - steps - factors @ self.equal
-        partial = np.cumsum(np.bincount(position, weights * values, minlength=m)) + factors @ self.sums
-        total = float(weights.sum() + (0.0 if self.unlabelled is None else factors.sum()))
-        return np.r_[0.0, at], np.r_[before, total], np.r_[0.0, partial]
+        labelled_masses = np.bincount(position, weights, minlength=m)
+        at_points = np.cumsum(labelled_masses) + factors @ self.below
+        before_points = at_points - labelled_masses - factors @ self.equal
+        labelled_sums = np.bincount(position, weights * values, minlength=m)
+        integrals = np.cumsum(labelled_sums) + factors @ self.sums
+        total = float(weights.sum())
+        if self.unlabelled is not None:
+            total += float(factors.sum())
+        return np.r_[0.0, at_points], np.r_[before_points, total], np.r_[0.0, integrals]
 
     def distribution(
         self, lam: FloatArray, gaps: BoolArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-        """Return the rectified F at sorted values in one pass: those labelled, and in some gaps (m + 1,).
+        """Return the rectified F at sorted values, from one pass over the population.
 
-        The values (v,) are −∞, the labelled ones, and the population's in the gaps; then F at each, ∫ v dF up
-        to and including each, and the gap that each begins or lies in: gap k lies before the labelled value
-        k, the last one after all.
+        `gaps` (m + 1,) is a mask of the gaps whose population values are included. The results are arrays
+        (v,): the values (−∞, the labelled values, and the population's values in these gaps), F at each
+        value, ∫ v dF up to and including it, and the index of its gap. Gap k is before the labelled value k,
+        and the last gap is after all of them. A labelled value has the index of the gap that it starts.
         """
-        starts, _, partial = self.ends(lam)
+        starts, _, integrals = self.ends(lam)
         values = np.r_[-np.inf, self.points]
         gap = np.arange(len(starts))
         # Without λ the units of the population have no part in F.
         if self.unlabelled is None or not np.any(lam):
-            return values, starts, partial, gap
-        per_unit = self.shares * lam / self.unlabelled.totals
-        parts: list[FloatArray] = []
+            return values, starts, integrals, gap
+        mass_per_unit = self.shares * lam / self.unlabelled.totals
+        rows_of_blocks: list[FloatArray] = []
         for block in self.unlabelled.blocks():
-            where, on_point = self._locate(block.proxy)
-            rows = np.flatnonzero(gaps[where] & ~on_point)
-            mass = per_unit[block.stratum[rows]]
+            gap_of_unit, on_point = self._locate(block.proxy)
+            rows = np.flatnonzero(gaps[gap_of_unit] & ~on_point)
+            mass = mass_per_unit[block.stratum[rows]]
             if block.weights is not None:
                 mass = mass * block.weights[rows]
-            parts.append(np.stack([where[rows], block.proxy[rows], mass]))
-        inner = np.concatenate(parts, axis=1)
-        within, inside, masses = inner[:, np.argsort(inner[1], kind="stable")]
-        of = within.astype(np.int64)
-        # Masses add up from the start of their own gap.
-        first = np.searchsorted(of, of)
-        level, product = (
-            np.cumsum(part) - np.r_[0.0, np.cumsum(part)][first] for part in (masses, masses * inside)
+            rows_of_blocks.append(np.stack([gap_of_unit[rows], block.proxy[rows], mass]))
+        inner_rows = np.concatenate(rows_of_blocks, axis=1)
+        gap_numbers, inner_values, masses = inner_rows[:, np.argsort(inner_rows[1], kind="stable")]
+        inner_gap = gap_numbers.astype(np.int64)
+        # Cumulative sums start at the beginning of each gap.
+        first_of_gap = np.searchsorted(inner_gap, inner_gap)
+        mass_in_gap, integral_in_gap = (
+            np.cumsum(terms) - np.r_[0.0, np.cumsum(terms)][first_of_gap]
+            for terms in (masses, masses * inner_values)
         )
-        order = np.argsort(np.r_[values, inside], kind="stable")
-        joined = (values, inside), (starts, starts[of] + level), (partial, partial[of] + product)
-        return *(np.r_[outer, inserted][order] for outer, inserted in joined), np.r_[gap, of][order]
+        order = np.argsort(np.r_[values, inner_values], kind="stable")
+        return (
+            np.r_[values, inner_values][order],
+            np.r_[starts, starts[inner_gap] + mass_in_gap][order],
+            np.r_[integrals, integrals[inner_gap] + integral_in_gap][order],
+            np.r_[gap, inner_gap][order],
+        )
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
-        """Return the smallest minimiser: of the values where F rises through q, the one with least loss."""
+        """Return the smallest minimiser: of the values at which F reaches q, the one with the least loss.
+
+        F may decrease, so that there may be several such values.
+        """
         starts, ends, _ = self.ends(lam)
-        goal = self.loss.probability * ends[-1] - _ROUNDING
-        values, at, partial, gap = self.distribution(lam, (starts < goal) & (ends >= goal))
-        share_before = np.r_[0.0, at[:-1]]
-        begins = np.r_[False, np.diff(gap) > 0]
-        share_before[begins] = ends[gap[begins] - 1]
-        # The rectified F may fall between labels, so that it may rise through q several times.
-        rises = (share_before < goal) & (at >= goal) & np.isfinite(values)
-        values = values[rises]
-        losses = (at[rises] - goal) * values - partial[rises]  # ∫ (F − q) up to each
-        # Of equal losses the smallest value, as the quantile is defined.
+        level = self.loss.probability * ends[-1] - _ROUNDING
+        values, shares, integrals, gap = self.distribution(lam, (starts < level) & (ends >= level))
+        shares_before = np.r_[0.0, shares[:-1]]
+        starts_gap = np.r_[False, np.diff(gap) > 0]
+        shares_before[starts_gap] = ends[gap[starts_gap] - 1]
+        reaches_level = (shares_before < level) & (shares >= level) & np.isfinite(values)
+        values = values[reaches_level]
+        losses = (shares[reaches_level] - level) * values - integrals[reaches_level]  # ∫ (F − q) dv
+        # Of equal losses, the quantile is by definition the smallest value.
         best = values[np.lexsort((values, losses))[:1]]
         return Solution(theta=best, hessian=np.eye(1))
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
-        """Return the variances (H, 1, 1) of 1(f ≤ θ) over the unlabelled units, of θ in a gap, by counts."""
+        """Return the variances (H, 1, 1) of 1(f ≤ θ) of the unlabelled units, from counts at the points."""
         assert self.unlabelled is not None
         gap = int(np.searchsorted(self.points, theta[0], side="right"))
         counts = self.unlabelled.counts
         below = self.below[:, max(gap - 1, 0)] * (gap > 0)
-        spread = below * (1.0 - below) * counts / np.maximum(counts - 1.0, 1.0)
-        return np.asarray(spread[:, None, None])
+        variances = below * (1.0 - below) * counts / np.maximum(counts - 1.0, 1.0)
+        return np.asarray(variances[:, None, None])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreInterval(Interval):
-    """The values that the score test keeps; infinite on a side that the labels cannot bound.
+    """The values that the score test does not reject. A limit is infinite if the labels do not determine it.
 
     Parameters
     ----------
     rectified : RectifiedPinball
-        It keeps the population side to look values up.
+        It reads the values of the population in the gaps of the limits.
     fit : ChosenLam
     degrees_of_freedom : float
     """
@@ -236,29 +248,34 @@ class ScoreInterval(Interval):
         miss = max(tail_shares(confidence_level, alternative))
         critical = float(student_quantile(1.0 - miss, self.degrees_of_freedom))
         starts, ends, _ = self.rectified.ends(self.lam)
-        goal = self.rectified.loss.probability * ends[-1]
-        # The test keeps all values at which F differs from q by at most this.
-        reach = critical * self._errors(critical, starts - goal, ends - goal)
-        limits = goal - reach, goal + reach
-        crossed = [(starts <= limit) & (limit <= ends) for limit in limits]
-        values, at, _, gap = self.rectified.distribution(self.lam, crossed[0] | crossed[1])
-        values, (lowest, highest) = np.r_[values, np.inf], (limit[gap] for limit in limits)
-        if np.any(at >= lowest):
-            low = values[:-1][np.argmax(at >= lowest)]
-        else:
-            low = values[-2]
-        high = values[np.flatnonzero(at <= highest)[-1] + 1]
-        low = -np.inf if alternative == "less" else low
-        return self.within(low, np.inf if alternative == "greater" else high)
+        level = self.rectified.loss.probability * ends[-1]
+        # The test does not reject the values at which F differs from q by at most this.
+        half_widths = critical * self._errors(critical, starts - level, ends - level)
+        lower_levels = level - half_widths
+        upper_levels = level + half_widths
+        has_lower_limit = (starts <= lower_levels) & (lower_levels <= ends)
+        has_upper_limit = (starts <= upper_levels) & (upper_levels <= ends)
+        values, shares, _, gap = self.rectified.distribution(self.lam, has_lower_limit | has_upper_limit)
+        is_above_lower = shares >= lower_levels[gap]
+        low = values[-1]
+        if np.any(is_above_lower):
+            low = values[np.argmax(is_above_lower)]
+        next_values = np.r_[values[1:], np.inf]
+        high = next_values[np.flatnonzero(shares <= upper_levels[gap])[-1]]
+        if alternative == "less":
+            low = -np.inf
+        if alternative == "greater":
+            high = np.inf
+        return self.within(low, high)
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the p-value of the quantile being `null`."""
-        loss = self.rectified
-        starts, ends, _ = loss.ends(self.lam)
-        gap = int(np.searchsorted(loss.points, null, side="right"))
-        values, at, _, _ = loss.distribution(self.lam, np.arange(len(starts)) == gap)
-        level = at[np.searchsorted(values, null, side="right") - 1]
-        statistic = (self.rectified.loss.probability * ends[-1] - level) / self._error(gap)
+        """Return the p-value of the hypothesis that the quantile is `null`."""
+        rectified = self.rectified
+        starts, ends, _ = rectified.ends(self.lam)
+        gap = int(np.searchsorted(rectified.points, null, side="right"))
+        values, shares, _, _ = rectified.distribution(self.lam, np.arange(len(starts)) == gap)
+        share = shares[np.searchsorted(values, null, side="right") - 1]
+        statistic = (rectified.loss.probability * ends[-1] - share) / self._error(gap)
         sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
         tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))
         if alternative == "two-sided":
@@ -266,36 +283,42 @@ class ScoreInterval(Interval):
         return tail
 
     def _error(self, gap: int) -> float:
-        """Return the standard error of F in a gap: it changes at labelled values alone."""
-        loss = self.rectified
-        start = max(gap - 1, 0)
-        # Any value of the gap gives the same residuals; before the first label, one below it.
-        value = np.array([loss.points[start] - (gap == 0)])
-        residual = loss.residual_gradients(value, self.lam)
-        if loss.correction != "none":
-            free = len(residual) - len(loss.shares) + 1
-            residual = residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
-        covariance = loss.weighting.covariance(residual) + loss.drawn_units(value, self.lam)
-        total = float(covariance[0, 0])
-        q = loss.loss.probability
-        # Beyond all labels the residuals agree; the variance is then that of independent labels at q.
-        if total <= _ROUNDING**2:
-            total = q * (1.0 - q) * float(np.sum(loss.weights**2))
-        return float(np.sqrt(total))
+        """Return the standard error of F in a gap. It is constant between two labelled values."""
+        rectified = self.rectified
+        point = rectified.points[max(gap - 1, 0)]
+        # The first gap is represented by a value below all points.
+        value = np.array([point - (gap == 0)])
+        residual = rectified.residual_gradients(value, self.lam)
+        if rectified.correction != "none":
+            n_free = len(residual) - len(rectified.shares) + 1
+            residual = residual * hc1_factor(n_free, float(self.fit.spent.sum()) + 1.0)
+        covariance = rectified.weighting.covariance(residual)
+        covariance = covariance + rectified.sampling_covariance_of_units(value, self.lam)
+        variance = float(covariance[0, 0])
+        if variance <= _ROUNDING**2:
+            # No label differs from the others: the variance of independent draws with the probability q.
+            q = rectified.loss.probability
+            variance = q * (1.0 - q) * float(np.sum(rectified.weights**2))
+        return float(np.sqrt(variance))
 
     def _errors(self, critical: float, starts: FloatArray, ends: FloatArray) -> FloatArray:
-        """Return the standard error in each gap: exact near the region's ends, interpolated elsewhere."""
+        """Return the standard error in each gap: exact near the ends of the region, interpolated elsewhere.
+
+        `starts` and `ends` are F minus q at the start and the end of each gap.
+        """
         gaps = np.arange(len(starts))
-        coarse = np.unique(np.linspace(0, gaps[-1], min(len(gaps), _COARSE)).round().astype(np.int64))
-        errors = np.interp(gaps, coarse, [self._error(int(gap)) for gap in coarse])
+        n_coarse = min(len(gaps), _N_COARSE_GAPS)
+        coarse_gaps = np.unique(np.linspace(0, gaps[-1], n_coarse).round().astype(np.int64))
+        errors = np.interp(gaps, coarse_gaps, [self._error(int(gap)) for gap in coarse_gaps])
         # With few gaps, all errors are exact already.
-        if len(coarse) == len(gaps):
+        if len(coarse_gaps) == len(gaps):
             return errors
-        reach = critical * errors
-        starts = np.abs(starts)
-        ends = np.abs(ends)
-        near = (np.maximum(starts, ends) > reach / _MARGIN) & (np.minimum(starts, ends) < reach * _MARGIN)
-        errors[near] = [self._error(int(gap)) for gap in np.flatnonzero(near)]
+        half_widths = critical * errors
+        largest_distances = np.maximum(np.abs(starts), np.abs(ends))
+        smallest_distances = np.minimum(np.abs(starts), np.abs(ends))
+        is_near = largest_distances > half_widths / _NEAR_FACTOR
+        is_near &= smallest_distances < half_widths * _NEAR_FACTOR
+        errors[is_near] = [self._error(int(gap)) for gap in np.flatnonzero(is_near)]
         return errors
 
 
@@ -309,8 +332,8 @@ def quantile(
 ) -> Estimate:
     """Estimate a quantile of the outcome over the population.
 
-    The smallest minimiser of the rectified pinball loss, exactly: no grid. With λ = 0 it is the weighted
-    sample quantile inf {t : F(t) ≥ q}.
+    The estimate is the smallest minimiser of the rectified pinball loss, computed exactly, without a grid.
+    With λ = 0 it is the weighted sample quantile inf {t : F(t) ≥ q}.
 
     Parameters
     ----------
@@ -319,7 +342,7 @@ def quantile(
         q, between 0 and 1.
     weighting : Weighting
     bounds : (float, float), optional
-        Of the outcome; limits that the labels leave open end there.
+        Bounds of the outcome. Limits that the labels do not determine are equal to them.
     **options
         `proxy`, `unlabelled`, `estimator`, `lam` (in [0, 1]), `target`, `stratum_weights_known`, `shrinkage`,
         `correction` of `stratal.regression.m_estimation.m_estimate`.
@@ -327,12 +350,12 @@ def quantile(
     Returns
     -------
     Estimate
-        Its interval inverts the score test, so that no density is estimated.
+        The interval inverts the score test, so that no density is estimated.
 
     Raises
     ------
     InputError
-        For a probability outside (0, 1), λ outside [0, 1], unusable numbers.
+        For a probability outside (0, 1), λ outside [0, 1], and numbers that are not finite.
 
     Notes
     -----
@@ -354,7 +377,7 @@ def quantile(
             raise InputError(f"a quantile has no {name}=", action="Leave it out.")
     loss = Pinball(float(probability))
     rectified = RectifiedPinball.of(loss=loss, outcome=outcome, weighting=weighting, **options)
-    fit, solution = minimise_with_lam(rectified)
+    fit, solution = fit_lam_and_minimise(rectified)
     if np.any(np.abs(fit.lam - 0.5) > 0.5):
         raise InputError("λ of a quantile is out of range", given=fit.lam[:, 0].tolist(), allowed="0 to 1")
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
@@ -364,11 +387,11 @@ def quantile(
         value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=freedom
     )
     error = width_error(replace(interval, degrees_of_freedom=np.inf), rectified.outcome)
-    of_score = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
-    if np.isfinite(error) and of_score > 0:
-        scale = error / of_score
-    else:
-        scale = 0.0
+    score_error = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
+    # Influences on the scale of the outcome: their standard error is that of the quantile.
+    scale = 0.0
+    if np.isfinite(error) and score_error > 0:
+        scale = error / score_error
     result = Linearised(
         value=value,
         variable=-scale * residual,
@@ -382,7 +405,7 @@ def quantile(
         target=rectified.target,
         label={"estimand": f"quantile:{probability:g}"},
         estimator=rectified.estimator_name,
-        lam=common_lam(interval.lam),
+        lam=shared_lam(interval.lam),
         remarks=fit.notes,
         population_size=round(rectified.population_size),
     )
@@ -395,7 +418,7 @@ def require_probability(probability: float) -> None:
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
-    """Return the smallest value with a share of at least `probability` at or below it."""
+    """Return the smallest value whose cumulative share of the weights is at least `probability`."""
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / np.sum(weights)
     # Shares that sum to the probability itself may fall short of it by rounding.
@@ -436,27 +459,27 @@ class WoodruffInterval(Interval):
         return np.unique(self.z if self.member is None else self.z[self.member])
 
     def share(self, below: BoolArray) -> Estimate:
-        """Return the share of the units that are like the labelled units `below` (n,)."""
+        """Return the estimated share of the units in the mask `below` of labelled units (n,)."""
         if self.member is None:
             return mean_of(below.astype(np.float64), self.weighting)
         return domain_mean(below.astype(np.float64), self.member, self.weighting, bounds=(0.0, 1.0))
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
-        """Return the lower and the upper limit: the bounds where the labels do not reach far enough."""
+        """Return the lower and the upper limit. If the labels do not determine one, it is the bound."""
         error_below, error_above = tail_shares(confidence_level, alternative)
         low, high = self.bounds or (-np.inf, np.inf)
         weighting = self.weighting
-        simple = weighting.random_within_strata and len(weighting.counts) == 1
-        if simple and self.member is None and not weighting.with_replacement:
+        is_simple = weighting.random_within_strata and len(weighting.counts) == 1
+        if is_simple and self.member is None and not weighting.with_replacement:
             return self._order_statistics(error_below, error_above)
         if error_below > 0:
-            low = min(self._first(low, 1.0 - error_below, "less"), self.value)
+            low = min(self._first_candidate(low, 1.0 - error_below, "less"), self.value)
         if error_above > 0:
-            high = max(self._first(high, 1.0 - error_above, "greater"), self.value)
+            high = max(self._first_candidate(high, 1.0 - error_above, "greater"), self.value)
         return low, high
 
     def _order_statistics(self, error_below: float, error_above: float) -> tuple[float, float]:
-        """Return the limits of a simple random sample: the same ones, from ranks."""
+        """Return the limits of a simple random sample from ranks, which are the same limits in less time."""
         n = len(self.z)
         weighting = self.weighting
         size = round(weighting.population_size)
@@ -465,33 +488,33 @@ class WoodruffInterval(Interval):
         low, high = quantile_ranks(n, size, self.probability, error_below, error_above)
         return float(values[low]), float(values[high])
 
-    def _first(self, otherwise: float, confidence_level: float, alternative: str) -> float:
-        """Return the first candidate whose limit of the share on one side reaches the probability.
+    def _first_candidate(self, default: float, confidence_level: float, alternative: str) -> float:
+        """Return the first candidate for which the one-sided limit of the share reaches the probability.
 
-        `otherwise` is returned if even no label at or below it is enough, or if all of them are not.
+        `default` is returned if the limit reaches it for a share of 0, or does not reach it for a share of 1.
         """
-        values = np.r_[otherwise, self.candidates, otherwise]
-        too_few = -1
-        enough = len(values) - 1
-        while enough - too_few > 1:
-            place = (too_few + enough) // 2
-            if place > 0:
-                below = self.z <= values[place]
-            else:
-                below = np.zeros(len(self.z), dtype=bool)
+        values = np.r_[default, self.candidates, default]
+        # Bisection: the limit does not reach the probability at `below_first`, and reaches it at `first`.
+        below_first = -1
+        first = len(values) - 1
+        while first - below_first > 1:
+            middle = (below_first + first) // 2
+            below = np.zeros(len(self.z), dtype=bool)
+            if middle > 0:
+                below = self.z <= values[middle]
             interval = self.share(below).confidence_interval(confidence_level, alternative=alternative)
             if alternative == "less":
                 limit = interval.high
             else:
                 limit = interval.low
             if limit >= self.probability - _ROUNDING:
-                enough = place
+                first = middle
             else:
-                too_few = place
-        return float(values[enough])
+                below_first = middle
+        return float(values[first])
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the p-value of the quantile being `null`, from those of the shares up to it."""
+        """Return the p-value of the hypothesis that the quantile is `null`."""
         if alternative == "two-sided":
             return min(1.0, 2.0 * min(self.p_value(null, side) for side in ("less", "greater")))
         tail_shares(0.95, alternative)
@@ -500,50 +523,53 @@ class WoodruffInterval(Interval):
         return self._p_value_below(null)
 
     def _p_value_below(self, null: float) -> float:
-        """Return the p-value against a quantile below the null: enough units are below the null.
+        """Return the p-value for the alternative that the quantile is below the null.
 
-        The test excludes shares of less than the probability. In N units the largest of these is the last
-        multiple of 1/N before it.
+        It holds if the share of the units below the null is at least the probability. The test rejects all
+        smaller shares. In a population of N units, the largest smaller share is the last multiple of 1/N
+        below the probability.
         """
         size = self.weighting.population_size
-        largest = self.probability
+        largest_smaller_share = self.probability
         if self.member is None and self.weighting.random_within_strata:
-            largest = (np.ceil(self.probability * size - _ROUNDING * size) - 1.0) / size
-        return self.share(self.z < null).p_value(max(largest, 0.0), alternative="greater")
+            largest_smaller_share = (np.ceil(self.probability * size - _ROUNDING * size) - 1.0) / size
+        return self.share(self.z < null).p_value(max(largest_smaller_share, 0.0), alternative="greater")
 
 
-# Normal quantiles of the levels that a standard error is read from: first that of 95%, then shorter
-# intervals, as the longer ones may be open, then longer ones, as the shorter ones may have no width.
-_REACHES = (1.96, 1.64, 1.28, 1.0, 0.67, 0.39, 0.13, 2.58, 3.29, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0)
+# Normal quantiles of the confidence levels from which a standard error may be computed: first 95%, then
+# smaller levels, because intervals of larger ones may be infinite, then larger levels, because intervals of
+# smaller ones may have the width 0.
+_NORMAL_QUANTILES = (1.96, 1.64, 1.28, 1.0, 0.67, 0.39, 0.13, 2.58, 3.29, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0)
 
 
 def width_error(interval: Interval, labels: FloatArray) -> float:
-    """Return half the 95% interval over 1.96 (Woodruff 1952).
+    """Return the standard error of a quantile: the half-width of the 95% interval over 1.96 (Woodruff 1952).
 
-    If the 95% interval is open or has no width, another level is taken whose interval is finite and has a
-    width; after that, one whose interval is finite on one side. If no interval has a width, the chance of
-    another value is at most 2 Φ(−8), and the error that this allows within the bounds is returned; without
-    bounds, within the range of the `labels` (n,). It is NaN if these all agree, or if the interval is open.
+    If the 95% interval is infinite or has the width 0, another level is used: one with a finite interval of
+    positive width, otherwise one whose interval is finite on one side. If all intervals have the width 0, the
+    probability of another value is at most 2 Φ(−8), and the largest possible error with this probability is
+    returned, within the bounds or, without bounds, the range of the `labels` (n,). It is NaN if all labels
+    are equal, or if the interval is infinite on both sides.
     """
-    one_sided = np.nan
-    is_open = False
-    for reach in _REACHES:
-        ends = interval.ends(float(1.0 - 2.0 * ndtr(-reach)), "two-sided")
+    one_sided_error = np.nan
+    is_infinite = False
+    for normal_quantile in _NORMAL_QUANTILES:
+        ends = interval.ends(float(1.0 - 2.0 * ndtr(-normal_quantile)), "two-sided")
         lengths = np.abs(np.array(ends) - interval.value)
-        finite = np.isfinite(lengths)
-        if reach == _REACHES[0]:
-            is_open = not finite.all()
-        if lengths[finite].sum() <= 0:
+        is_finite = np.isfinite(lengths)
+        if normal_quantile == _NORMAL_QUANTILES[0]:
+            is_infinite = not is_finite.all()
+        if lengths[is_finite].sum() <= 0:
             continue
-        if finite.all():
-            return float(lengths.mean() / reach)
-        if np.isnan(one_sided):
-            one_sided = float(lengths[finite].mean() / reach)
-    if is_open or np.isfinite(one_sided):
-        return one_sided
+        if is_finite.all():
+            return float(lengths.mean() / normal_quantile)
+        if np.isnan(one_sided_error):
+            one_sided_error = float(lengths[is_finite].mean() / normal_quantile)
+    if is_infinite or np.isfinite(one_sided_error):
+        return one_sided_error
     lowest, highest = interval.bounds or (float(np.min(labels)), float(np.max(labels)))
     if highest > lowest:
-        return float((highest - lowest) * np.sqrt(2.0 * ndtr(-_REACHES[-1])))
+        return float((highest - lowest) * np.sqrt(2.0 * ndtr(-_NORMAL_QUANTILES[-1])))
     return np.nan
 
 
@@ -555,10 +581,10 @@ def quantile_estimate(
     bounds: tuple[float, float] | None = None,
     member: BoolArray | None = None,
 ) -> Estimate:
-    """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave, `member` (n,) a domain.
+    """Return a quantile of z (n,) with `bounds`, for the domain with the mask `member` (n,).
 
-    Its standard error is half the 95% interval over 1.96. It is NaN if the labels of an outcome without
-    bounds all agree.
+    The standard error is that of `width_error`. It is NaN if all labels of an outcome without bounds are
+    equal.
 
     Raises
     ------
@@ -566,16 +592,15 @@ def quantile_estimate(
         For a probability outside (0, 1).
     """
     require_probability(probability)
-    if member is None:
-        inside = np.ones(len(z), dtype=bool)
-    else:
-        inside = member
-    if not np.any(inside):
+    in_domain = np.ones(len(z), dtype=bool)
+    if member is not None:
+        in_domain = member
+    if not np.any(in_domain):
         return undefined_estimate(weighting, 0, bounds, "no labelled unit")
-    value = weighted_quantile(z[inside], weighting.weights[inside], probability)
-    counted = inside.astype(np.float64)
-    reached = counted * (z <= value)
-    share = ratio_of_means(reached, counted, weighting)
+    value = weighted_quantile(z[in_domain], weighting.weights[in_domain], probability)
+    domain_indicator = in_domain.astype(np.float64)
+    indicator_up_to_value = domain_indicator * (z <= value)
+    share = ratio_of_means(indicator_up_to_value, domain_indicator, weighting)
     interval: Interval = WoodruffInterval(
         value=value, bounds=bounds, probability=probability, z=z, weighting=weighting, member=member
     )
@@ -583,15 +608,16 @@ def quantile_estimate(
         interval = StudentInterval(value=value, bounds=bounds, standard_error=0.0, degrees_of_freedom=np.inf)
         error = 0.0
     else:
-        error = width_error(interval, z[inside])
+        error = width_error(interval, z[in_domain])
+    # Influences on the scale of the outcome: their standard error is that of the quantile.
+    scale = 1.0
     if share.standard_error > 0 and np.isfinite(error):
         scale = error / share.standard_error
-    else:
-        scale = 1.0
+    domain_share = float(weighting.weights @ domain_indicator)
     result = Linearised(
         value=value,
-        variable=scale * (probability * counted - reached) / float(weighting.weights @ counted),
+        variable=scale * (probability * domain_indicator - indicator_up_to_value) / domain_share,
         design_variance=error**2,
         degrees_of_freedom=share.degrees_of_freedom,
     )
-    return linearised_estimate(result, weighting, interval=interval, n=int(inside.sum()))
+    return linearised_estimate(result, weighting, interval=interval, n=int(in_domain.sum()))

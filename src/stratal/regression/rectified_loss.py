@@ -1,4 +1,4 @@
-"""The rectified loss of one estimation: its data, checked once, its value at any θ and λ, and its minimum."""
+"""The rectified loss of an M-estimation: its validated data, its value at any θ and λ, and its minimum."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _ALLOWED = {
 
 
 def require_one_per(unit: str, name: str, values: Sized, count: int) -> None:
-    """Raise an `InputError` where something has not as many entries as there are units or coefficients."""
+    """Raise an `InputError` if `values` do not have `count` entries; `unit` is what an entry belongs to."""
     if len(values) != count:
         raise InputError(f"{name} must have one entry per {unit}", given=len(values), allowed=str(count))
 
 
-def contrasts(minimise: object, d: int, names: Sequence[str] = ()) -> FloatArray:
-    """Return the combinations of d coefficients whose variance matters, one per column (d, k).
+def variance_directions(minimise: object, d: int, names: Sequence[str] = ()) -> FloatArray:
+    """Return the linear combinations of d coefficients whose variance is minimised, one per column (d, k).
 
     Parameters
     ----------
-    minimise : "trace", or a coefficient's name or index
+    minimise : "trace", or name or index of a coefficient
     d : int
     names : sequence of str (d,)
-        Of the coefficients; none where they have none yet.
+        Names of the coefficients; empty if they have none.
 
     Raises
     ------
@@ -56,54 +56,56 @@ def contrasts(minimise: object, d: int, names: Sequence[str] = ()) -> FloatArray
     return np.eye(d)[:, [int(minimise)]]
 
 
-# With a tolerance above this the rounding of one exact step needs no correction.
-_ROUGH = 1e-6
+# With a larger tolerance, the rounding error of a single exact step needs no correction. It is also the
+# tolerance if rounding prevents further progress.
+_ROUNDING_TOLERANCE = 1e-6
 
 
-# Newton's method needs some ten steps; a step halved 40 times no longer changes θ, which has 52 bits.
-_MOST_STEPS = 100
+# Maximum number of Newton steps; about ten are usual.
+_MAX_NEWTON_STEPS = 100
 
-# A step is then 2^-40 of its length, and no step of any size lowers the loss.
-_MOST_HALVINGS = 40
+# Maximum number of halvings: the step is then 2⁻⁴⁰ of its length, below the precision of θ.
+_MAX_STEP_HALVINGS = 40
 
 
-# Share of what a step promises that it must keep.
-_ENOUGH = 1e-4
+# Smallest share of the predicted decrease of the gradient that a step must reach (Armijo's condition).
+_MIN_DECREASE = 1e-4
 
 
 def whitening(gram: FloatArray) -> FloatArray:
-    """Return R (d, d) with R G R' = 1 of a positive definite G = Σ w x xᵀ."""
+    """Return R (d, d) with R G Rᵀ = 1 for a positive definite G = Σ w x xᵀ."""
     scale = 1.0 / np.sqrt(gram.diagonal())
     return np.asarray(np.linalg.inv(np.linalg.cholesky(gram * scale[:, None] * scale)) * scale)
 
 
-def refuse_failure(
+def check_solution(
     solution: Solution, loss: Loss, typical: float | None, root: FloatArray, *, rectified: bool
 ) -> None:
-    """Raise an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
+    """Raise an `InputError` with the reason if the solver found no minimum, or one where the loss is flat.
 
     Parameters
     ----------
     solution : Solution
     loss : Loss
     typical : float, optional
-        Its `typical_curvature`.
+        `Loss.typical_curvature`.
     root : float (d, d)
-        `whitening` of Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
+        `whitening` of Σ w x xᵀ, to detect directions in which the loss is flat (separation).
     rectified : bool
         Whether λ ≠ 0, so that the loss can be unbounded.
     """
-    flat = False
+    is_flat = False
     if typical is not None:
-        flat = bool(np.linalg.eigvalsh(root @ solution.hessian @ root.T)[0] < _FLAT * typical)
-    if not solution.failed and not flat:
+        relative_curvatures = np.linalg.eigvalsh(root @ solution.hessian @ root.T)
+        is_flat = bool(relative_curvatures[0] < _MIN_CURVATURE_SHARE * typical)
+    if not solution.failed and not is_flat:
         return
     if rectified:
         raise InputError(
             f"the rectified {loss.name} loss has no minimum: it is unbounded below or flat at this λ",
             allowed=f"λ between {loss.convex_range[0]:g} and {loss.convex_range[1]:g}, and enough labels",
         )
-    if flat:
+    if is_flat:
         raise InputError(
             f"the labels are separated by the features: the {loss.name} coefficients grow without bound",
             action="Label more units, or leave out or merge the features that predict perfectly.",
@@ -116,9 +118,16 @@ def refuse_failure(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """The result of Newton's method: θ (d,), the Hessian (d, d) at θ, and the reason of a failure.
+    """The result of Newton's method.
 
-    `failed` is empty where it converged.
+    Parameters
+    ----------
+    theta : float (d,)
+        The last θ.
+    hessian : float (d, d)
+        The Hessian at θ.
+    failed : str
+        Reason if the method did not converge; otherwise empty.
     """
 
     theta: FloatArray
@@ -133,23 +142,24 @@ def newton(
     quadratic: bool = False,
     tolerance: float = 1e-9,
 ) -> Solution:
-    """Minimise a convex function: steps are halved until the gradient is shorter, which needs no values.
+    """Minimise a convex function by Newton's method, with steps that are halved until the gradient decreases.
 
     Parameters
     ----------
     evaluate : callable
-        θ (d,) and whether the Hessian is wanted → gradient, Hessian.
+        Returns the gradient and the Hessian from θ (d,) and whether the Hessian is needed.
     start : float (d,)
     quadratic : bool
-        Whether the Hessian is constant: one step and one correction of rounding then suffice.
+        Whether the Hessian is constant. One step and one correction of its rounding error are then
+        sufficient.
     tolerance : float
-        The last step, in units of the Hessian's diagonal, relative to θ. Newton's steps square their error,
-        so that 1e-9 leaves rounding alone.
+        Maximum length of the last step relative to θ, in units of the Hessian's diagonal. The error after a
+        Newton step is about the square of the step, so that after a step of 1e-9 only rounding errors remain.
     """
     theta = np.array(start, dtype=np.float64)
     sums = evaluate(start, True)
-    first = 0.0
-    for _ in range(_MOST_STEPS):
+    first_length = 0.0
+    for _ in range(_MAX_NEWTON_STEPS):
         inverse = positive_inverse(sums.hessian)
         if inverse is None:
             failed = "the Hessian is not positive definite"
@@ -157,19 +167,20 @@ def newton(
         step = -inverse @ sums.gradient
         if quadratic:
             theta = theta + step
-            # A second step removes the rounding of the first, which a rough start does not need.
-            if tolerance < _ROUGH:
+            # A second step removes the rounding error of the first one.
+            if tolerance < _ROUNDING_TOLERANCE:
                 theta = theta - inverse @ evaluate(theta, False).gradient
             return Solution(theta=theta, hessian=sums.hessian)
         scale = np.sqrt(sums.hessian.diagonal())
         length = float(np.max(np.abs(step) * scale))
-        # A minimum near 0 has no scale of its own: the first step stands in for it.
-        first = first or length
+        # If the minimum is near 0, the step is compared with the first one instead of with θ.
+        first_length = first_length or length
         accepted = _line_search(evaluate, theta, sums, step)
-        theta, sums = accepted or (theta, sums)
-        # Near the minimum, rounding may prevent a shorter gradient: the point is then accepted.
-        close = _ROUGH if accepted is None else tolerance
-        if length <= close * max(first, float(np.max(np.abs(theta) * scale))):
+        step_tolerance = _ROUNDING_TOLERANCE
+        if accepted is not None:
+            theta, sums = accepted
+            step_tolerance = tolerance
+        if length <= step_tolerance * max(first_length, float(np.max(np.abs(theta) * scale))):
             return Solution(theta=theta, hessian=sums.hessian)
         if accepted is None:
             break
@@ -189,7 +200,7 @@ def positive_inverse(matrix: FloatArray) -> FloatArray | None:
 
 
 def require_inverse(hessian: FloatArray) -> FloatArray:
-    """Return the inverse of a Hessian, or raise an `InputError` that says what to do."""
+    """Return the inverse of a Hessian; raise an `InputError` if it is not positive definite."""
     inverse = positive_inverse(hessian)
     if inverse is None:
         raise InputError(
@@ -202,73 +213,80 @@ def require_inverse(hessian: FloatArray) -> FloatArray:
 def _line_search(
     evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
 ) -> tuple[FloatArray, LossSums] | None:
-    """Halve the step until the gradient, on the scale of the Hessian's diagonal, is shorter."""
+    """Return θ and its sums after a step that is halved until the gradient decreases, or None.
+
+    The norm of the gradient is on the scale of the Hessian's diagonal.
+    """
     scale = 1.0 / np.sqrt(sums.hessian.diagonal())
-    steepness = np.linalg.norm(sums.gradient * scale)
-    for halvings in range(_MOST_HALVINGS):
+    gradient_norm = np.linalg.norm(sums.gradient * scale)
+    for halvings in range(_MAX_STEP_HALVINGS):
         length = 0.5**halvings
         trial = evaluate(theta + length * step, True)
-        if np.linalg.norm(trial.gradient * scale) <= (1.0 - _ENOUGH * length) * steepness:
+        if np.linalg.norm(trial.gradient * scale) <= (1.0 - _MIN_DECREASE * length) * gradient_norm:
             return theta + length * step, trial
     return None
 
 
-# Least eigenvalue of the features' correlations: below it the solution keeps fewer than 5 of 16 digits.
-_DEPENDENT = 1e-11
+# Smallest eigenvalue of the correlation matrix of the features. With a smaller one, the solution would have
+# fewer than 5 correct digits.
+_MIN_EIGENVALUE = 1e-11
 
 
-# Least curvature of a proper minimum, as a share of the loss's typical one: separated labels tend to 0.
-_FLAT = 1e-7
+# Smallest curvature at a minimum as a share of the typical one. For separated labels, it tends to 0.
+_MIN_CURVATURE_SHARE = 1e-7
+
+# Smallest weight of a feature in the eigenvector of the smallest eigenvalue for which an error names it.
+_MIN_EIGENVECTOR_WEIGHT = 1e-4
 
 
 def require_whitening(gram: FloatArray, names: Sequence[str]) -> FloatArray:
-    """Return R (d, d) with R G R' = 1 of the features' G = Σ w x xᵀ.
+    """Return R (d, d) with R G Rᵀ = 1 for G = Σ w x xᵀ of the features.
 
     Raises
     ------
     InputError
-        That names the features that depend on each other.
+        If features are collinear; it names them.
     """
-    size = np.sqrt(gram.diagonal())
-    # A feature of zeros has no size; its eigenvalue of 0 is reported below.
-    size = np.where(size > 0, size, 1.0)
-    eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
-    if gram.size and eigenvalues[0] < _DEPENDENT:
-        # The eigenvector of the smallest eigenvalue has the weights of the dependence; others are rounding.
-        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-4)
+    scale = np.sqrt(gram.diagonal())
+    # A feature of zeros has no scale; its eigenvalue of 0 is reported below.
+    scale = np.where(scale > 0, scale, 1.0)
+    eigenvalues, vectors = np.linalg.eigh(gram / scale[:, None] / scale)
+    if gram.size and eigenvalues[0] < _MIN_EIGENVALUE:
+        # This eigenvector has the coefficients of the linear dependence.
+        collinear = np.flatnonzero(np.abs(vectors[:, 0]) > _MIN_EIGENVECTOR_WEIGHT)
         raise InputError(
             "features are collinear, or zero, among the labelled units",
-            given=", ".join(names[int(j)] for j in involved),
+            given=", ".join(names[int(j)] for j in collinear),
             action="Leave one of them out.",
         )
-    return np.asarray((vectors / np.sqrt(eigenvalues)).T / size)
+    return np.asarray((vectors / np.sqrt(eigenvalues)).T / scale)
 
 
 @dataclass(kw_only=True, eq=False)
 class RectifiedLoss:
-    """Labelled units, weights and population side of one estimation, and the loss that they form together.
+    """The rectified loss of the labelled units, their weights, and the unlabelled units.
 
     Parameters
     ----------
     loss : Loss
     outcome : array-like (n,) or (n, q)
     weighting : Weighting
-        Without finite population correction where the unlabelled units are a sample of their own.
+        It is changed to independent draws if the unlabelled units are a separate sample.
     features : array-like (n, p), optional
     proxy : array-like like `outcome`, optional
     unlabelled : Unlabelled, optional
-        Given together with `proxy`, or neither is.
+        Required with `proxy`, and not allowed without.
     names : sequence of str (d,), optional
     lam : float or (H,), optional
-        Then float (H,); None where it is to be fitted.
+        Stored as float (H,); None if λ is fitted.
     estimator, target, stratum_weights_known, minimise, shrinkage, hessian, correction, form
         See `m_estimate`.
 
     Raises
     ------
     InputError
-        For options that do not exist, data that do not fit together, collinear features, too few labels,
-        unusable numbers.
+        For unknown options, arrays that do not match, collinear features, too few labels, and numbers that
+        are not finite.
     """
 
     loss: Loss
@@ -290,7 +308,7 @@ class RectifiedLoss:
 
     @classmethod
     def of(cls, **options: Any) -> Self:
-        """Return the loss by name, refusing names that do not exist."""
+        """Return the loss with these options; an unknown option raises an error."""
         option_names = [entry.name for entry in fields(cls)]
         for name in options:
             if name not in option_names:
@@ -343,16 +361,16 @@ class RectifiedLoss:
             self.weighting = self.weighting.as_independent_draws()
 
     def _require_labels(self) -> None:
-        """Refuse labels from which nothing can be estimated."""
+        """Raise an `InputError` if there are too few labels, or values outside the range of the loss."""
         d = self.n_parameters
-        width = self.features.shape[1]
         n = len(self.outcome)
-        fewest = d if width else 1
-        if d == 0 or n <= fewest:
+        has_features = self.features.shape[1] > 0
+        max_insufficient = d if has_features else 1
+        if d == 0 or n <= max_insufficient:
             raise InputError(
                 "too few labels for this many coefficients",
                 given=f"{n} labels, {d} coefficients",
-                allowed=f"at least one coefficient and {fewest + 1} labels",
+                allowed=f"at least one coefficient and {max_insufficient + 1} labels",
             )
         if not self.counts.all():
             raise InputError(
@@ -364,7 +382,7 @@ class RectifiedLoss:
         self.typical = self.loss.typical_curvature(self.outcome)
 
     def _require_fit(self, units: Unlabelled) -> None:
-        """Refuse unlabelled units that are not of the labelled ones' population, or lack what these have."""
+        """Raise an `InputError` if the unlabelled units do not match the labelled ones or the design."""
         width = self.features.shape[1]
         self.loss.check(self.proxy, "proxy")
         if self.separate and self.target == "population":
@@ -407,8 +425,8 @@ class RectifiedLoss:
     def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
         """Return the gradient and the Hessian of the rectified loss at θ.
 
-        Those of a quadratic loss follow from one pass over the units, but for the gradient alone: it corrects
-        what rounding left of the others.
+        Those of a quadratic loss are computed from stored sums. The gradient without the Hessian is computed
+        from the units, because it corrects the rounding errors of a step.
         """
         loss = self.loss
         x = self.features
@@ -427,19 +445,22 @@ class RectifiedLoss:
 
     @cached_property
     def population_sums(self) -> LossSums:
-        """Gradient at θ = 0 and Hessian of the mean loss over the unlabelled units at the proxy."""
+        """Gradient at θ = 0, and Hessian, of the mean loss of the proxies of the unlabelled units."""
         assert self.unlabelled is not None
         return self.unlabelled.summed(self.loss, np.zeros(self.n_parameters), self.shares)
 
     @cached_property
     def power(self) -> LossSums:
-        """The part of a quadratic loss at θ = 0 that λ multiplies: sums at the proxy, less the labelled."""
+        """Gradient at θ = 0, and Hessian, of the part of a quadratic loss that is multiplied by λ.
+
+        It is the loss of the proxies of the unlabelled units, minus that of the labelled units.
+        """
         zero = np.zeros(self.n_parameters)
         return self.population_sums.plus(self.loss.summed(zero, self.features, self.proxy, -self.weights))
 
     @cached_property
     def labelled(self) -> LossSums:
-        """Gradient at θ = 0 and Hessian of the labelled units' own loss."""
+        """Gradient at θ = 0, and Hessian, of the loss of the labels without a proxy."""
         zero = np.zeros(self.n_parameters)
         return self.loss.summed(zero, self.features, self.outcome, self.weights)
 
@@ -448,7 +469,7 @@ class RectifiedLoss:
         return require_inverse(self.labelled.hessian)
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
-        """Return the inverse of the labelled units' own Hessian (d, d); of a quadratic loss, at every θ."""
+        """Return the inverse Hessian (d, d) of the loss of the labels; constant for a quadratic loss."""
         if self.loss.quadratic:
             return self._inverse
         return require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
@@ -461,7 +482,7 @@ class RectifiedLoss:
         return residual - lam[self.stratum][:, None] * self.loss.gradients(theta, self.features, self.proxy)
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
-        """Minimise the rectified loss at a given λ."""
+        """Minimise the rectified loss for λ (H,)."""
         if self.form == "fits" and lam.any():
             return self._two_fits(lam)
 
@@ -471,7 +492,7 @@ class RectifiedLoss:
         return newton(evaluate, start, quadratic=self.loss.quadratic, tolerance=tolerance)
 
     def _two_fits(self, lam: FloatArray) -> Solution:
-        """Return the fit of λf on the population plus the fit of y − λf on the labels (quadratic losses)."""
+        """Return the sum of the fits of λf on the population and y − λf on the labels (least squares)."""
         zero = np.zeros(self.n_parameters)
         assert self.unlabelled is not None
         predicted = self.unlabelled.summed(self.loss, zero, self.shares * lam, curvature=False)
@@ -481,18 +502,18 @@ class RectifiedLoss:
         return Solution(theta=theta, hessian=self.labelled.hessian)
 
     def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
-        """Return the minimum of the rectified loss, or raise where there is none."""
+        """Return the minimum of the rectified loss; raise an `InputError` if there is none."""
         solution = self.solve(lam, start, tolerance)
-        refuse_failure(solution, self.loss, self.typical, self.root, rectified=bool(lam.any()))
+        check_solution(solution, self.loss, self.typical, self.root, rectified=bool(lam.any()))
         return solution
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
-        """Return the covariances (H, d, d) of ∇ℓ(x, f) over the unlabelled units, within strata."""
+        """Return the covariances (H, d, d) of ∇ℓ(x, f) of the unlabelled units within strata."""
         assert self.unlabelled is not None
         return self.unlabelled.covariances(self.loss, theta)
 
     def bread(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
-        """Return A (d, d) as `hessian` says; `at_minimum` is the rectified loss's own."""
+        """Return A (d, d) by the option `hessian`; `at_minimum` is the Hessian of the rectified loss."""
         loss = self.loss
         units = self.unlabelled
         if self.hessian == "rectified" or units is None or not np.any(lam):
@@ -507,10 +528,11 @@ class RectifiedLoss:
         )
         return labelled_hessian + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
 
-    def drawn_units(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
-        """Return what the draw of other units than the labelled adds to the rectified gradient's covariance.
+    def sampling_covariance_of_units(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
+        """Return the covariance of the rectified gradient (d, d) due to the sampling of the unlabelled units.
 
-        A separate sample adds its own variance (eq. 10, 13), else the population's draw may.
+        It is that of a separate sample (Fisch et al. 2024, eq. 10 and 13), or of the population of N units if
+        the target is the superpopulation; otherwise 0.
         """
         if self.separate and self.unlabelled is not None:
             factors = self.shares**2 * lam**2 / self.unlabelled.counts

@@ -123,7 +123,7 @@ def test_mistakes(sample):
     population = sample.population
     stratified = stratal.plan(population, budget=50).draw(seed=1)
 
-    with pytest.raises(InputError, match="margin 'tongue'"):
+    with pytest.raises(InputError, match="a column that the sample keeps, not 'tongue'"):
         stratal.designs.post_stratify(stratified, "tongue")
     with pytest.raises(InputError, match="each level of 'tongue' is not known"):
         stratal.designs.post_stratify(sample, "tongue")

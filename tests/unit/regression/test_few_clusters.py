@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from stratal.designs.clusters import bell_mccaffrey
-from stratal.regression.m_estimation import few_clusters
+from stratal.regression.m_estimation import cluster_corrected_residuals
 
 SIZES = (3, 9, 4, 2, 14, 5, 6)
 
@@ -38,7 +38,7 @@ def by_units(x, cluster, bread):
 
 def test_gradients_and_degrees_are_bell_and_mccaffreys():
     x, residual, cluster, parts, bread = fit()
-    stretched, found = few_clusters(residual, cluster, parts, bread)
+    stretched, found = cluster_corrected_residuals(residual, cluster, parts, bread)
     totals = np.stack([np.bincount(cluster, column) for column in stretched.T], axis=1)
     errors = residual[:, 0]  # the first feature is 1
 
@@ -53,7 +53,9 @@ def test_gradients_and_degrees_are_bell_and_mccaffreys():
 
 def test_an_intercept_alone_is_the_mean():
     parts = np.array(SIZES) / sum(SIZES)
-    stretched, freedom = few_clusters(np.ones((7, 1)), np.arange(7), parts[:, None, None], np.ones((1, 1)))
+    stretched, freedom = cluster_corrected_residuals(
+        np.ones((7, 1)), np.arange(7), parts[:, None, None], np.ones((1, 1))
+    )
 
     assert freedom[0] == pytest.approx(bell_mccaffrey(parts, parts))
     assert stretched[:, 0] == pytest.approx(np.sqrt(6 / 7) / np.sqrt(1 - parts))
@@ -61,7 +63,9 @@ def test_an_intercept_alone_is_the_mean():
 
 def test_a_cluster_that_decides_a_coefficient_alone_leaves_one_degree():
     parts = np.stack([np.diag([1.0, 1.0]), *[np.diag([1.0, 0.0])] * 5])
-    stretched, freedom = few_clusters(np.ones((6, 2)), np.arange(6), parts, np.diag([1 / 6, 1.0]))
+    stretched, freedom = cluster_corrected_residuals(
+        np.ones((6, 2)), np.arange(6), parts, np.diag([1 / 6, 1.0])
+    )
 
     assert np.all(np.isfinite(stretched))
     assert freedom[1] == pytest.approx(1.0)

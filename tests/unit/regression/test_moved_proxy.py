@@ -71,8 +71,8 @@ def test_a_proxy_that_is_a_line_of_the_features_is_not_stretched():
     assert "moved by" in " ".join(fit.notes)
 
 
-def test_units_are_moved_block_by_block():
+def test_units_with_a_corrected_proxy_have_the_same_blocks():
     units = ArrayUnlabelled(features=np.eye(2), proxy=np.array([1.0, 2.0]))
-    moved = units.moved(2.0, np.array([10.0, 20.0]))
+    moved = units.with_corrected_proxy(2.0, np.array([10.0, 20.0]))
     assert np.concatenate([block.proxy for block in moved.blocks()]).tolist() == [12.0, 24.0]
     assert moved.size == 2

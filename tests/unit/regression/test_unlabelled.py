@@ -83,13 +83,13 @@ def test_bad_batches_are_told():
         Unlabelled(batches, n_strata=1)
 
 
-def test_units_in_memory_are_moved_as_those_read_in_batches_are():
+def test_a_proxy_is_corrected_equally_in_memory_and_in_batches():
     random = np.random.default_rng(4)
     x, f = random.normal(size=(40, 2)), random.normal(size=40)
     units, shift = ArrayUnlabelled(features=x, proxy=f), np.array([0.5, -2.0])
     batches = Unlabelled(units.blocks, n_strata=1)
     found, expected = (
-        np.concatenate([block.proxy for block in given.moved(1.5, shift).blocks()])
+        np.concatenate([block.proxy for block in given.with_corrected_proxy(1.5, shift).blocks()])
         for given in (units, batches)
     )
     assert found == pytest.approx(expected, abs=1e-12)
@@ -106,7 +106,7 @@ def test_a_number_that_is_not_finite_is_found_at_its_place_among_all_units():
 def test_units_in_memory_are_let_go_with_their_last_name():
     """They do not wait for the collector of cycles, with all that they hold."""
     units = ArrayUnlabelled(proxy=np.zeros(4))
-    moved, gone = units.moved(2.0, np.zeros(0)), weakref.ref(units)
+    moved, gone = units.with_corrected_proxy(2.0, np.zeros(0)), weakref.ref(units)
     gc.disable()
     try:
         del units, moved
