@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 
 from stratal.study.web.content import display_of, media_address
-from stratal.study.web.server import Place, RateLimits, application, configuration, tokens
+from stratal.study.web.server import PageAddress, ServerLimits, application, configuration, tokens
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]
@@ -47,8 +47,8 @@ def browser_open():
 @contextmanager
 def served(study, limits=None):
     """A study's page on a free port; gives annotator → link."""
-    kept = limits or RateLimits(rate=1e6, burst=10**6)
-    place = Place(port=0)
+    kept = limits or ServerLimits(rate=1e6, burst=10**6)
+    place = PageAddress(port=0)
     listening = place.listen()
     port = listening.getsockname()[1]
     app = application(study, display_of(study, media_address), place.host_names(port), kept)

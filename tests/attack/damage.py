@@ -180,7 +180,7 @@ def _read_study(path: Path) -> Any:
             state.pop(name)
         tasks = study.tasks()
         report = stratal.findings(sample, labels).to_dict()
-        page = study.offline("ann", items=1)
+        page = study.reserve_for_page_file("ann", items=1)
         question = study.question
         return [
             repr(labels),

@@ -161,7 +161,7 @@ def test_two_annotators_label_by_keyboard_skip_undo_change_resume_and_adjudicate
         settled(bob)
         apart = study.progress("bob").disagreements
         assert apart > 3
-        mine = study.assigned("bob")[0]
+        mine = study.assigned_disagreements("bob")[0]
         assert 0 < mine < apart
         assert bob.inner_text(".count") == f"Decision 1 of {mine}"
         assert "1 gave this answer" in bob.inner_text(".questions")

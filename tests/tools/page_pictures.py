@@ -193,7 +193,7 @@ def for_the_tutorial(figures: Path) -> None:
                 if turn == 12:
                     address = links["ann"].split("/a/")[0]
                     shown("owner", owner_link(study, address), 1100, 900, "section")
-            deciding = next(name for name in study.adjudicators if study.assigned(name)[0])
+            deciding = next(name for name in study.adjudicators if study.assigned_disagreements(name)[0])
             shown("decide", links[deciding], 1100, 640, ".item > *")
 
 

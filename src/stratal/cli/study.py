@@ -297,7 +297,7 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
     allow_images : https, default study
         https shows images from https addresses too (their servers see each request); study shows only those
         in the folder. It is stored in the study.
-    new_links : bool
+    invalidate_links : bool
         Create new links; earlier ones become invalid.
     output : FILE
         Also write the links to this CSV file.
@@ -308,7 +308,7 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
     format: Text = None
     media: Path | None = None
     allow_images: Text = None
-    new_links: bool = False
+    invalidate_links: bool = False
     output: Path | None = None
 
 
@@ -325,14 +325,14 @@ def label(requested: LabelOptions) -> None:
 
     try:
         from stratal.study.web.content import save_display
-        from stratal.study.web.server import Place, serve
+        from stratal.study.web.server import PageAddress, serve
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
 
     host, _, number = requested.port.rpartition(":")
     if not number.isdecimal():
         raise InputError("--port takes a number", given=repr(requested.port), allowed="PORT or HOST:PORT")
-    served = Place(host=host.strip("[]") or "127.0.0.1", port=int(number), address=requested.address)
+    served = PageAddress(host=host.strip("[]") or "127.0.0.1", port=int(number), address=requested.address)
     as_json = click.get_current_context().params["json"]
     formats = pairs("--format", requested.format, "COL=FORMAT,…")
     with stratal.study.open_study(requested.study) as opened:
@@ -365,7 +365,7 @@ def label(requested: LabelOptions) -> None:
                 print_text(watch, "", "Ctrl-C stops the server; nothing is lost.")
             sys.stdout.flush()
 
-        serve(opened, served, fresh=requested.new_links, ready=ready)
+        serve(opened, served, fresh=requested.invalidate_links, ready=ready)
 
 
 class StatusOptions(OfStudy, frozen=True, kw_only=True):
@@ -555,7 +555,7 @@ def team(requested: TeamOptions) -> Result:
         if text is not None:
             opened.set_rubric(text)
         people = list(opened.annotators)
-        aside = opened.aside()
+        aside = opened.excluded_annotators()
         described = {
             "study": str(requested.study),
             "annotators": people,

@@ -43,7 +43,7 @@ def refuse_ambiguous_form(sample: Sample, form: Form) -> None:
         return
     answers = set(sample.groups[answer].tolist())
     for question in form.questions:
-        if question.kind == CHOICES and question.counted:
+        if question.kind == CHOICES and question.is_numeric:
             choices = [choice.name for choice in question.choices if choice.value is not None]
             refuse_ambiguous_choices(sample.question, choices, answers)
 

@@ -1,12 +1,12 @@
-"""Labelling elsewhere: items that go out to an annotation tool or a page in one file, and their answers back.
+"""Export of items to an annotation tool or to a labelling page in one file, and import of their answers.
 
-What comes back from a tool is compared with what the study says now, item by item; then all of it is saved,
-or none. A pair's sides go out as `left` and `right`, shuffled for each item, and come back unshuffled.
+Answers from a tool are compared with the current answers of the study; all of them are saved, or none. The
+sides of a pair are exported as `left` and `right`, shuffled for each item. The import restores the columns.
 
-What comes back from a page in one file: `{"format": "stratal-actions", "version": 1, "study", "annotator",
-"actions"}`, each action with `request` (unique), `action` (submit, skip, undo, flag, unflag or note), and
-`item`, `value`, `note`, `seconds`, `at` as far as it has them. Taking the same file in again saves nothing
-twice.
+A page in one file saves a labels file: `{"format": "stratal-actions", "version": 1, "study", "annotator",
+"actions"}`. Each action has `request` (unique), `action` (submit, skip, undo, flag, unflag or note), and
+optionally `item`, `value`, `note`, `seconds` and `at`. If a file is imported twice, each action is saved
+once.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ from stratal.study.question import (
     StudyQuestion,
 )
 
-# Answers to a pair in other tools, which do not know its columns.
+# Answers to a pair in annotation tools, which show its columns under these names.
 LEFT = "left"
 RIGHT = "right"
 
-# Distinguishes answers that a page saved as a file from other JSON files.
+# Value of `format` in a labels file, which distinguishes it from other JSON files.
 ACTIONS_FORMAT = "stratal-actions"
 
-# In a tool, the sides of a pair are shuffled in the same way for everybody: the annotator is not known yet.
+# Annotator for whom the sides of a pair are shuffled in a tool: the real one is unknown before the import.
 NO_ANNOTATOR = ""
 
-# Largest labels file, in bytes: it is read into memory, and may come from anybody.
+# Largest labels file in bytes: it is read into memory and comes from an untrusted source.
 MAX_LABELS_FILE_BYTES = 200_000_000
 
-# Number of values that a message names.
-_MAX_NAMED = 5
+# Largest number of values that a message lists.
+_MAX_VALUES_LISTED = 5
 
-# Fields that each action of a page must have in addition to its request.
+# Required fields of each action of a page, in addition to `request`.
 REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
     "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
     "note": ("item", "note"), "adjudicate": ("item",),
@@ -67,7 +67,7 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """An action that a page saves; a page in one file adds the time, by a clock that is not trusted."""
+    """An action of an annotator on a page; a page in one file adds the time `at` of an untrusted clock."""
 
     action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
     request: Annotated[str, msgspec.Meta(min_length=1)]
@@ -78,20 +78,20 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     at: Any = None
 
     def __post_init__(self) -> None:
-        lacking = [name for name in REQUIRED_FIELDS[self.action] if getattr(self, name) is None]
-        if lacking:
-            raise ValueError(f"the action {self.action!r} lacks {' and '.join(lacking)}")
+        missing_fields = [name for name in REQUIRED_FIELDS[self.action] if getattr(self, name) is None]
+        if missing_fields:
+            raise ValueError(f"the action {self.action!r} lacks {' and '.join(missing_fields)}")
 
     @property
     def details(self) -> ActionDetails:
-        """The details of the action, without an impossible time, for which the study's own clock is used."""
-        possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
-        seconds = self.seconds if possible else None
+        """Note, working time and request; an impossible time is None and replaced by the study's clock."""
+        is_possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
+        seconds = self.seconds if is_possible else None
         return {"note": self.note or "", "seconds": seconds, "request": self.request}
 
 
 class LabelsFile(msgspec.Struct):
-    """The actions that a page in one file saves."""
+    """The actions in a labels file, which a page in one file saves."""
 
     format: Literal["stratal-actions"]
     version: Literal[1]
@@ -102,27 +102,28 @@ class LabelsFile(msgspec.Struct):
 
 
 def page_key(secret: str, study: str, annotator: str) -> str:
-    """Return the key that an annotator's page in one file carries, and the file that it saves.
+    """Return the key in an annotator's page in one file and in its labels files.
 
-    It cannot be computed from another annotator's, so that nobody can send answers in the name of
-    somebody else.
+    It cannot be computed from the key of another annotator, so that no person can send answers in the name of
+    another.
     """
     text = f"page in one file:{study}:{annotator}"
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
-def require_key(
-    connection: Connection, file: LabelsFile, source: str, folder: Path, vouched: str | None
+def require_page_key(
+    connection: Connection, file: LabelsFile, source: str, folder: Path, confirmed_annotator: str | None
 ) -> None:
-    """Refuse a labels file that does not prove whose page saved it, unless somebody vouches for that.
+    """Refuse a labels file without the key of its annotator's page, unless the user confirms the annotator.
 
-    `vouched` is a name: the person's own or the pseudonym.
+    `confirmed_annotator` is the annotator's name or pseudonym.
     """
-    if vouched is not None:
-        codes = {name: code for code, name in creating.read_names(folder).items()}
-        if creating.require_person(connection, codes.get(vouched, vouched)) != file.annotator:
+    if confirmed_annotator is not None:
+        pseudonyms = {name: pseudonym for pseudonym, name in creating.read_names(folder).items()}
+        person = pseudonyms.get(confirmed_annotator, confirmed_annotator)
+        if creating.require_person(connection, person) != file.annotator:
             problem = f"{source} is marked as saved by the page of another annotator"
-            raise LabelError(problem, given=repr(file.annotator)[:100], allowed=repr(vouched))
+            raise LabelError(problem, given=repr(file.annotator)[:100], allowed=repr(confirmed_annotator))
         return
     secret = connection.setting(PAGE_FILE_SECRET)
     if secret is None:
@@ -136,17 +137,17 @@ def require_key(
         raise LabelError(problem, allowed=allowed, action=action)
 
 
-# Annotator, item → status and value of the answer.
-PresentAnswers = dict[tuple[str, int], tuple[str, str | None]]
+# Status and value of each current answer, by annotator and item number.
+CurrentAnswers = dict[tuple[str, int], tuple[str, str | None]]
 
 
-def present_answers(connection: Connection) -> PresentAnswers:
-    """Return everybody's answers and skips as they are now."""
+def current_answers(connection: Connection) -> CurrentAnswers:
+    """Return the current answers and skips of all annotators."""
     rows = connection.all("SELECT annotator, item, status, value FROM answer")
     return {(row["annotator"], row["item"]): (row["status"], row["value"]) for row in rows}
 
 
-def changes_between(before: PresentAnswers, after: PresentAnswers) -> JsonDict:
+def count_changes(before: CurrentAnswers, after: CurrentAnswers) -> JsonDict:
     """Return the number of new, changed and withdrawn answers, each by annotator."""
     new = Counter(annotator for annotator, item in after if (annotator, item) not in before)
     changed = Counter(key[0] for key, answer in after.items() if before.get(key, answer) != answer)
@@ -156,7 +157,7 @@ def changes_between(before: PresentAnswers, after: PresentAnswers) -> JsonDict:
 
 
 def page_action(action: object) -> PageAction:
-    """Return an action of a page, refusing one that lacks something or has something else."""
+    """Return an action of a page, refusing one with missing, additional or invalid fields."""
     try:
         return msgspec.convert(action, PageAction)
     except msgspec.ValidationError as error:
@@ -172,48 +173,50 @@ def journal_entry(
     value: object,
     **details: Unpack[ActionDetails],
 ) -> Entry:
-    """Return the line of an action, refusing an answer that the question does not take."""
+    """Return the journal entry of an action, refusing an answer that the question does not accept."""
     if action == "submit":
-        order = sides(form, str(item), annotator, study)
+        displayed_sides = sides(form, str(item), annotator, study)
     else:
-        order = None
-    answered = action == "submit" or (action == "adjudicate" and value is not None)
+        displayed_sides = None
+    has_answer = action == "submit" or (action == "adjudicate" and value is not None)
     return Entry(
         annotator=annotator,
         action=action,
         id=None if action == "undo" else item,
-        value=form.answer(value) if answered else None,
-        shown=None if order is None else "|".join(order),
+        value=form.answer(value) if has_answer else None,
+        shown=None if displayed_sides is None else "|".join(displayed_sides),
         **details,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ImportResult(PlainRecord):
-    """The effect of an import, done or previewed.
+    """The effect of an import, or of its preview.
 
     Parameters
     ----------
     tool : str
+        Name of the annotation tool.
     new : int
-        Items that get an answer.
+        Number of answers to items that had none from the annotator.
     changed : int
-        Items whose annotator had given another answer.
+        Number of answers that replace a different answer of the annotator.
     skipped : int
-        Items that the annotator skipped, of these.
+        Number of skips among the new and changed answers.
     same : int
-        Answers that the study has already.
+        Number of answers that equal the current one.
     repeated : int
-        Answers that were taken in before, and are something else by now: they stay as they are.
+        Number of answers that were imported before and changed in the study since; the current ones are kept.
     unmatched : int
-        Answers of items that are not in the study: left out.
+        Number of answers to items that are not in the study, which are ignored.
     strangers : tuple of str
-        The first of their ids.
+        The first ids of these items.
     annotators : mapping of str to int
-        Answers of the file per annotator.
+        Number of answers of each annotator in the file.
     new_answers, changed_answers, withdrawn_answers : mapping of str to int
-        Per annotator: answers that are new, that replace another one, and that are taken back.
+        Number of new answers, of answers that replace another, and of removed answers, by annotator.
     applied : bool
+        Whether the answers were saved; False for a preview.
     notes : tuple of str
     """
 
@@ -234,11 +237,11 @@ class ImportResult(PlainRecord):
 
 
 def tool_question(question: StudyQuestion) -> ToolQuestion:
-    """Return a question as tools ask it."""
+    """Return a question in the form for annotation tools."""
     names = tuple(choice.name for choice in question.choices)
     return ToolQuestion(
         text=question.text,
-        choices=(LEFT, RIGHT, TIE) if _shuffles(question) else names,
+        choices=(LEFT, RIGHT, TIE) if _is_shuffled_pair(question) else names,
         sets=question.kind == TAGS,
         keys=tuple(choice.key for choice in question.choices),
         free=question.kind == CLASSES,
@@ -246,10 +249,10 @@ def tool_question(question: StudyQuestion) -> ToolQuestion:
     )
 
 
-def one_question(connection: Connection) -> StudyQuestion:
-    """Return a study's question, as other tools ask one; refuse several, and kinds that they do not know."""
+def exportable_question(connection: Connection) -> StudyQuestion:
+    """Return the only question of a study, refusing questions that annotation tools do not support."""
     form = read_form(connection)
-    if not form.plain:
+    if not form.is_plain:
         kinds = ", ".join(question.kind for question in form.questions)
         action = (
             "Use the served page, or the page in one file: stratal study export STUDY --output page.html."
@@ -258,121 +261,138 @@ def one_question(connection: Connection) -> StudyQuestion:
     return form.first
 
 
-def item_numbers(connection: Connection, annotator: str | None, items: int | None) -> list[int]:
-    """Return the numbers of items that still need an answer, or of so many.
+def open_item_numbers(connection: Connection, annotator: str | None, items: int | None) -> list[int]:
+    """Return the numbers of items that still need an answer, at most `items`.
 
-    With an annotator they are those that are free for that one, and are kept from others.
+    With an annotator, they are the free items of this annotator, for whom they are then reserved.
     """
     if items is not None and not (isinstance(items, int) and items > 0):
         raise InputError("items must be a whole number", given=items, allowed="1 or more")
     if annotator is not None:
         return reserve_items(connection, creating.require_person(connection, annotator), items)
-    free = "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?"
-    return [row["item"] for row in connection.all(free, -1 if items is None else items)]
+    query = "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?"
+    # In SQLite, a negative limit means no limit.
+    return [row["item"] for row in connection.all(query, -1 if items is None else items)]
 
 
 def study_tasks(connection: Connection, annotator: str | None, items: int | None) -> list[Task]:
-    """Return a study's items that still need an answer; with an annotator, those kept for that one alone."""
+    """Return the items that still need an answer as tasks; see `open_item_numbers`."""
     study = str(connection.setting("id"))
     tasks = []
-    question = one_question(connection)
-    for number in item_numbers(connection, annotator, items):
+    question = exportable_question(connection)
+    for number in open_item_numbers(connection, annotator, items):
         item, text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
         payload = json.loads(text)
-        order = _tool_sides(question, item, study)
-        if order is not None:
-            shown = {name: value for name, value in payload.items() if name not in order}
-            payload = {**shown, LEFT: payload[order[0]], RIGHT: payload[order[1]]}
+        displayed_sides = _tool_sides(question, item, study)
+        if displayed_sides is not None:
+            left, right = displayed_sides
+            other_columns = {name: value for name, value in payload.items() if name not in displayed_sides}
+            payload = {**other_columns, LEFT: payload[left], RIGHT: payload[right]}
         tasks.append(Task(id=item, payload=payload))
     return tasks
 
 
 def import_answers(
-    connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
+    connection: Connection,
+    answers: ToolAnswers,
+    annotator_names: Mapping[str, str] | str | None,
+    folder: Path,
 ) -> ImportResult:
-    """Save a tool's answers, and return the number of each kind; for a preview, the caller rolls back.
+    """Save a tool's answers, and return their numbers by effect; for a preview, the caller rolls back.
 
-    `who` is the annotator of all answers, or a mapping from the tool's names to those of the study; the names
-    behind pseudonyms are in the study's folder. Unknown annotators, answers that the question does not
-    accept, and a file without an item of the study are errors.
+    Unknown annotators, answers that the question does not accept, and a file without an item of the study are
+    errors.
+
+    Parameters
+    ----------
+    connection : Connection
+    answers : ToolAnswers
+    annotator_names : str or mapping of str to str, optional
+        The annotator of all answers, or the study's name for each name in the tool.
+    folder : Path
+        Folder of the study, which has the names of pseudonyms.
     """
-    question = one_question(connection)
+    question = exportable_question(connection)
     study = str(connection.setting("id"))
     numbers = {row["id"]: int(row["item"]) for row in connection.all("SELECT id, item FROM item")}
     reserved_for = defaultdict[str, list[str]](list)
     for row in connection.all("SELECT id, annotator FROM given JOIN item USING (item) WHERE held = 1"):
         reserved_for[row["id"]].append(row["annotator"])
-    tool_answers = _named(connection, answers, who, folder)
-    # A spreadsheet may have changed ids.
+    tool_answers = _with_study_names(connection, answers, annotator_names, folder)
+    # A spreadsheet may have changed ids, such as `007` to `7`.
     ids, notes = restore_spreadsheet_ids(
         [entry.id for entry in tool_answers], [entry.annotator for entry in tool_answers], numbers
     )
     tool_answers = [replace(entry, id=item) for entry, item in zip(tool_answers, ids, strict=True)]
-    inside = [entry for entry in tool_answers if entry.id in numbers]
-    strangers = tuple(item for item in ids if item not in numbers)
-    if not inside:
+    matched_answers = [entry for entry in tool_answers if entry.id in numbers]
+    unmatched_ids = tuple(item for item in ids if item not in numbers)
+    if not matched_answers:
         raise LabelError(
             "no item of the file is in this study",
-            given=", ".join(map(repr, strangers[:_MAX_NAMED])),
-            allowed=", ".join(map(repr, sorted(numbers)[:_MAX_NAMED])),
+            given=", ".join(map(repr, unmatched_ids[:_MAX_VALUES_LISTED])),
+            allowed=", ".join(map(repr, sorted(numbers)[:_MAX_VALUES_LISTED])),
             action="Import it into the study that its items come from.",
         )
-    people = Counter[str]()
+    answers_by_annotator = Counter[str]()
     reserved_counts = Counter[str]()
-    before = present_answers(connection)
-    kinds: JsonDict = Counter[str]()
-    values = _values(study, question, inside)
+    answers_before = current_answers(connection)
+    effects: JsonDict = Counter[str]()
+    values = _stored_values(study, question, matched_answers)
     _refuse_missing_code(question, values, answers)
-    for entry, value in zip(inside, values, strict=True):
+    for entry, value in zip(matched_answers, values, strict=True):
         if entry.annotator not in reserved_for[entry.id]:
             reserved_counts.update(reserved_for[entry.id])
-        kind = _save(connection, study, question, entry, value, numbers[entry.id])
-        kinds[kind] += 1
-        kinds["skipped"] += int(value is None and kind in ("new", "changed"))
-        people[entry.annotator] += 1
-    kept_for = [
+        effect = _save_imported_answer(connection, study, question, entry, value, numbers[entry.id])
+        effects[effect] += 1
+        effects["skipped"] += int(value is None and effect in ("new", "changed"))
+        answers_by_annotator[entry.annotator] += 1
+    reservation_notes = [
         f"{count:,} of the items are reserved for {name!r}, who may have filled in the file"
         for name, count in reserved_counts.items()
     ]
     return ImportResult(
         tool=answers.tool,
-        **kinds,
-        unmatched=len(strangers),
-        strangers=tuple(dict.fromkeys(strangers))[:_MAX_NAMED],
-        annotators=dict(people),
-        **changes_between(before, present_answers(connection)),
-        notes=(*answers.notes, *notes, *kept_for),
+        **effects,
+        unmatched=len(unmatched_ids),
+        strangers=tuple(dict.fromkeys(unmatched_ids))[:_MAX_VALUES_LISTED],
+        annotators=dict(answers_by_annotator),
+        **count_changes(answers_before, current_answers(connection)),
+        notes=(*answers.notes, *notes, *reservation_notes),
     )
 
 
-def _shuffles(question: StudyQuestion) -> bool:
+def _is_shuffled_pair(question: StudyQuestion) -> bool:
+    """Return whether a question compares a pair; its columns must not be called `left` or `right`."""
     return question.pair is not None and not {LEFT, RIGHT} & set(question.pair)
 
 
 def _tool_sides(question: StudyQuestion, item: str, study: str) -> tuple[str, str] | None:
-    """Return the columns that a tool shows as left and right; None where it shows none so."""
-    if _shuffles(question):
+    """Return the columns that a tool shows as left and right; None if the question has no shuffled pair."""
+    if _is_shuffled_pair(question):
         return sides(Form.of(question), item, NO_ANNOTATOR, study)
     return None
 
 
-def _named(
-    connection: Connection, answers: ToolAnswers, who: Mapping[str, str] | str | None, folder: Path
+def _with_study_names(
+    connection: Connection,
+    answers: ToolAnswers,
+    annotator_names: Mapping[str, str] | str | None,
+    folder: Path,
 ) -> list[ToolAnswer]:
-    """Return the answers with the names that stand in the journal."""
+    """Return the answers with the names of annotators in the journal; see `import_answers`."""
     people = creating.people_of(connection)
     annotators = creating.people_of(connection, "annotator")
-    codes = {name: code for code, name in creating.read_names(folder).items()}
+    pseudonyms = {name: pseudonym for pseudonym, name in creating.read_names(folder).items()}
     tool_names = list(dict.fromkeys(entry.annotator for entry in answers.answers))
     names = {}
     for tool_name in tool_names:
-        if isinstance(who, str):
-            name = who
+        if isinstance(annotator_names, str):
+            name = annotator_names
         else:
-            name = (who or {}).get(tool_name, tool_name)
-        # A file without names can only be of the only annotator.
+            name = (annotator_names or {}).get(tool_name, tool_name)
+        # If a study has only one annotator, the answers in a file without names are from this person.
         if name or len(annotators) != 1:
-            names[tool_name] = codes.get(name, name)
+            names[tool_name] = pseudonyms.get(name, name)
         else:
             names[tool_name] = annotators[0]
     unknown = [tool_name for tool_name, name in names.items() if name not in people]
@@ -382,34 +402,36 @@ def _named(
             f"the {'study has no such annotator' if any(unknown) else 'file does not state who answered'}"
         )
         if any(unknown):
-            named = ", ".join(map(repr, unknown[:_MAX_NAMED]))
+            unknown_text = ", ".join(map(repr, unknown[:_MAX_VALUES_LISTED]))
         else:
-            named = None
-        raise LabelError(problem, given=named, allowed=suggest_names(unknown[0], people), action=action)
-    twice = [item for item, count in Counter(entry.id for entry in answers.answers).items() if count > 1]
-    if isinstance(who, str) and len(tool_names) > 1 and twice:
-        problem = f"item {twice[0]!r} was answered by several people"
-        raise LabelError(problem, given=", ".join(map(repr, tool_names[:_MAX_NAMED])), action=action)
+            unknown_text = None
+        allowed = suggest_names(unknown[0], people)
+        raise LabelError(problem, given=unknown_text, allowed=allowed, action=action)
+    answer_counts = Counter(entry.id for entry in answers.answers)
+    repeated_items = [item for item, count in answer_counts.items() if count > 1]
+    if isinstance(annotator_names, str) and len(tool_names) > 1 and repeated_items:
+        problem = f"item {repeated_items[0]!r} was answered by several people"
+        raise LabelError(problem, given=", ".join(map(repr, tool_names[:_MAX_VALUES_LISTED])), action=action)
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.answers]
 
 
-def _values(study: str, question: StudyQuestion, answers: Sequence[ToolAnswer]) -> list[str | None]:
-    """Return answers as the study keeps them, refusing those that the question does not take."""
+def _stored_values(study: str, question: StudyQuestion, answers: Sequence[ToolAnswer]) -> list[str | None]:
+    """Return answers in their stored form, refusing answers that the question does not accept."""
     values: list[str | None] = []
     refused: dict[str, tuple[ToolAnswer, InputError]] = {}
     for entry in answers:
         try:
-            values.append(None if entry.value is None else _value(study, question, entry))
+            values.append(None if entry.value is None else _stored_value(study, question, entry))
         except InputError as error:
             refused.setdefault(str(entry.value).strip(), (entry, error))
     if refused:
-        entry, why = next(iter(refused.values()))
-        problem = f"{entry.place}: item {entry.id!r}: {why.what}"
-        refused_values = ", ".join(map(repr, list(refused)[:_MAX_NAMED]))
+        entry, first_error = next(iter(refused.values()))
+        problem = f"{entry.place}: item {entry.id!r}: {first_error.what}"
+        refused_values = ", ".join(map(repr, list(refused)[:_MAX_VALUES_LISTED]))
         action = (
             f"Leave the cell empty if there is no answer, or use {format_mapping(dict.fromkeys(refused))}."
         )
-        raise LabelError(problem, given=refused_values, allowed=why.allowed, action=action)
+        raise LabelError(problem, given=refused_values, allowed=first_error.allowed, action=action)
     return values
 
 
@@ -425,12 +447,12 @@ def _refuse_missing_code(question: StudyQuestion, values: Sequence[str | None], 
     refuse_missing_code(Counter(texts), answers.tool, question.name or "label", classes=classes)
 
 
-def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
-    """Return an answer as the study keeps it: the sides of a pair unshuffled, the spelling the question's."""
+def _stored_value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
+    """Return an answer in its stored form: the column of a pair, or the choice in the question's spelling."""
     text = str(entry.value).strip()
-    order = _tool_sides(question, entry.id, study)
-    if order is not None and text.lower() in (LEFT, RIGHT):
-        return order[text.lower() == RIGHT]
+    displayed_sides = _tool_sides(question, entry.id, study)
+    if displayed_sides is not None and text.lower() in (LEFT, RIGHT):
+        return displayed_sides[text.lower() == RIGHT]
     names = [choice.name for choice in question.choices]
     if text not in names:
         matches = [name for name in names if name.casefold() == text.casefold()]
@@ -443,7 +465,7 @@ def _value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
     return question.answer(text)
 
 
-def _save(
+def _save_imported_answer(
     connection: Connection,
     study: str,
     question: StudyQuestion,
@@ -451,19 +473,20 @@ def _save(
     value: str | None,
     item: int,
 ) -> str:
-    """Save one answer; return what it was: new, changed, same or repeated."""
-    of_item = "WHERE item = ? AND annotator = ?"
-    current = connection.one(f"SELECT status, value FROM answer {of_item}", item, entry.annotator)
+    """Save an answer; return its effect: `new`, `changed`, `same` or `repeated` (see `ImportResult`)."""
+    condition = "WHERE item = ? AND annotator = ?"
+    current = connection.one(f"SELECT status, value FROM answer {condition}", item, entry.annotator)
     if current is not None and (current["status"] == "skipped", current["value"]) == (value is None, value):
         return "same"
-    text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
-    if not connection.one(f"SELECT 1 FROM given {of_item}", item, entry.annotator):
+    # The same answer from the same file has the same request, so that it is saved once.
+    request_text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
+    if not connection.one(f"SELECT 1 FROM given {condition}", item, entry.annotator):
         assign(connection, entry.annotator, item)
     if value is None:
-        order = None
+        displayed_sides = None
     else:
-        order = _tool_sides(question, entry.id, study)
-    saved = Entry(
+        displayed_sides = _tool_sides(question, entry.id, study)
+    journal_record = Entry(
         annotator=entry.annotator,
         action="skip" if value is None else "submit",
         id=entry.id,
@@ -471,10 +494,10 @@ def _save(
         note=entry.note,
         # NaN is saved as unknown. None would be replaced by the time since the item was assigned.
         seconds=math.nan if entry.seconds is None else entry.seconds,
-        shown=None if order is None else "|".join(order),
-        request=f"import {hashlib.sha256(text.encode()).hexdigest()}",
+        shown=None if displayed_sides is None else "|".join(displayed_sides),
+        request=f"import {hashlib.sha256(request_text.encode()).hexdigest()}",
     )
-    if save(connection, saved).repeated:
+    if save(connection, journal_record).repeated:
         return "repeated"
     if current is None:
         return "new"
@@ -482,12 +505,12 @@ def _save(
 
 
 def import_actions(
-    connection: Connection, text: str, source: str, folder: Path, vouched: str | None = None
+    connection: Connection, text: str, source: str, folder: Path, confirmed_annotator: str | None = None
 ) -> JsonDict:
-    """Save the actions of a labels file, all or none; return how many were new, and whose answers are.
+    """Save all actions of a labels file, or none; return the numbers of actions and of changed answers.
 
-    A file of another kind, another study or without its annotator's key is refused (`require_key`), and an
-    action that cannot be taken, by its number.
+    A file in another format, of another study or without its annotator's key (`require_page_key`) is an
+    error, and so is an invalid action.
     """
     try:
         file = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
@@ -501,22 +524,28 @@ def import_actions(
         action = "Import it into the study that its page was exported from."
         raise LabelError(problem, given=repr(file.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.require_person(connection, file.annotator)
-    require_key(connection, file, source, folder, vouched)
+    require_page_key(connection, file, source, folder, confirmed_annotator)
     counts = {"saved": 0, "repeated": 0}
     form = read_form(connection)
-    before = present_answers(connection)
-    for number, saved in enumerate(file.actions, start=1):
+    answers_before = current_answers(connection)
+    for number, saved_action in enumerate(file.actions, start=1):
         try:
-            if saved.action == "adjudicate":
+            if saved_action.action == "adjudicate":
                 raise InputError(
                     "decisions are made on the served page", action="Remove this action from the file."
                 )
             entry = journal_entry(
-                study, form, annotator, saved.action, saved.item, saved.value, **saved.details
+                study,
+                form,
+                annotator,
+                saved_action.action,
+                saved_action.item,
+                saved_action.value,
+                **saved_action.details,
             )
             receipt = save(connection, entry)
         except InputError as error:
             place = f"{source}, action {number}"
             raise LabelError(f"{place}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
-    return {**counts, **changes_between(before, present_answers(connection))}
+    return {**counts, **count_changes(answers_before, current_answers(connection))}

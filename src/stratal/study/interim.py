@@ -126,7 +126,7 @@ def expected_course(study: Study, interim: Estimate, confidence_level: float = 0
 def set_half_width(study: Study, half_width: float | None) -> bool:
     """Set the half-width at which labelling ends, or none; return whether it is reached already."""
     text = half_width_setting(half_width)
-    with study.saving() as connection:
+    with study.transaction() as connection:
         connection.save_settings(half_width=text, enough="no", next_look="0")
         append_setting(connection, "half_width", text)
     return update_stopping(study)
@@ -236,7 +236,7 @@ def add_round(study: Study, larger: Sample) -> int:
         If it is another draw: another seed, or units that are no longer there.
     """
     number = last_round(larger)
-    with study.saving() as connection:
+    with study.transaction() as connection:
         # Two commands may draw at the same time: the second one then gets an error that says so.
         if number > 1:
             require_next_round(connection, number)

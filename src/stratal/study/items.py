@@ -1,11 +1,11 @@
-"""Who gets which item, what annotators do to it, and what of it a page shows.
+"""Assignment of items to annotators, their actions on items, and the records of items that a page shows.
 
-Items come in the study's random order, no two people on one item unless it is asked of several. An item has
-places: as many as people are to label it (`copies`). A place is taken by a submitted answer, and while
-somebody holds the item. `wanted` is the number of free places. An item that one annotator skipped is offered
-to another; where several people are to label it and nobody else is left for its place, it is offered once
-more to whoever skipped it, after everything else. What somebody was given and left lying for long is offered
-to others once nothing else is left; a late answer is still kept.
+Items are assigned in the study's random order. Each item requires `copies` answers, from different
+annotators. A submitted answer, or an annotator to whom the item is assigned, takes one of these places;
+`wanted` is the number of free places. If an annotator skips an item, it is assigned to another. If it
+requires several answers and no other annotator is left, it is assigned once more to the annotator who skipped
+it, after all other items. An item that was assigned but not answered for `ABANDONED_SECONDS` is assigned to
+others when no other item is left. A late answer is still saved.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from stratal.study.journal import LONGEST_ID, Entry, append, require_storable, s
 from stratal.study.permissions import StudyRole, require_allowed
 from stratal.study.question import Answer, Disagreement, Form, Item, Progress, Receipt
 
-# Seconds after which an item that was given, but not answered, may go to somebody else.
-ABANDONED_AFTER = 1800.0
+# Seconds after which an assigned item without an answer may be assigned to another annotator.
+ABANDONED_SECONDS = 1800.0
 
-# Number of last answers whose times give the pace, and of last lines with which the clock is compared.
-RECENT = 50
+# Number of last answers from which the median time is computed, and of last lines of the journal with which
+# the clock is compared.
+RECENT_ENTRIES = 50
 
 # Seconds since the last answer within which an annotator counts as working.
-ACTIVE_WITHIN = 3600.0
+ACTIVE_SECONDS = 3600.0
 
-# Seconds by which a clock may differ without being mentioned.
+# Largest difference of a clock in seconds that is not reported.
 CLOCK_TOLERANCE = 1.0
 
-# Present answers, with the times and notes of their lines in the journal.
+# Query of the current answers, with the times and notes of their lines in the journal.
 _ANSWERS = (
     "SELECT journal.seq, at, answer.annotator, item.id AS item, status, answer.value, note, seconds "
     "FROM answer JOIN journal USING (seq) JOIN item ON item.item = answer.item "
@@ -47,16 +48,17 @@ _ANSWERS = (
 
 # Number of items that a page has in addition to the one that it shows, so that labelling continues if the
 # connection to the server is lost.
-AHEAD = 2
+ITEMS_AHEAD = 2
 
-# Items are assigned ahead as long as this multiple of the answers that all pages could hold is required.
-PLENTY = 4
+# Items are assigned ahead only while the number of required answers exceeds the number of items that all
+# pages could hold by this factor.
+MIN_REQUIRED_FACTOR = 4
 
 
-def held_items(connection: Connection, annotator: str, limit: int = 1) -> list[int]:
-    """Return the numbers of up to `limit` items that an annotator holds: the last one, then those ahead.
+def assigned_items(connection: Connection, annotator: str, limit: int = 1) -> list[int]:
+    """Return the numbers of up to `limit` items assigned to an annotator: the current one, then those ahead.
 
-    An annotator whose labels are set aside holds none.
+    An annotator whose labels are set aside has none.
     """
     rows = connection.all(
         "SELECT item FROM given JOIN annotator ON annotator = name WHERE name = ? AND live = 1 AND aside = 0 "
@@ -66,34 +68,34 @@ def held_items(connection: Connection, annotator: str, limit: int = 1) -> list[i
     return [int(row["item"]) for row in rows]
 
 
-def most_held(connection: Connection, ahead: int) -> int:
-    """Return how many items an annotator may hold: a single one near the end, when others wait for them."""
+def max_assigned_items(connection: Connection, ahead: int) -> int:
+    """Return the number of items that an annotator may have: 1 near the end, when others wait for items."""
     total, done = connection.one("SELECT total, done FROM tally")
-    ample = total - done > PLENTY * (1 + AHEAD) * _working(connection)
-    if ample:
+    max_items_on_pages = (1 + ITEMS_AHEAD) * _annotators_with_free_items(connection)
+    if total - done > MIN_REQUIRED_FACTOR * max_items_on_pages:
         return 1 + ahead
     return 1
 
 
-def _working(connection: Connection) -> int:
-    """Return how many annotators still have free items."""
-    (working,) = connection.one(
+def _annotators_with_free_items(connection: Connection) -> int:
+    """Return the number of annotators for whom free items are left."""
+    (annotator_count,) = connection.one(
         "SELECT count(*) FROM annotator WHERE role = 'annotator' AND aside = 0 "
         "AND cursor <= (SELECT max(item) FROM item)"
     )
-    return int(working)
+    return int(annotator_count)
 
 
-def gets_items(connection: Connection, annotator: str) -> bool:
-    """Return whether an annotator gets items: not if set aside, nor once the interval is narrow."""
+def may_get_items(connection: Connection, annotator: str) -> bool:
+    """Return whether an annotator gets items: not if set aside, and not if the interval is narrow enough."""
     row = connection.one("SELECT role, aside FROM annotator WHERE name = ?", annotator)
     return row["role"] == "annotator" and not row["aside"] and connection.setting("enough") != "yes"
 
 
 def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[int]:
-    """Give an annotator the next items that have a free place; return the numbers of all that one holds."""
-    assigned = held_items(connection, annotator, 1 + ahead)
-    limit = most_held(connection, ahead)
+    """Assign the next items with a free place to an annotator; return the numbers of all assigned items."""
+    assigned = assigned_items(connection, annotator, 1 + ahead)
+    limit = max_assigned_items(connection, ahead)
     while len(assigned) < limit:
         # Abandoned and skipped items are urgent, and are never assigned ahead.
         finders = (_free_item, _abandoned_item, _item_to_repeat) if not assigned else (_free_item,)
@@ -106,7 +108,7 @@ def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[
 
 
 def assign(connection: Connection, annotator: str, item: int, *, ahead: bool = False) -> None:
-    """Give an item to an annotator, to be answered next, or `ahead`."""
+    """Assign an item to an annotator, as the current one or `ahead`."""
     if ahead:
         turn = 0
     else:
@@ -116,11 +118,11 @@ def assign(connection: Connection, annotator: str, item: int, *, ahead: bool = F
         "SET since = excluded.since, turn = excluded.turn, live = 1",
         (item, annotator, connection.now, turn),
     )
-    recount(connection, item)
+    update_item_counts(connection, item)
 
 
 def reserve_items(connection: Connection, annotator: str, limit: int | None) -> list[int]:
-    """Reserve up to `limit` items for an annotator until they are answered; all free items if None."""
+    """Reserve up to `limit` items (all free ones for None) for an annotator until they are answered."""
     rows = connection.all("SELECT item FROM given WHERE annotator = ? AND live = 1 ORDER BY item", annotator)
     items = [int(row["item"]) for row in rows][:limit]
     while (limit is None or len(items) < limit) and (item := _free_item(connection, annotator)) is not None:
@@ -132,7 +134,10 @@ def reserve_items(connection: Connection, annotator: str, limit: int | None) -> 
 
 
 def find_assigned_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
-    """Return the row of an item that an annotator was given once, with `since`, refusing any other."""
+    """Return the row of an item that was assigned to an annotator, with the time `since`.
+
+    Any other item is an error.
+    """
     require_storable("the id", id, LONGEST_ID)
     require_allowed(connection, "item", annotator, id)
     return connection.one(
@@ -141,7 +146,8 @@ def find_assigned_item(connection: Connection, annotator: str, id: str) -> Any: 
     )  # fmt: skip
 
 
-# The counts of each item from its answers and its holders. The table `item` stores them for speed.
+# Query of the counts of each item, from its answers and its assignments. The table `item` stores them for
+# speed.
 ITEM_COUNTS = """
 SELECT item, copies, answers, max(0, copies - answers - holding) AS wanted FROM (
     SELECT item, copies, (
@@ -161,10 +167,10 @@ def read_form(connection: Connection) -> Form:
     return Form.decode(connection.setting("question") or "{}")
 
 
-def recount(connection: Connection, item: int) -> None:
-    """Count an item's answers and free places again, after anything about it has changed."""
+def update_item_counts(connection: Connection, item: int) -> None:
+    """Update the stored numbers of answers and free places of an item after a change."""
     before = connection.one("SELECT * FROM item WHERE item = ?", item)
-    _, copies, answers, n_required = connection.one(f"{ITEM_COUNTS} WHERE item = ?", item)
+    _, copies, answers, free_places = connection.one(f"{ITEM_COUNTS} WHERE item = ?", item)
     answered = connection.all(
         "SELECT value FROM answer JOIN annotator ON annotator = name "
         "WHERE item = ? AND status = 'submitted' AND aside = 0",
@@ -173,21 +179,25 @@ def recount(connection: Connection, item: int) -> None:
     is_disputed = answers > 1 and read_form(connection).differ([row["value"] for row in answered])
     connection.execute(
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?",
-        (n_required, answers, is_disputed, item),
+        (free_places, answers, is_disputed, item),
     )
-    gained = min(answers, copies) - min(before["answers"], copies)
-    undecided = (is_disputed - before["apart"]) * (before["decision"] is None)
-    if gained or undecided:
-        connection.execute("UPDATE tally SET done = done + ?, undecided = undecided + ?", (gained, undecided))
-    # A place became free: nobody's search may start behind this item.
-    if n_required > before["wanted"]:
+    additional_answers = min(answers, copies) - min(before["answers"], copies)
+    additional_undecided = (is_disputed - before["apart"]) * (before["decision"] is None)
+    if additional_answers or additional_undecided:
+        connection.execute(
+            "UPDATE tally SET done = done + ?, undecided = undecided + ?",
+            (additional_answers, additional_undecided),
+        )
+    # A place became free, so that no annotator's search may start after this item.
+    if free_places > before["wanted"]:
         connection.execute("UPDATE annotator SET cursor = ? WHERE cursor > ?", (item, item))
 
 
 def _free_item(connection: Connection, annotator: str) -> int | None:
     """Return the first item with a free place that this annotator has not answered yet.
 
-    No such item lies before the annotator's cursor, so that the search does not grow with the study.
+    The search starts at the annotator's cursor, before which there is no such item. Its duration therefore
+    does not grow with the study.
     """
     start = connection.one("SELECT cursor FROM annotator WHERE name = ?", annotator)["cursor"]
     row = connection.one(
@@ -197,35 +207,35 @@ def _free_item(connection: Connection, annotator: str) -> int | None:
         "ORDER BY item LIMIT 1",
         start, annotator, annotator,
     )  # fmt: skip
-    free = None if row is None else int(row["item"])
-    last = connection.one("SELECT coalesce(max(item), 0) FROM item")[0]
-    cursor = last + 1 if free is None else free
+    free_item = None if row is None else int(row["item"])
+    last_item = connection.one("SELECT coalesce(max(item), 0) FROM item")[0]
+    cursor = last_item + 1 if free_item is None else free_item
     connection.execute("UPDATE annotator SET cursor = ? WHERE name = ?", (cursor, annotator))
-    return free
+    return free_item
 
 
-# Releases an item, because it was answered or is assigned to somebody else.
+# Statement that ends an assignment, because the item was answered or is assigned to another annotator.
 _RELEASE = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
 
 
 def _abandoned_item(connection: Connection, annotator: str) -> int | None:
-    """Release and return an item that was unanswered for too long; a future time counts as long ago."""
+    """Release and return an item whose assignment is too old, or in the future because a clock was wrong."""
     row = connection.one(
         "SELECT item, annotator FROM given WHERE live = 1 AND held = 0 AND annotator <> ? "
         "AND NOT (since BETWEEN ? AND ?) AND NOT EXISTS ("
         "SELECT 1 FROM answer WHERE answer.item = given.item AND answer.annotator = ?) "
         "ORDER BY since LIMIT 1",
-        annotator, connection.now - ABANDONED_AFTER, connection.now, annotator,
+        annotator, connection.now - ABANDONED_SECONDS, connection.now, annotator,
     )  # fmt: skip
     if row is None:
         return None
     connection.execute(_RELEASE, (row["item"], row["annotator"]))
-    recount(connection, row["item"])
+    update_item_counts(connection, row["item"])
     return int(row["item"])
 
 
 def _item_to_repeat(connection: Connection, annotator: str) -> int | None:
-    """Return an item of several people that this annotator skipped once and that nobody else can complete."""
+    """Return an item with several answers that this annotator skipped once and no other can still answer."""
     if not connection.one("SELECT skipped FROM annotator WHERE name = ?", annotator)["skipped"]:
         return None
     row = connection.one(
@@ -245,11 +255,11 @@ def _item_to_repeat(connection: Connection, annotator: str) -> int | None:
 def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | None = None) -> Receipt:
     """Save an action of an annotator; return the earlier receipt if the same request was saved before.
 
-    `roles` are those of the person who acts, if that is not the annotator.
+    `roles` are those of the acting person. Default: those of the annotator.
     """
-    earlier = saved_receipt(connection, entry)
-    if earlier is not None:
-        return earlier
+    earlier_receipt = saved_receipt(connection, entry)
+    if earlier_receipt is not None:
+        return earlier_receipt
     activity: Any
     if entry.action == "change":
         activity = "submit"
@@ -270,7 +280,7 @@ def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | Non
             "SELECT item FROM answer WHERE annotator = ? UNION SELECT item FROM given WHERE annotator = ?",
             entry.annotator, entry.annotator,
         ):  # fmt: skip
-            recount(connection, row["item"])
+            update_item_counts(connection, row["item"])
         return Receipt(seq=seq, action=entry.action, item=None)
     row = find_assigned_item(connection, entry.annotator, entry.id or "")
     return Receipt(
@@ -279,31 +289,31 @@ def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | Non
 
 
 def _save_answer(connection: Connection, entry: Entry) -> Receipt:
-    """Save an answer or a skip of an item that the annotator was given."""
+    """Save an answer or a skip of an item that was assigned to the annotator."""
     row = find_assigned_item(connection, entry.annotator, entry.id or "")
-    later = superseded(connection, entry, row["item"])
-    if later is not None:
-        return later
-    earlier = connection.one(
+    later_receipt = superseded(connection, entry, row["item"])
+    if later_receipt is not None:
+        return later_receipt
+    earlier_answer = connection.one(
         "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
     )
-    if entry.seconds is not None or earlier:
+    if entry.seconds is not None or earlier_answer:
         seconds = entry.seconds
     else:
         seconds = connection.now - row["since"]
     entry = structs.replace(
-        entry, item=row["item"], seconds=seconds, target=earlier["seq"] if earlier else None
+        entry, item=row["item"], seconds=seconds, target=earlier_answer["seq"] if earlier_answer else None
     )
-    if earlier and entry.action == "submit":
+    if earlier_answer and entry.action == "submit":
         entry = structs.replace(entry, action="change")
     seq = append(connection, entry)
     connection.execute(_RELEASE, (row["item"], entry.annotator))
-    _settle(connection, entry.annotator, row["item"])
+    _update_stored_answer(connection, entry.annotator, row["item"])
     return Receipt(seq=seq, action=entry.action, item=entry.id)
 
 
 def _undo_last(connection: Connection, entry: Entry) -> Receipt:
-    """Take back the annotator's last answer or skip; the answer before that counts again, if anything."""
+    """Undo the annotator's last answer or skip; an earlier answer to the item is valid again."""
     last = connection.one(
         "SELECT seq, item, item.id AS id FROM journal JOIN item USING (item) WHERE annotator = ? "
         "AND action IN ('submit', 'change', 'skip') AND NOT EXISTS ("
@@ -315,28 +325,28 @@ def _undo_last(connection: Connection, entry: Entry) -> Receipt:
         action = "Only your own last answer can be undone."
         raise StudyError("there is no action to undo", kind="refused", action=action)
     seq = append(connection, structs.replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
-    _settle(connection, entry.annotator, last["item"])
+    _update_stored_answer(connection, entry.annotator, last["item"])
     assign(connection, entry.annotator, last["item"])
     return Receipt(seq=seq, action=entry.action, item=last["id"])
 
 
 def _save_decision(connection: Connection, entry: Entry) -> Receipt:
-    """Save a decision on an item on which annotators differ; no value takes the decision back."""
+    """Save a decision on an item with different answers; without a value, it removes the earlier decision."""
     row = connection.one("SELECT item, apart, decision FROM item WHERE id = ?", entry.id)
-    later = superseded(connection, entry, row["item"])
-    if later is not None:
-        return later
+    later_receipt = superseded(connection, entry, row["item"])
+    if later_receipt is not None:
+        return later_receipt
     seq = append(connection, structs.replace(entry, item=row["item"]))
-    decided = None if entry.value is None else seq
-    connection.execute("UPDATE item SET decision = ? WHERE item = ?", (decided, row["item"]))
-    # A second decision on an item does not change the number of undecided ones.
-    newly_decided = row["apart"] * (int(decided is not None) - int(row["decision"] is not None))
+    decision = None if entry.value is None else seq
+    connection.execute("UPDATE item SET decision = ? WHERE item = ?", (decision, row["item"]))
+    # A second decision on an item does not change the number of undecided items.
+    newly_decided = row["apart"] * (int(decision is not None) - int(row["decision"] is not None))
     connection.execute("UPDATE tally SET undecided = undecided - ?", (newly_decided,))
     return Receipt(seq=seq, action=entry.action, item=entry.id)
 
 
-def _settle(connection: Connection, annotator: str, item: int) -> None:
-    """Update the stored answer of an annotator, and its counts, to the state of the journal."""
+def _update_stored_answer(connection: Connection, annotator: str, item: int) -> None:
+    """Update the stored answer of an annotator to an item, and its counts, from the journal."""
     condition = "WHERE item = ? AND annotator = ?"
     columns = "item, annotator, seq, status, value"
     stored = connection.one(f"SELECT status FROM answer {condition}", item, annotator)
@@ -344,17 +354,17 @@ def _settle(connection: Connection, annotator: str, item: int) -> None:
     connection.execute(f"DELETE FROM answer {condition}", (item, annotator))
     if current is not None:
         connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?)", tuple(current))
-    for row, change in ((stored, -1), (current, 1)):
+    for row, increment in ((stored, -1), (current, 1)):
         if row is not None:
-            # The columns of counts are called as the statuses: submitted and skipped.
+            # The columns of counts have the names of the statuses: submitted and skipped.
             column = row["status"]
             query = f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?"
-            connection.execute(query, (change, annotator))
-    recount(connection, item)
+            connection.execute(query, (increment, annotator))
+    update_item_counts(connection, item)
 
 
 def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | None:  # noqa: A002
-    """Return the columns of a pair in display order: random, but fixed for each item."""
+    """Return the columns of a pair in display order, which is random for each annotator and item."""
     if form.pair is None:
         return None
     first, second = form.pair
@@ -365,7 +375,7 @@ def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | 
 
 
 def shown_item(connection: Connection, annotator: str, item: int) -> Item:
-    """Return an item, by its number, as an annotator sees it."""
+    """Return the item with this number as an annotator sees it."""
     row = connection.one("SELECT item, id, payload FROM item WHERE item = ?", item)
     answer = connection.one(f"{_ANSWERS} WHERE answer.item = ? AND answer.annotator = ?", item, annotator)
     flagged = connection.one(
@@ -378,7 +388,7 @@ def shown_item(connection: Connection, annotator: str, item: int) -> Item:
 
 
 def history(connection: Connection, annotator: str, before: int | None, limit: int) -> tuple[Answer, ...]:
-    """Return an annotator's present answers, newest first."""
+    """Return an annotator's current answers, newest first."""
     rows = connection.all(
         f"{_ANSWERS} WHERE answer.annotator = ? AND answer.seq < ? ORDER BY answer.seq DESC LIMIT ?",
         annotator, before if before is not None else 2**62, max(0, min(limit, 1000)),
@@ -387,7 +397,7 @@ def history(connection: Connection, annotator: str, before: int | None, limit: i
 
 
 def disagreements(connection: Connection, limit: int) -> tuple[Disagreement, ...]:
-    """Return items on which annotators differ and nobody has decided, in the study's order."""
+    """Return the undecided items with different answers, in the study's order."""
     rows = connection.all(
         "SELECT item, id, payload FROM item WHERE apart = 1 AND decision IS NULL ORDER BY item LIMIT ?", limit
     )
@@ -402,35 +412,35 @@ def disagreements(connection: Connection, limit: int) -> tuple[Disagreement, ...
     return tuple(open_disagreements)
 
 
-def assigned_to(entry: Disagreement, adjudicators: Sequence[str]) -> str:
-    """Return who decides a disagreement, by its id: if possible, an adjudicator who did not answer it."""
-    people = {answer.annotator for answer in entry.answers}
-    candidates = [name for name in adjudicators if name not in people] or adjudicators
+def assigned_adjudicator(entry: Disagreement, adjudicators: Sequence[str]) -> str:
+    """Return the adjudicator of a disagreement, by its id; if possible, one who did not answer it."""
+    answering_annotators = {answer.annotator for answer in entry.answers}
+    candidates = [name for name in adjudicators if name not in answering_annotators] or adjudicators
     digest = hashlib.md5(f"adjudicator:{entry.item.id}".encode(), usedforsecurity=False).digest()
     return candidates[digest[0] % len(candidates)]
 
 
 def _item(row: Any, answer: Any, **shown: Any) -> Item:
-    """Return an item of its row and the row of its answer, if it has one."""
+    """Return the record of an item from its row and the row of its answer, if it has one."""
     if answer is not None:
         shown["answer"] = Answer(**dict(answer))
     return Item(id=row["id"], position=row["item"], payload=json.loads(row["payload"]), **shown)
 
 
 def annotator_progress(connection: Connection, annotator: str, now: float) -> Progress:
-    """Return how far the study is, for one annotator."""
+    """Return the progress of the study, for one annotator."""
     person = connection.one("SELECT * FROM annotator WHERE name = ?", annotator)
     total, done, undecided = connection.one("SELECT total, done, undecided FROM tally")
-    behind = clock_behind(connection, now)
+    delay = clock_delay(connection, now)
     message = ""
     if person["aside"]:
         message = "Your labels were set aside, but they are kept. Contact the person who runs the study."
-    elif behind > CLOCK_TOLERANCE:
+    elif delay > CLOCK_TOLERANCE:
         message = (
-            f"This computer's clock is {duration(behind)} behind the times of earlier labels. The order of "
+            f"This computer's clock is {duration(delay)} behind the times of earlier labels. The order of "
             "the labels is kept, and only their times are wrong. Set the clock."
         )
-    seconds = pace(connection, annotator)
+    seconds = median_seconds(connection, annotator)
     if seconds is None:
         seconds_left = None
     else:
@@ -438,7 +448,8 @@ def annotator_progress(connection: Connection, annotator: str, now: float) -> Pr
     return Progress(
         submitted=person["submitted"],
         skipped=person["skipped"],
-        share=person["submitted"] + math.ceil((total - done) / max(1, _working(connection))),
+        share=person["submitted"]
+        + math.ceil((total - done) / max(1, _annotators_with_free_items(connection))),
         done=done,
         total=total,
         seconds_left=seconds_left,
@@ -448,8 +459,10 @@ def annotator_progress(connection: Connection, annotator: str, now: float) -> Pr
     )
 
 
-def pace(connection: Connection, annotator: str | None = None, limit: int = RECENT) -> float | None:
-    """Return the median of the seconds that the last answers took: an annotator's, or everybody's."""
+def median_seconds(
+    connection: Connection, annotator: str | None = None, limit: int = RECENT_ENTRIES
+) -> float | None:
+    """Return the median working time of the last answers in seconds, of one annotator or of all."""
     condition = "" if annotator is None else "annotator = ? AND "
     rows = connection.all(
         f"SELECT seconds FROM journal WHERE {condition}action IN ('submit', 'skip') AND seconds IS NOT NULL "
@@ -467,25 +480,27 @@ def seconds_of(at: str) -> float:
 
 
 def active_annotators(connection: Connection, now: float, annotator: str | None = None) -> int:
-    """Return how many annotators have saved something lately, `annotator` among them."""
+    """Return the number of annotators with an action in the last `ACTIVE_SECONDS`, including `annotator`."""
     rows = connection.all(
         "SELECT name, (SELECT at FROM journal WHERE journal.annotator = name ORDER BY seq DESC LIMIT 1) "
         "AS at FROM annotator WHERE aside = 0"
     )
-    working = {
-        r["name"] for r in rows if r["at"] is not None and abs(now - seconds_of(r["at"])) < ACTIVE_WITHIN
+    active = {
+        row["name"]
+        for row in rows
+        if row["at"] is not None and abs(now - seconds_of(row["at"])) < ACTIVE_SECONDS
     }
-    return len(working | ({annotator} if annotator is not None else set()))
+    return len(active | ({annotator} if annotator is not None else set()))
 
 
-def clock_behind(connection: Connection, now: float) -> float:
-    """Return by how many seconds the clock is behind the latest of the journal's last lines, 0 if it is not.
+def clock_delay(connection: Connection, now: float) -> float:
+    """Return the delay in seconds of the clock behind the latest of the journal's last lines, at least 0.
 
-    A wrong clock may have written the last line, so that it is not sufficient. Among all lines, one may be
+    The last line alone is not sufficient, because a wrong clock may have written it. Of all lines, one may be
     far in the future forever.
     """
     latest = connection.one(
-        "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", RECENT
+        "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", RECENT_ENTRIES
     )["at"]
     if latest is None:
         return 0.0

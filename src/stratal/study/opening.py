@@ -106,7 +106,7 @@ def create_study(
     'submit'
     """
     place = Path(folder)
-    form = Form.of(question).compared_with(sample.question.outcome)
+    form = Form.of(question).with_tags_of(sample.question.outcome)
     creating.refuse_ambiguous_form(sample, form)
     people, judges = creating.validated_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)

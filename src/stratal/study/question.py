@@ -20,7 +20,7 @@ from stratal.protocols import JsonDict, JsonMapping
 from stratal.question import Outcome
 from stratal.question.tags import SEPARATORS, read_set, tags_of
 
-# Kinds of questions.
+# Kinds of questions, by the form of their answers.
 CHOICES = "choices"
 SCALE = "scale"
 PAIR = "pair"
@@ -30,28 +30,28 @@ NUMBER_ANSWER = "number"
 TEXT_ANSWER = "short-text"
 TAGS = "tags"
 QUESTION_KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER_ANSWER, TEXT_ANSWER, TAGS)
-# Kinds that allow any number of choices.
-ANY_NUMBER = (SEVERAL, TAGS)
+# Kinds whose answer is any number of choices.
+MULTIPLE_CHOICE_KINDS = (SEVERAL, TAGS)
 
-# The answer to a pair of which neither is better.
+# The answer to a pair if neither side is better.
 TIE = "tie"
 
-# Name of the labels of the only question of a study.
-LABEL = "label"
+# Name of the outcome of a question without a name.
+DEFAULT_OUTCOME_NAME = "label"
 
 # The default question for annotators.
 DEFAULT_QUESTION = "Is the answer correct?"
 
-# Part of a conditional question: whether it was asked.
+# Suffix of the name of a second outcome of a conditional question: whether it was asked.
 ASKED = "asked"
 
-# Largest number of characters of an answer as free text.
-MAX_CHARACTERS = {CLASSES: 200, TEXT_ANSWER: 2000}
+# Largest number of characters of an answer that is free text, by kind of question.
+MAX_ANSWER_CHARACTERS = {CLASSES: 200, TEXT_ANSWER: 2000}
 
 # Keys of choices in their order. The keys s (skip), u (undo), f (flag) and n (note) have another meaning.
-KEYS = "1234567890qwertyiopadghjklzxcvbm"
+CHOICE_KEYS = "1234567890qwertyiopadghjklzxcvbm"
 
-# Words of two choices that count as 1 and 0 without stated numbers.
+# Names of choices that have the values 1 and 0 if a question has two choices without stated numbers.
 _WORDS_FOR_ONE = ("pass", "passed", "yes", "true", "correct", "right", "good", "ok", "1")
 _WORDS_FOR_ZERO = ("fail", "failed", "no", "false", "incorrect", "wrong", "bad", "not ok", "0")
 
@@ -76,17 +76,17 @@ class JsonRecord(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Choice(PlainRecord):
-    """One of the answers that can be chosen.
+    """One of the possible answers to a question with choices.
 
     Parameters
     ----------
     name : str
     value : float, optional
-        The number that it counts as; None if choices are classes, which are compared with the model's answer.
+        The outcome of the choice as a number; None for classes, which are compared with the model's answer.
     key : str
-        The key on the keyboard.
+        Keyboard shortcut, empty without one.
     none : bool
-        Whether it means no answer, such as "Unsure": nonresponse in an estimate.
+        Whether the choice means no answer, such as "Unsure"; it is nonresponse in an estimate.
     """
 
     name: str
@@ -97,28 +97,28 @@ class Choice(PlainRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StudyQuestion(PlainRecord):
-    """The question for annotators; make one by `of_choices`, `of_scale`, `of_pair`, … or from TOML.
+    """The question for annotators; built by `of_choices`, `of_scale`, `of_pair`, … or `from_table` (TOML).
 
     Parameters
     ----------
     text : str
     kind : {"choices", "scale", "pair", "classes", "several", "number", "short-text", "tags"}
     choices : tuple of Choice
-        For a pair: the two columns and `tie`. For classes: suggestions, to which annotators may add.
+        For a pair: the two columns and `tie`. For classes: suggestions; annotators may type other classes.
     scale : (float, float), optional
-        Lowest and highest number; a scale has the whole numbers between them.
+        Lowest and highest number. The answers of a scale are whole numbers.
     rubric : str
         Instructions for annotators, as Markdown.
     rubric_version : int
-        From 1; every answer is stored with the version at its time.
+        Version of the rubric, from 1; it is stored with every answer.
     name : str
-        Name of its labels, if a study has several questions.
+        Name of the outcome, if a study has several questions.
     ends : (str, str), optional
         Meaning of the lowest and the highest number of a scale.
     when : (str, str), optional
-        Condition: another question and the answer to it that is required for this question.
+        Condition: the name of an earlier question, and its answer for which this question is asked.
     limit : float
-        Largest difference between two numbers that counts as agreement; a larger one is adjudicated.
+        Largest difference between two numbers that is still agreement. Larger differences are adjudicated.
 
     Examples
     --------
@@ -151,19 +151,19 @@ class StudyQuestion(PlainRecord):
 
     @classmethod
     def of_choices(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
-        """Return a question with choices: `Pass`, or `Partly=0.5` with its number.
+        """Return a question with choices such as `Pass`, or `Partly=0.5` with a number.
 
-        Two choices such as Pass and Fail, yes and no, correct and wrong count as 1 and 0. Otherwise, choices
-        without numbers are classes, which an estimate compares with the model's answer. `Unsure=` means no
-        answer.
+        Two choices such as Pass and Fail, yes and no, correct and wrong have the numbers 1 and 0. Otherwise,
+        choices without numbers are classes, which an estimate compares with the model's answer. `Unsure=`
+        means no answer.
         """
         parsed_choices = [_parse_choice(choice) for choice in choices]
-        counting = [(name, number) for name, number, none in parsed_choices if not none]
-        if len(counting) < 2:
+        answering_choices = [(name, number) for name, number, none in parsed_choices if not none]
+        if len(answering_choices) < 2:
             names = ", ".join(name for name, *_ in parsed_choices)
             allowed = "two or more, such as Pass,Fail"
             raise InputError("a question requires at least two choices", given=names, allowed=allowed)
-        numbers = _choice_values(counting)
+        numbers = _choice_values(answering_choices)
         choice_records = _choices_with_keys(
             (name, numbers.get(name), none) for name, _, none in parsed_choices
         )
@@ -173,7 +173,7 @@ class StudyQuestion(PlainRecord):
     def of_scale(
         cls, text: str, low: int, high: int, *, rubric: str = "", ends: tuple[str, str] | None = None
     ) -> StudyQuestion:
-        """Return a question with a whole number from `low` to `high` as answer; `ends` are their meanings."""
+        """Return a question whose answer is a whole number from `low` to `high`, with meanings `ends`."""
         # The page shows one button for each number.
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
             problem = "a scale requires two whole numbers, the lower one first"
@@ -186,25 +186,25 @@ class StudyQuestion(PlainRecord):
 
     @classmethod
     def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> StudyQuestion:
-        """Return the question which of two columns is better; a win of `first` counts as 1, a tie as ½."""
+        """Return the question which of two columns is better; a win of `first` is 1, a tie ½, a loss 0."""
         choices = _choices_with_keys([(first, 1.0, False), (second, 0.0, False), (TIE, 0.5, False)])
         return cls(text=text.strip(), kind=PAIR, choices=choices, rubric=rubric)
 
     @classmethod
     def of_classes(cls, text: str, classes: Iterable[str] = (), *, rubric: str = "") -> StudyQuestion:
-        """Return a question with a class as answer, which annotators type or select from known classes."""
+        """Return a question whose answer is a class, which annotators type or select from `classes`."""
         choices = _choices_with_keys((name.strip(), None, False) for name in classes)
         return cls(text=text.strip(), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod
     def of_several(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
-        """Return a question with any number of choices as answer; each choice is a separate outcome."""
+        """Return a question whose answer is any number of choices; each choice is a separate outcome."""
         choice_records = _choices_with_keys((name.strip(), 1.0, False) for name in choices)
         return cls(text=text.strip(), kind=SEVERAL, choices=choice_records, rubric=rubric)
 
     @classmethod
     def of_tags(cls, text: str, choices: Iterable[str], *, rubric: str = "") -> StudyQuestion:
-        """Return a question with any number of choices as answer; their set is the label.
+        """Return a question whose answer is any number of choices; their set is the label.
 
         An estimate compares it with the set of tags of the model's answer.
         """
@@ -245,12 +245,12 @@ class StudyQuestion(PlainRecord):
                 else:
                     parts = [[*answers]]
                 question = getattr(cls, f"of_{kind}")(text, *parts, rubric=rubric)
-            other, mark, answer = str(table.get("when", "")).partition("=")
+            condition_name, equals_sign, condition_answer = str(table.get("when", "")).partition("=")
             return replace(
                 question,
                 name=str(table.get("name", "")),
                 ends=None if ends is None else (str(ends[0]), str(ends[1])),
-                when=(other, answer) if mark else None,
+                when=(condition_name, condition_answer) if equals_sign else None,
                 limit=float(table.get("limit", 0)),
             )
         except InputError:
@@ -267,19 +267,19 @@ class StudyQuestion(PlainRecord):
         return None
 
     @property
-    def counted(self) -> bool:
-        """Whether every answer counts as a number."""
+    def is_numeric(self) -> bool:
+        """Whether the outcome of every answer is a number."""
         if self.kind in (CLASSES, TEXT_ANSWER, SEVERAL, TAGS):
             return False
         return all(choice.value is not None or choice.none for choice in self.choices)
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Lowest and highest number that an answer counts as; None for classes."""
+        """Lowest and highest outcome of an answer; None for classes."""
         values = [choice.value for choice in self.choices if choice.value is not None]
         if self.kind in (NUMBER_ANSWER, SCALE):
             return self.scale
-        if self.counted:
+        if self.is_numeric:
             return (min(values), max(values))
         return None
 
@@ -294,7 +294,7 @@ class StudyQuestion(PlainRecord):
         names = [choice.name for choice in self.choices]
         text = _answer_text(value)
         if self.kind == TAGS:
-            # The format of the set is that in which all tags are known.
+            # The text is read in each format of sets; the right one yields only existing tags.
             sets = [read_set(text, separator) for separator in SEPARATORS]
             valid_sets = [tags for tags in sets if tags is not None and {*tags_of(tags)} <= {*names}]
             if text and valid_sets:
@@ -309,13 +309,13 @@ class StudyQuestion(PlainRecord):
                     return json.dumps([name for name in names if name in chosen], ensure_ascii=False)
         elif (
             text in names
-            or (self.kind in MAX_CHARACTERS and 0 < len(text) <= MAX_CHARACTERS[self.kind])
+            or (self.kind in MAX_ANSWER_CHARACTERS and 0 < len(text) <= MAX_ANSWER_CHARACTERS[self.kind])
             or (self.kind == NUMBER_ANSWER and _is_number_within(text, self.scale))
         ):
             return text
         allowed = ", ".join(names[:40])
-        if self.kind in MAX_CHARACTERS:
-            allowed = f"1 to {MAX_CHARACTERS[self.kind]} characters"
+        if self.kind in MAX_ANSWER_CHARACTERS:
+            allowed = f"1 to {MAX_ANSWER_CHARACTERS[self.kind]} characters"
         elif self.kind == NUMBER_ANSWER:
             if self.scale:
                 allowed = " to ".join(f"{end:g}" for end in self.scale)
@@ -324,9 +324,10 @@ class StudyQuestion(PlainRecord):
         raise InputError("this question does not accept this answer", given=repr(text[:60]), allowed=allowed)
 
     def outcome(self, answer: str, choice: str = "") -> str | float | None:
-        """Return the outcome of an answer: a number, the class itself, or None for no answer.
+        """Return the outcome of a stored answer: a number, the class itself, or None for no answer.
 
-        For one `choice` of several, it is 1 if the answer has it and 0 otherwise.
+        If the answer is any number of choices, the outcome of one `choice` is 1 if it was chosen, otherwise
+        0.
         """
         if self.kind == SEVERAL:
             chosen = json.loads(answer)
@@ -336,15 +337,15 @@ class StudyQuestion(PlainRecord):
         if self.kind == NUMBER_ANSWER:
             return float(answer)
         chosen_choice = next((entry for entry in self.choices if entry.name == answer), None)
-        if chosen_choice is not None and (chosen_choice.none or self.counted):
+        if chosen_choice is not None and (chosen_choice.none or self.is_numeric):
             return chosen_choice.value
         return answer
 
     def differ(self, answers: Collection[str]) -> bool:
-        """Return whether answers of several people differ by more than the limit; never for short texts."""
+        """Return whether answers of several annotators differ by more than `limit`; short texts never do."""
         if self.kind == TEXT_ANSWER or len(answers) < 2:
             return False
-        if self.counted and self.limit:
+        if self.is_numeric and self.limit:
             outcomes = [self.outcome(answer) for answer in answers]
         else:
             outcomes = [None]
@@ -356,10 +357,11 @@ class StudyQuestion(PlainRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Form(PlainRecord):
-    """The questions of a study on each item; the rubric is that of the first question.
+    """The questions of a study, which are asked for each item. The first one has the rubric.
 
-    The answers are stored as one text. For a single question with choices, a scale, a pair or classes it is
-    the answer itself, otherwise a JSON object with the answers by name.
+    The answers to an item are stored as one text. For a single question with choices, a scale, a pair,
+    classes or tags, it is the answer itself, otherwise a JSON object with the answers by name (see
+    `is_plain`).
 
     Parameters
     ----------
@@ -441,8 +443,8 @@ class Form(PlainRecord):
             questions = [decoded]
         return cls(questions=tuple(msgspec.convert(questions, list[StudyQuestion])))
 
-    def compared_with(self, outcome: Outcome) -> Form:
-        """Return the form whose labels are comparable with the answers of a sample.
+    def with_tags_of(self, outcome: Outcome) -> Form:
+        """Return the form whose labels are comparable with the model's answers, given their outcome.
 
         If the answers are sets of tags, choices that are classes become tags. Typed classes become the tags
         of the answers.
@@ -450,15 +452,15 @@ class Form(PlainRecord):
         Examples
         --------
         >>> form = Form.of(StudyQuestion.of_classes("What is it about?"))
-        >>> asked = form.compared_with(Outcome(tag_format="json", tags=("a", "b"))).first
-        >>> asked.kind, [choice.name for choice in asked.choices]
+        >>> question = form.with_tags_of(Outcome(tag_format="json", tags=("a", "b"))).first
+        >>> question.kind, [choice.name for choice in question.choices]
         ('tags', ['a', 'b'])
         """
         if not outcome.holds_sets:
             return self
         questions = []
         for question in self.questions:
-            if question.kind in (CHOICES, CLASSES) and not question.counted:
+            if question.kind in (CHOICES, CLASSES) and not question.is_numeric:
                 names = [choice.name for choice in question.choices] or outcome.tags
                 tags = _choices_with_keys((name, None, False) for name in names)
                 question = replace(question, kind=TAGS, choices=tags)
@@ -474,21 +476,21 @@ class Form(PlainRecord):
 
     @property
     def first(self) -> StudyQuestion:
-        """The first question, which determines when labelling may stop."""
+        """The first question, whose interval determines when labelling may stop."""
         return self.questions[0]
 
     @property
-    def plain(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether there is one question, whose answer is stored unchanged."""
         return len(self.questions) == 1 and self.first.kind in (*QUESTION_KINDS[:4], TAGS)
 
     def answer_text(self, column: str, stored: str | None) -> str | None:
         """Return the answer for one of `columns` as text; None if the question was not asked."""
-        question, part = self.columns[column]
+        question, component = self.columns[column]
         answer = self.answers(stored).get(question.name)
-        if answer is None or not part:
+        if answer is None or not component:
             return answer
-        return str(question.outcome(answer, part))
+        return str(question.outcome(answer, component))
 
     @property
     def pair(self) -> tuple[str, str] | None:
@@ -497,35 +499,37 @@ class Form(PlainRecord):
 
     @property
     def columns(self) -> dict[str, tuple[StudyQuestion, str]]:
-        """Outcomes by name: the question and, if it has several choices, one of them (`modes_Invented`).
+        """The question and the component of each outcome, by the name of the outcome.
 
-        A number with a condition has a second outcome, whether it was asked (`tone_asked`): the mean over the
-        items where it was asked is the ratio of both means.
+        The component is empty for most questions. If an answer is any number of choices, each choice is the
+        component of a separate outcome (`modes_Invented`). A conditional question with a numeric answer has a
+        second outcome with the component `ASKED`, whether it was asked (`tone_asked`): the mean of the
+        answers to it is the ratio of both means.
         """
         columns: dict[str, tuple[StudyQuestion, str]] = {}
         for question in self.questions:
-            name = question.name or LABEL
+            name = question.name or DEFAULT_OUTCOME_NAME
             if question.kind == TEXT_ANSWER:
-                parts = []
+                outcomes = []
             else:
-                parts = [(name, "")]
+                outcomes = [(name, "")]
             if question.kind == SEVERAL:
                 names = [choice.name for choice in question.choices]
-                parts = [("_".join([name, *re.findall(r"\w+", choice)]), choice) for choice in names]
-            elif question.when and question.counted:
-                parts.append((f"{name}_{ASKED}", ASKED))
-            for column, part in parts:
+                outcomes = [("_".join([name, *re.findall(r"\w+", choice)]), choice) for choice in names]
+            elif question.when and question.is_numeric:
+                outcomes.append((f"{name}_{ASKED}", ASKED))
+            for column, component in outcomes:
                 if column in columns:
                     allowed = "names and choices that differ"
                     raise InputError("two outcomes would have the same name", given=column, allowed=allowed)
-                columns[column] = question, part
+                columns[column] = question, component
         return columns
 
     def answer(self, value: object) -> str:
         """Return the stored form of answers by question; a single question may have a plain value."""
-        if self.plain and isinstance(value, Mapping):
+        if self.is_plain and isinstance(value, Mapping):
             return self.first.answer(value.get(self.first.name))
-        if self.plain:
+        if self.is_plain:
             return self.first.answer(value)
         answers: object = value
         if isinstance(value, str):
@@ -565,7 +569,7 @@ class Form(PlainRecord):
         return stored[name] == required_answer
 
     def _condition_question(self, question: StudyQuestion) -> StudyQuestion | None:
-        """Return the question on whose answer the condition of another depends."""
+        """Return the question whose answer determines whether a question is asked; None if it always is."""
         if question.when is None:
             return None
         return next((other for other in self.questions if other.name == question.when[0]), None)
@@ -574,7 +578,7 @@ class Form(PlainRecord):
         """Return the answers by question from the stored text, for questions that were asked."""
         if stored is None:
             return {}
-        if self.plain:
+        if self.is_plain:
             return {self.first.name: stored}
         with suppress(ValueError):
             decoded = json.loads(stored)
@@ -585,29 +589,29 @@ class Form(PlainRecord):
     def outcome(self, column: str, stored: str | None) -> str | float | None:
         """Return the outcome of the stored answers for one of `columns`; None for no answer.
 
-        If a condition was not met, a number or a choice of several is 0. If the answer on which the condition
-        depends means no answer, the outcome is unknown too.
+        If a condition was not met, a numeric outcome or the outcome of one choice is 0. If the answer to the
+        question of the condition means no answer, the outcome is unknown too.
         """
-        question, part = self.columns[column]
+        question, component = self.columns[column]
         answers = self.answers(stored)
         answer = answers.get(question.name)
         if answer is None:
             other = self._condition_question(question)
             if other is None or other.name not in answers or other.outcome(answers[other.name]) is None:
                 return None
-            if question.kind == SEVERAL or question.counted:
+            if question.kind == SEVERAL or question.is_numeric:
                 return 0.0
             return None
-        outcome = question.outcome(answer, part)
-        if part == ASKED and question.counted and outcome is not None:
+        outcome = question.outcome(answer, component)
+        if component == ASKED and question.is_numeric and outcome is not None:
             return 1.0
         return outcome
 
     def differ(self, stored: Collection[str]) -> bool:
-        """Return whether the answers of several people to any question differ."""
-        answers_of_people = [self.answers(text) for text in stored]
+        """Return whether the stored answers of several annotators to any question differ."""
+        answers_by_annotator = [self.answers(text) for text in stored]
         for question in self.questions:
-            answers = [answers[question.name] for answers in answers_of_people if question.name in answers]
+            answers = [answers[question.name] for answers in answers_by_annotator if question.name in answers]
             if question.differ(answers):
                 return True
         return False
@@ -619,11 +623,16 @@ def _is_number_within(text: str, bounds: tuple[float, float] | None) -> bool:
 
 
 def _choices_with_keys(
-    rows: Iterable[tuple[str, float | None, bool]], keys: Iterable[str] = KEYS
+    rows: Iterable[tuple[str, float | None, bool]], keys: Iterable[str] = CHOICE_KEYS
 ) -> tuple[Choice, ...]:
-    """Return choices of names and numbers with a key for each; those after the last key have none."""
-    pairs = zip(rows, chain(keys, repeat("")), strict=False)
-    return tuple(Choice(name=name, value=value, key=key, none=none) for (name, value, none), key in pairs)
+    """Return choices with keys, from rows of name, number and whether the choice means no answer.
+
+    Choices after the last key have no key.
+    """
+    rows_and_keys = zip(rows, chain(keys, repeat("")), strict=False)
+    return tuple(
+        Choice(name=name, value=value, key=key, none=none) for (name, value, none), key in rows_and_keys
+    )
 
 
 def _parse_choice(choice: str) -> tuple[str, float | None, bool]:
@@ -665,7 +674,7 @@ def _answer_text(value: object) -> str:
 
 
 class Answer(JsonRecord, frozen=True, kw_only=True):
-    """The present or an earlier answer of one annotator to one item.
+    """The current or an earlier answer of one annotator to one item.
 
     Parameters
     ----------
@@ -676,7 +685,7 @@ class Answer(JsonRecord, frozen=True, kw_only=True):
     annotator : str
     status : {"submitted", "skipped"}
     value : str, optional
-        Name of the choice, number on the scale, column of the better side or `tie`, class; None for a skip.
+        The stored answer, such as the name of a choice (see `Form.answer`); None for a skip.
     note : str
     at : str
         Time of the answer in UTC, by the server's clock.

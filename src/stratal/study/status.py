@@ -62,7 +62,7 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
     with warnings.catch_warnings(), study.verified() as connection:
         # Missing labels are expected, since labelling has not ended.
         warnings.simplefilter("ignore", StratalWarning)
-        seconds = items.pace(connection)
+        seconds = items.median_seconds(connection)
         wanted_yet = connection.one("SELECT total - done FROM tally")[0]
         working = max(1, items.active_annotators(connection, study.clock()))
         if seconds is None:
@@ -72,7 +72,7 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         people = _dicts(connection, _PEOPLE)
         for row in people:
             row["set_aside"] = bool(row["set_aside"])
-            row["seconds_per_item"] = items.pace(connection, row["annotator"], limit=-1)
+            row["seconds_per_item"] = items.median_seconds(connection, row["annotator"], limit=-1)
             row["rounds"] = _dicts(connection, _ROUNDS_OF, row["annotator"])
         described = {
             "study": study.id,
@@ -95,10 +95,10 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         by_time = connection.all(
             "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
         )
-        late = items.clock_behind(connection, study.clock()) > items.CLOCK_TOLERANCE
+        late = items.clock_delay(connection, study.clock()) > items.CLOCK_TOLERANCE
         first: dict[str, Any] = {}
         for name, (question, part) in form.columns.items():
-            if part == ASKED and question.counted:
+            if part == ASKED and question.is_numeric:
                 continue
             labels = present_labels(connection, form, str(study.folder), name, requested=True)
             shared = _of_outcome(form, name, answers)
@@ -239,7 +239,7 @@ def _agreement(
     """Return the agreement of the annotators, and a plain dict that also has each pair."""
     if not answers:
         return None, None
-    classes = question.kind in (CLASSES, CHOICES, TAGS) and not question.counted
+    classes = question.kind in (CLASSES, CHOICES, TAGS) and not question.is_numeric
     pairs = _pairs(answers, question)
     try:
         agreement = measure_agreement(labels, classes=classes)

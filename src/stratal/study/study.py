@@ -42,18 +42,18 @@ Clock = Callable[[], float]
 MAX_DISAGREEMENTS = 200
 
 
-# The stopping rule is evaluated again when the number of answers has grown by this factor: each evaluation
-# reads all labels, and a study may end 2% too late.
+# The stopping rule is evaluated again when the number of answers has grown by this factor, because each
+# evaluation reads all labels. A study may therefore end 2% too late.
 EVALUATION_GROWTH = 1.02
 
 
 class Study:
     """An open study folder; opened by `create_study` and `open_study`.
 
-    All threads of a process may share one object. Every method that saves has an argument `request`: a text
-    of the client, such as a UUID, that is unique for each action of an annotator. If the same request arrives
-    again (a retry after a broken connection), the method returns the receipt of the first with
-    `repeated=True`, and saves nothing. When a method returns, its data are on disk.
+    All threads of a process may share one object. Every method that saves an action has an argument
+    `request`: a text of the client, such as a UUID, that is unique for each action of an annotator. If the
+    same request arrives again (a retry after a broken connection), the method saves nothing and returns the
+    first receipt with `repeated=True`. When a method returns, its data are on disk.
 
     Errors: `InputError` for an invalid answer or an unknown annotator; `StudyError` (with `kind`) if the
     folder cannot be read or written.
@@ -63,6 +63,7 @@ class Study:
     folder : Path
     database : Database
     clock : callable
+        Returns the time in seconds since 1970.
     """
 
     def __init__(self, folder: Path, database: Database, clock: Clock) -> None:
@@ -115,7 +116,7 @@ class Study:
         """Names by pseudonym; empty if there is no file of names."""
         return creating.read_names(self.folder)
 
-    def aside(self) -> list[str]:
+    def excluded_annotators(self) -> list[str]:
         """Return the annotators whose labels are set aside."""
         with self.database.read() as connection:
             rows = connection.all("SELECT name FROM annotator WHERE aside = 1 ORDER BY name")
@@ -132,28 +133,28 @@ class Study:
             connection.save_settings(**settings)
 
     def save_new_setting(self, name: str, value: str) -> str:
-        """Save a setting unless it has a value, perhaps from another process; return its value."""
+        """Save a setting unless it has a value, which another process may have saved; return its value."""
         with self.database.write() as connection:
-            present = connection.setting(name)
-            if not present:
+            stored_value = connection.setting(name)
+            if not stored_value:
                 connection.save_settings(**{name: value})
-            return present or value
+            return stored_value or value
 
     @contextmanager
-    def saving(self, *, durable: bool = True, sound: bool = False) -> Iterator[Connection]:
-        """Yield a transaction, which is saved completely or not at all; see `Database.write`.
+    def transaction(self, *, durable: bool = True, verify: bool = False) -> Iterator[Connection]:
+        """Yield a connection whose changes are saved completely or not at all; see `Database.write`.
 
-        With `sound`, a study that fails a check raises an error.
+        With `verify`, a damaged study raises an error; see `verified`.
         """
         with self.database.write(durable=durable) as connection:
             # The time after the lock was obtained, so that it is later than the answers of others.
             connection.now = self.clock()
-            if sound:
+            if verify:
                 require_integrity(connection, self.folder)
             yield connection
-            last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
-        if durable and last is not None:
-            write_head(self.folder, last["seq"], last["hash"])
+            last_line = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
+        if durable and last_line is not None:
+            write_head(self.folder, last_line["seq"], last_line["hash"])
 
     @contextmanager
     def verified(self) -> Iterator[Connection]:
@@ -212,11 +213,11 @@ class Study:
                     raise
             yield
 
-    def hide_from_others(self) -> None:
+    def restrict_file_permissions(self) -> None:
         """Remove the permission of other accounts of this computer to read the database.
 
-        All links can be computed from its secret. A copied or unpacked study may have other permissions than
-        a new one.
+        All links can be computed from the secret in the database. A copied or unpacked study may have other
+        permissions than a new one.
         """
         # The file may belong to another account, or the file system may have no permissions.
         with suppress(OSError):
@@ -227,19 +228,19 @@ class Study:
     def next_item(self, annotator: str) -> Item | None:
         """Return the current item of this annotator, which is reserved until it is answered.
 
-        None if nothing is left for this annotator, or the interval is narrow enough (see `progress`).
+        None if no item is left for this annotator, or the interval is narrow enough (see `progress`).
         """
         return next(iter(self.next_items(annotator)), None)
 
     def next_items(self, annotator: str, *, ahead: int = 0) -> tuple[Item, ...]:
         """Return the current item and up to `ahead` further ones, which are reserved; see `next_item`."""
         with self._reading_as(annotator) as connection:
-            assigned = items.held_items(connection, annotator, 1 + ahead)
-            enough = len(assigned) >= items.most_held(connection, ahead)
-            if enough or not items.gets_items(connection, annotator):
+            assigned = items.assigned_items(connection, annotator, 1 + ahead)
+            has_enough_items = len(assigned) >= items.max_assigned_items(connection, ahead)
+            if has_enough_items or not items.may_get_items(connection, annotator):
                 return tuple(shown_item(connection, annotator, item) for item in assigned)
         # Reservations may be lost in a power failure, in contrast to answers.
-        with self.saving(durable=False) as connection:
+        with self.transaction(durable=False) as connection:
             assigned = items.assign_next(connection, annotator, ahead)
             return tuple(shown_item(connection, annotator, item) for item in assigned)
 
@@ -267,20 +268,26 @@ class Study:
         with self.database.read() as connection:
             return items.disagreements(connection, limit)
 
-    def assigned(self, annotator: str, *, limit: int = 20) -> tuple[int, tuple[Disagreement, ...]]:
+    def assigned_disagreements(
+        self, annotator: str, *, limit: int = 20
+    ) -> tuple[int, tuple[Disagreement, ...]]:
         """Return the number of open disagreements that are assigned to an adjudicator, and the first of them.
 
         An adjudicator without open disagreements gets the first ones of others; other annotators get none.
         """
-        judges = self.adjudicators
-        if annotator in judges:
+        adjudicators = self.adjudicators
+        if annotator in adjudicators:
             open_disagreements = self.disagreements(limit=MAX_DISAGREEMENTS)
         else:
             open_disagreements = ()
-        mine = [entry for entry in open_disagreements if items.assigned_to(entry, judges) == annotator]
-        return len(mine), tuple(mine or open_disagreements)[:limit]
+        assigned = [
+            entry
+            for entry in open_disagreements
+            if items.assigned_adjudicator(entry, adjudicators) == annotator
+        ]
+        return len(assigned), tuple(assigned or open_disagreements)[:limit]
 
-    def act(
+    def save_action(
         self,
         annotator: str,
         action: Action,
@@ -292,13 +299,13 @@ class Study:
     ) -> Receipt:
         """Save an action of an annotator on an item; `details` are `note`, `seconds` and `request`.
 
-        The methods below have the names of the actions. With `ahead`, the next item and this number of
-        further ones are reserved in the same transaction, since a second transaction would have to wait
-        again.
+        The methods below, such as `submit`, are shortcuts for one action each. With `ahead`, the next item
+        and this number of further ones are reserved in the same transaction, since a second transaction would
+        have to wait again.
         """
-        with self.saving() as connection:
+        with self.transaction() as connection:
             receipt = self._save(connection, annotator, action, item, value, **details)
-            if ahead is not None and items.gets_items(connection, annotator):
+            if ahead is not None and items.may_get_items(connection, annotator):
                 items.assign_next(connection, annotator, ahead)
         if action in ("submit", "skip"):
             # The answer is saved. If the stopping rule cannot be evaluated now, the next answer evaluates it.
@@ -316,66 +323,67 @@ class Study:
         roles: frozenset[StudyRole] | None = None,
         **details: Unpack[ActionDetails],
     ) -> Receipt:
-        """Save an action in a transaction; `roles` are by default those of the annotator."""
+        """Save an action in a transaction; `roles` are those of the acting person, if not the annotator."""
         creating.require_person(connection, annotator)
         form = items.read_form(connection)
         entry = import_export.journal_entry(self.id, form, annotator, action, item, value, **details)
         return items.save(connection, entry, roles)
 
     def submit(self, annotator: str, item: str, value: object, **details: Unpack[ActionDetails]) -> Receipt:
-        """Save an answer; one that this annotator gave before is changed (`action` is then `change`).
+        """Save an answer; it replaces an earlier answer of this annotator (`action` is then `change`).
 
-        `value` is the name of a choice, a number of the scale, a class, or for a pair the column of the
-        better side or `tie` (never left or right: the sides are shuffled); of several questions a mapping of
-        each one's name to its answer. `details`: `note` (text), `seconds` that it took, and `request`.
+        `value` is the name of a choice, a number of the scale or a class. For a pair, it is the column of the
+        better side or `tie` (not left or right, because the sides are shuffled). For several questions, it is
+        a mapping of the question's name to its answer. `details`: `note` (text), `seconds` of working time,
+        and `request`.
         """
-        return self.act(annotator, "submit", item, value, **details)
+        return self.save_action(annotator, "submit", item, value, **details)
 
     def skip(self, annotator: str, item: str, **details: Unpack[ActionDetails]) -> Receipt:
-        """Save that this annotator gives no answer; another one may get the item. Otherwise as `submit`."""
-        return self.act(annotator, "skip", item, **details)
+        """Save that this annotator skips an item, which may be assigned to another. Otherwise as `submit`."""
+        return self.save_action(annotator, "skip", item, **details)
 
     def undo(self, annotator: str, *, request: str | None = None) -> Receipt:
-        """Take back this annotator's last answer or skip; each further call takes back the one before.
+        """Undo this annotator's last answer or skip; each further call undoes the previous one.
 
-        `item` of the receipt is what `next_item` gives next. Raises `StudyError` of kind `refused` where
-        there is no action to undo.
+        `item` of the receipt is the one that `next_item` returns next. Raises `StudyError` of kind `refused`
+        if there is no action to undo.
         """
-        return self.act(annotator, "undo", request=request)
+        return self.save_action(annotator, "undo", request=request)
 
     def flag(
         self, annotator: str, item: str, *, on: bool = True, **details: Unpack[ActionDetails]
     ) -> Receipt:
-        """Mark an item for the person who runs the study, or unmark it. `details`: `note`, `request`."""
-        return self.act(annotator, "flag" if on else "unflag", item, **details)
+        """Flag an item for the owner of the study, or remove the flag. `details`: `note`, `request`."""
+        return self.save_action(annotator, "flag" if on else "unflag", item, **details)
 
     def adjudicate(
         self, annotator: str, item: str, value: object, **details: Unpack[ActionDetails]
     ) -> Receipt:
-        """Save a decision on an item, which then counts instead of the answers. `details`: `note`, `request`.
+        """Save a decision on an item, which replaces the answers as its label. `details`: `note`, `request`.
 
-        A later one replaces it; None takes it back.
+        A later decision replaces it, and the value None removes it.
         """
-        return self.act(annotator, "adjudicate", item, value, **details)
+        return self.save_action(annotator, "adjudicate", item, value, **details)
 
     def set_aside(self, annotator: str, *, reason: str = "") -> Receipt:
         """Exclude all labels of an annotator without deleting them; others get the items."""
-        with self.saving() as connection:
+        with self.transaction() as connection:
             return self._save(connection, annotator, "set-aside", roles=OPERATOR, note=reason)
 
     def take_back(self, annotator: str, *, reason: str = "") -> Receipt:
-        """Include the labels of an annotator again that were set aside."""
-        with self.saving() as connection:
+        """Include the labels of an annotator again, after they were set aside."""
+        with self.transaction() as connection:
             return self._save(connection, annotator, "take-back", roles=OPERATOR, note=reason)
 
     def add_annotator(self, name: str) -> str:
         """Add an annotator; return the name in the journal, which may be a pseudonym."""
-        with self.saving() as connection:
+        with self.transaction() as connection:
             return creating.add_person(connection, self.folder, name)
 
     def set_rubric(self, text: str) -> int:
-        """Change the rubric, how annotators judge; return the rubric's new version."""
-        with self.saving() as connection:
+        """Change the rubric (the instructions for annotators); return its new version number."""
+        with self.transaction() as connection:
             first, *others = items.read_form(connection).questions
             first = replace(first, rubric=text, rubric_version=first.rubric_version + 1)
             form = Form(questions=(first, *others))
@@ -384,23 +392,23 @@ class Study:
             append_setting(connection, version, text, "rubric")
         return first.rubric_version
 
-    def offline(
+    def reserve_for_page_file(
         self,
         annotator: str,
         *,
         items: int | None = None,
         write: Callable[[tuple[Item, ...]], None] | None = None,
     ) -> tuple[Item, ...]:
-        """Return all free items, or up to `items`, for a page in one file; they are then reserved.
+        """Reserve all free items, or up to `items`, for an annotator's page in one file, and return them.
 
-        `write` gets them before they are reserved: if it fails, none is.
+        `write` is called with them before the transaction ends: if it fails, no item is reserved.
         """
-        with self.saving(sound=True) as connection:
-            numbers = import_export.item_numbers(connection, annotator, items)
-            shown = tuple(shown_item(connection, annotator, number) for number in numbers)
+        with self.transaction(verify=True) as connection:
+            numbers = import_export.open_item_numbers(connection, annotator, items)
+            reserved_items = tuple(shown_item(connection, annotator, number) for number in numbers)
             if write is not None:
-                write(shown)
-            return shown
+                write(reserved_items)
+            return reserved_items
 
     def import_actions(
         self,
@@ -410,20 +418,20 @@ class Study:
         annotator: str | None = None,
         dry_run: bool = False,
     ) -> JsonDict:
-        """Save the actions of an offline page's labels file, all of them or none.
+        """Save the actions in a labels file from a page in one file, all of them or none.
 
-        The file must have the key of its annotator's page, unless `annotator` says whose it is. Returns
-        how many actions were `saved` and how many had been (`repeated`), and annotator → number of
-        `new_answers`, `changed_answers` and `withdrawn_answers`.
+        The file must contain the key of its annotator's page, unless `annotator` confirms the annotator.
+        Returns the numbers of `saved` actions and of actions that were saved before (`repeated`), and by
+        annotator the numbers of `new_answers`, `changed_answers` and `withdrawn_answers`.
         """
-        with self.saving(sound=True) as connection:
+        with self.transaction(verify=True) as connection:
             counts = import_export.import_actions(connection, text, source, self.folder, annotator)
             if dry_run:
                 connection.rollback()
         return counts
 
     def page_key(self, annotator: str) -> str:
-        """Return the key that the annotator's page in one file carries."""
+        """Return the key of the annotator's page in one file."""
         secret = self.setting(PAGE_FILE_SECRET) or self.save_new_setting(
             PAGE_FILE_SECRET, secrets.token_hex(32)
         )
@@ -436,12 +444,12 @@ class Study:
         items: int | None = None,
         write: Callable[[list[Task]], None] | None = None,
     ) -> list[Task]:
-        """Return the items that still need an answer, as annotation tools take them.
+        """Return the items that still need an answer as tasks for annotation tools.
 
-        With an annotator they are reserved until the answers are imported. `write` gets them before they are
-        reserved: if it fails, none is.
+        With an annotator, they are reserved until the answers are imported. `write` is called with them
+        before the transaction ends: if it fails, no item is reserved.
         """
-        with self.saving(sound=True) as connection:
+        with self.transaction(verify=True) as connection:
             token = self.sample().question.sample_token
             tasks = [
                 replace(task, token=token) for task in import_export.study_tasks(connection, annotator, items)
@@ -458,11 +466,11 @@ class Study:
         same_rows: bool = False,
         dry_run: bool = False,
     ) -> ImportResult:
-        """Save the answers given in another tool, all of it or nothing; see `stratal study import`.
+        """Save the answers from an annotation tool, all of them or none; see `stratal study import`.
 
-        `annotator` is the annotator of all answers, or a mapping from the tool's names to the study's. With
-        `dry_run` the result is returned, and nothing is saved. If ids are row numbers, a table must state
-        by the study's `sample_token` of which rows they are, unless they are declared the `same_rows`.
+        `annotator` is the annotator of all answers, or a mapping of the tool's names to the study's. With
+        `dry_run`, the result is returned without saving. If ids are row numbers, a table must contain the
+        `sample_token` of the study, which identifies the rows, unless `same_rows` is true.
         """
         answers_with_token = [entry for entry in answers.answers if entry.token is not None]
         if answers_with_token and not same_rows:
@@ -474,7 +482,7 @@ class Study:
                 tokens=tuple(str(entry.token) for entry in answers_with_token),
             )
             refuse_other_rows(self.sample(), labels)
-        with self.saving(sound=True) as connection:
+        with self.transaction(verify=True) as connection:
             result = import_export.import_answers(connection, answers, annotator, self.folder)
             if dry_run:
                 connection.rollback()
@@ -485,16 +493,16 @@ class Study:
 
 
 def estimate_options(study: Study, column: str | None = None) -> Keywords:
-    """Return what a question declares of the outcome as keywords of `estimate`: its bounds or estimand."""
+    """Return the bounds of the outcome or the estimand that a question implies, as keywords of `estimate`."""
     form = study.form
     name = column or next(iter(form.columns))
-    question, part = form.columns[name]
-    # One answer of several is 1 if it was chosen, and otherwise 0: its bounds need no declaration.
-    if part:
+    question, component = form.columns[name]
+    # The outcome of one of several choices is 0 or 1, whose bounds need no declaration.
+    if component:
         return {}
-    if question.when and question.counted:
+    if question.when and question.is_numeric:
         return {"estimand": f"ratio_of_means:{name},{name}_{ASKED}"}
-    if not question.counted:
+    if not question.is_numeric:
         return {}
     yes_or_no = question.bounds == (0.0, 1.0) and len(question.choices) == 2
     if yes_or_no or question.bounds is None:
@@ -503,11 +511,11 @@ def estimate_options(study: Study, column: str | None = None) -> Keywords:
 
 
 def sample_for_column(study: Study, column: str | None = None) -> Sample:
-    """Return the study's sample with what a column of its form declares: classes, or numbers."""
+    """Return the study's sample, in which numeric labels are not compared with the model's answers."""
     sample = study.sample()
     form = study.form
-    question, part = form.columns[column or next(iter(form.columns))]
-    if part or question.counted:
+    question, component = form.columns[column or next(iter(form.columns))]
+    if component or question.is_numeric:
         return replace(sample, question=sample.question.refine(predicted=False))
     if sample.question.answer is None:
         return sample
@@ -519,10 +527,10 @@ def anytime_interval(
 ) -> ConfidenceInterval:
     """Return the anytime-valid interval: it may be computed at any time, and labelling may stop at any time.
 
-    It is a betting interval of the labels in the order in which they came (`stratal.intervals.betting`). It
-    assumes only that the order of the items is random and that skips are equally frequent in all strata.
-    Proxies are not used, so that it is wider than the interval of the estimate. With several questions it is
-    that of the question named `column`, or of the first.
+    It is a betting interval (`stratal.intervals.betting`) computed from the labels in the order in which they
+    were saved. It assumes only that the order of the items is random and that skips are equally frequent in
+    all strata. It does not use proxies and is therefore wider than the interval of the estimate. `column` is
+    one of the study's outcomes (default: the first).
 
     Raises
     ------
@@ -536,8 +544,8 @@ def anytime_interval(
         raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)
     options = estimate_options(study, column)
     form = study.form
-    question, part = form.columns[column or next(iter(form.columns))]
-    if "estimand" in options or (question.counted and question.bounds is None):
+    question, component = form.columns[column or next(iter(form.columns))]
+    if "estimand" in options or (question.is_numeric and question.bounds is None):
         problem = "the anytime-valid interval requires a number with bounds for every item"
         raise InputError(problem, given=question.name, allowed="such as a choice that counts as 0 or 1")
     with study.verified() as connection:
@@ -546,52 +554,57 @@ def anytime_interval(
     labelled_units = outcomes(sample, labels)
     z = np.full(sample.size, np.nan)
     z[labelled_units.labelled] = labelled_units.z
-    low, high = (not part and question.bounds) or (0.0, 1.0)
-    # An answer that counts as none is nonresponse.
+    low, high = (not component and question.bounds) or (0.0, 1.0)
+    # An answer that means no answer is nonresponse.
     answered &= ~np.isnan(z[rows])
-    unit = unit_scale(z[rows[answered]], (low, high))
-    # The units drawn by round and stratum (R, H).
-    drawn = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
-    np.add.at(drawn, (sample.round - 1, sample.stratum), 1)
-    order = random_order(sample.stratum[rows], answered, sample.summary.sizes, drawn, sample.round[rows] - 1)
-    below, above = sequence_interval(unit, order, *tail_shares(confidence_level, "two-sided"))
-    if below > above:
+    unit_outcomes = unit_scale(z[rows[answered]], (low, high))
+    # Number of units drawn in each round and stratum (R, H).
+    drawn_counts = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
+    np.add.at(drawn_counts, (sample.round - 1, sample.stratum), 1)
+    order = random_order(
+        sample.stratum[rows], answered, sample.summary.sizes, drawn_counts, sample.round[rows] - 1
+    )
+    unit_low, unit_high = sequence_interval(unit_outcomes, order, *tail_shares(confidence_level, "two-sided"))
+    # No value is compatible with the labels.
+    if unit_low > unit_high:
         problem = "labels changed over time by more than chance can explain: no single value fits all of them"
         action = "Check whose labels changed (drift), or compute the estimate once all labels have arrived."
         raise InputError(problem, action=action)
     return ConfidenceInterval(
-        low=low + (high - low) * below,
-        high=low + (high - low) * above,
+        low=low + (high - low) * unit_low,
+        high=low + (high - low) * unit_high,
         confidence_level=confidence_level,
         method="betting-anytime",
     )
 
 
 def update_stopping(study: Study, confidence_level: float = 0.95) -> bool:
-    """Evaluate whether the interval is as narrow as requested, and store the result; True if it is.
+    """Evaluate whether the interval is as narrow as requested, and store the result; return it.
 
-    It is evaluated after every 2% more answers: an anytime-valid interval is valid at these times too.
+    The evaluation is repeated when the number of answers has grown by `EVALUATION_GROWTH`. An anytime-valid
+    interval is valid at these times.
     """
     with study.database.read() as connection:
-        requested_width, rounds, done = _stopping_inputs(connection)
-        if not requested_width:
+        requested_half_width, rounds, answer_count = _stopping_inputs(connection)
+        if not requested_half_width:
             return False
         if connection.setting("enough") == "yes":
             return True
-        if done < max(1, int(connection.setting("next_look") or 0)):
+        if answer_count < max(1, int(connection.setting("next_look") or 0)):
             return False
     try:
-        enough = anytime_interval(study, confidence_level).width / 2 <= float(requested_width)
+        half_width = anytime_interval(study, confidence_level).width / 2
+        is_narrow_enough = half_width <= float(requested_half_width)
     except (InputError, LabelError):
-        # Without an interval, labelling goes on.
-        enough = False
+        # Without an interval, labelling continues.
+        is_narrow_enough = False
     with study.database.write() as connection:
-        # Another half-width or another round, saved meanwhile, needs another evaluation.
-        if _stopping_inputs(connection)[:2] != (requested_width, rounds):
+        # If another half-width or round was saved meanwhile, the result is out of date.
+        if _stopping_inputs(connection)[:2] != (requested_half_width, rounds):
             return False
-        next_look = max(done + 1, math.ceil(done * EVALUATION_GROWTH))
-        connection.save_settings(enough="yes" if enough else "no", next_look=str(next_look))
-    return enough
+        next_evaluation = max(answer_count + 1, math.ceil(answer_count * EVALUATION_GROWTH))
+        connection.save_settings(enough="yes" if is_narrow_enough else "no", next_look=str(next_evaluation))
+    return is_narrow_enough
 
 
 def _stopping_inputs(connection: Connection) -> tuple[str | None, int, int]:

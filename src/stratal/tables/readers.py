@@ -42,15 +42,15 @@ from stratal.tables.spark_files import read_on_spark
 from stratal.tables.spilling import private_file
 from stratal.whole_numbers import MAX_EXACT_INTEGER
 
-# The columns of a JSON Lines file are the names in its first objects, up to this number.
-_RECORDS_INSPECTED = 1000
-# Error messages name a later row by its number: its line is found by reading the file again, which takes a
+# Number of first objects of a JSON Lines file whose keys are the columns.
+_MAX_INSPECTED_RECORDS = 1000
+# Largest row number whose line is searched for an error message, by reading the file again. This takes a
 # second for this number of rows.
 _MAX_ROWS_SEARCHED = 2_000_000
 
 
 def accept_any_sheet(names: Sequence[str]) -> bool:
-    """Return that the columns of a sheet fit, whatever they are."""
+    """Accept a sheet with any columns (default of `open_table`)."""
     return True
 
 
@@ -59,12 +59,12 @@ def open_table(
     options: ReadOptions | None = None,
     is_wanted_sheet: Callable[[Sequence[str]], bool] = accept_any_sheet,
 ) -> Table:
-    """Return a file as a table without reading its rows; see `Population.read`.
+    """Open a file as a table without reading its rows; see `Population.read`.
 
     Parameters
     ----------
     path : str or path
-    options : ReadOptions
+    options : ReadOptions, optional
     is_wanted_sheet : callable
         `is_wanted_sheet(columns)` returns whether a sheet of a workbook with several sheets is the one to
         read.
@@ -79,19 +79,19 @@ def open_table(
     connection = duckdb_connection(options.get("threads"), options.get("memory"))
     if options.get("directory", False):
         return _parquet_table(connection, file, parquet.find_part_files(file))
-    saved = read_saved_dataset(file) if file.is_dir() else None
-    if saved is not None:
-        return arrow_table(connection, saved, str(file))
-    kind = files.format_of_file(file, options.get("format"))
-    if kind == "parquet":
+    saved_dataset = read_saved_dataset(file) if file.is_dir() else None
+    if saved_dataset is not None:
+        return arrow_table(connection, saved_dataset, str(file))
+    file_format = files.format_of_file(file, options.get("format"))
+    if file_format == "parquet":
         return _parquet_table(connection, file, [file])
     files.check_gzip(file)
     try:
-        if kind == "csv":
+        if file_format == "csv":
             return _csv_table(connection, file, options.get("delimiter"))
-        if kind == "xlsx":
+        if file_format == "xlsx":
             return _workbook_table(connection, file, is_wanted_sheet)
-        return _READERS[kind](connection, file)
+        return _READERS[file_format](connection, file)
     except files.READ_ERRORS as error:
         raise unreadable_file_error(file, error) from error
 
@@ -100,13 +100,13 @@ def _remote_table(
     address: str, options: ReadOptions, is_wanted_sheet: Callable[[Sequence[str]], bool]
 ) -> Table:
     """Return a file on the web or in S3: Parquet is read in place, other formats are copied first."""
-    kind = options.get("format") or files.format_of(Path(address.split("?")[0]))
+    file_format = options.get("format") or files.format_of(Path(address.split("?")[0]))
     # DuckDB would search for files if the address contains a wildcard.
-    if kind == "parquet" and literal_path(address) == address:
+    if file_format == "parquet" and literal_path(address) == address:
         connection = duckdb_connection(options.get("threads"), options.get("memory"), shared=False)
         return _parquet_table(connection, address, [address])
     copy = fetch_copy(address)
-    table = open_table(copy, options | {"format": kind, "directory": False}, is_wanted_sheet)
+    table = open_table(copy, options | {"format": file_format, "directory": False}, is_wanted_sheet)
     return replace(
         table,
         table_name=address,
@@ -118,6 +118,16 @@ def _remote_table(
 
 
 def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> Table:
+    """Return a table of one or several Parquet files.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    file : path or str
+        The file, the directory, or the address.
+    parts : sequence of path or str
+        The files to read: `file`, or those in the directory.
+    """
     local_parts = [part for part in parts if isinstance(part, Path)]
     partition_parts = {
         key: part for part in local_parts for key in parquet.partition_keys(part.relative_to(file))
@@ -144,12 +154,12 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
     else:
         names = []
     names += relation.columns[len(names) :]
-    # Of several columns with one name, the first one counts.
+    # If a name occurs several times, its first column is read: in reverse order, it is stored last.
     column_types = dict(zip(reversed(names), reversed(relation.types), strict=True))
     top_columns = dict(zip(reversed(names), map(_quote_name, reversed(relation.columns)), strict=True))
     fields = parquet.field_paths(
         {name: column_types[name] for name in names},
-        lambda kind: dict(kind.children) if kind.id == "struct" else {},
+        lambda column_type: dict(column_type.children) if column_type.id == "struct" else {},
     )
     columns = {
         name: "".join([top_columns[top], *(f"[{_quote_text(part)}]" for part in inner)])
@@ -176,14 +186,15 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
 
 
 def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
+    """Return a CSV file as a table of text columns; the log of an evaluation tool as such."""
     delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     log = read_log_table(file, names, delimiter)
     if log is not None:
         return log_table(connection, log, str(file))
-    # Of several columns with one name, the first one counts.
-    internal = {name: f"c{position}" for position, name in reversed(list(enumerate(names)))}
+    # If a name occurs several times, its first column is read: in reverse order, it is stored last.
+    internal_names = {name: f"c{position}" for position, name in reversed(list(enumerate(names)))}
     is_small = file.stat().st_size <= source.MAX_STORED_BYTES
     locate = _row_locator(file, lambda text: _csv_row_lines(text, delimiter))
     stated_delimiter = files.first_line_delimiter(file)
@@ -194,20 +205,22 @@ def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
         table_name=str(file),
         connection=connection,
         from_clause=_csv_sql(file, len(names), delimiter, first_line - 1),
-        columns=internal,
+        columns=internal_names,
         all_text=True,
         materialise=is_small,
         locate=locate,
         notes=delimiter_notes,
     )
-    number_format_of_file = cache(lambda: _csv_format(all_rows, internal, delimiter))
+    number_format_of_file = cache(lambda: _csv_format(all_rows, internal_names, delimiter))
 
     def read_columns(selection: ColumnSelection) -> Rows:
-        rows = replace(all_rows, columns={name: internal[name] for name in selection.select_from(names)})
+        rows = replace(
+            all_rows, columns={name: internal_names[name] for name in selection.select_from(names)}
+        )
         # Counting blank rows reads the whole file once more.
         if is_small and (selection.id in rows.columns or not selection.id):
-            rows = _without_blank_rows(rows, rows.columns.get(selection.id), len(names))
-        # A comma that separates columns is no decimal mark.
+            rows = _drop_blank_rows(rows, rows.columns.get(selection.id), len(names))
+        # In a file whose columns are separated by commas, numbers cannot have decimal commas.
         if delimiter == ",":
             return rows
         return with_decimal_points(rows, selection, number_format_of_file())
@@ -215,15 +228,18 @@ def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
     return Table(table_name=str(file), names=tuple(names), read_columns=read_columns)
 
 
-def _csv_sql(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
-    """Return the SQL of a CSV file with text columns `c0`, `c1`, …, without detection of types."""
+def _csv_sql(file: Path, columns: int, delimiter: str, skipped_lines: int) -> str:
+    """Return the SQL of a CSV file with text columns `c0`, `c1`, …, without detection of types.
+
+    `skipped_lines` is the number of lines before the header.
+    """
     rows = _function_sql(
         "read_csv",
         _quote_text(duckdb_path(file)),
         columns=_columns_sql((f"c{position}" for position in range(columns)), "VARCHAR"),
         header="true",
         auto_detect="false",
-        skip=str(blank_lines),
+        skip=str(skipped_lines),
         delim=_quote_text(delimiter),
         hive_partitioning="false",
         max_line_size=str(files.MAX_LINE_CHARACTERS),
@@ -235,14 +251,15 @@ def _csv_sql(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
     return rows
 
 
-# A character that is not white space in Python.
+# Regular expression of DuckDB for a character that is not white space for `str.strip` of Python.
 _VISIBLE_CHARACTER = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
 
 
-def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
-    """Return the rows without blank rows, which spreadsheets leave, and with a note on their number.
+def _drop_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
+    """Return the rows without the blank rows that spreadsheets write, and with a note on their number.
 
-    Only files with a missing id or without a column of ids are searched.
+    `ids` is the internal name of the id column, and `columns` the number of columns. A file in which every
+    row has an id has no blank rows.
     """
     if ids and not rows.query_row(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
         return rows
@@ -257,19 +274,20 @@ def _without_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
 
 
 def blank_note(table_name: str, count: int) -> tuple[str, ...]:
-    """Return the note on blank rows that were left out, if any."""
+    """Return the note on the number of omitted blank rows; empty for 0."""
     if not count:
         return ()
     return (f"{table_name}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)
 
 
 def _json_lines_table(connection: object, file: Path) -> Table:
+    """Return a JSON Lines file as a table; the log of an evaluation tool as such."""
     with closing(files.open_text(file)) as text:
         log = read_log_lines((record for _, record in files.json_records(text, file)), str(file))
     if log is not None:
         return log_table(connection, log, str(file))
     with closing(files.open_text(file)) as text:
-        records = (record for _, record in files.json_records(text, file, _RECORDS_INSPECTED))
+        records = (record for _, record in files.json_records(text, file, _MAX_INSPECTED_RECORDS))
         return _json_table(connection, file, str(file), records, _row_locator(file, _nonblank_lines))
 
 
@@ -280,7 +298,10 @@ def _json_table(
     records: Iterable[dict[str, Any]],
     locate: Callable[[int], str] | None,
 ) -> Table:
-    """Return a JSON Lines file as a table with the columns of its first records; nested ones are dotted."""
+    """Return a JSON Lines file as a table with the columns of its first records.
+
+    Nested columns have dotted names. `locate` is as in `Source`.
+    """
     top_names = dict[str, None]()
     nested_names = dict[str, None]()
     for record in records:
@@ -292,24 +313,24 @@ def _json_table(
     if not names:
         raise InputError(f"{table_name} is empty", allowed="one JSON object per line")
     size = file.stat().st_size
-    # The unpacked size is unknown; JSON is rarely compressed to less than a twentieth.
+    # The unpacked size is unknown, but JSON is rarely compressed to less than a twentieth.
     if file.suffix == ".gz":
         size *= 20
-    clean_file = cache(partial(without_byte_order_mark, file))
+    file_without_mark = cache(partial(remove_byte_order_mark, file))
 
     def read_columns(selection: ColumnSelection) -> Rows:
-        places = {name: _key_path(name, top_names) for name in selection.select_from(names)}
+        key_paths = {name: _key_path_of_name(name, top_names) for name in selection.select_from(names)}
         numbers = set(selection.numbers)
-        if len(places) > _MAX_SQL_KEYS and size <= _MAX_WIDE_BYTES:
-            columns = _wide_columns(file, places, numbers)
+        if len(key_paths) > _MAX_SQL_KEYS and size <= _MAX_WIDE_BYTES:
+            columns = _columns_of_wide_file(file, key_paths, numbers)
             return replace(register_columns(connection, columns, table_name), all_text=True, locate=locate)
         return Rows(
             table_name=table_name,
             connection=connection,
-            from_clause=_json_sql(clean_file(), places.values()),
+            from_clause=_json_sql(file_without_mark(), key_paths.values()),
             columns={
                 name: _json_text_sql(_json_value_sql(place), name in numbers)
-                for name, place in places.items()
+                for name, place in key_paths.items()
             },
             all_text=True,
             materialise=size <= source.MAX_STORED_BYTES,
@@ -317,8 +338,10 @@ def _json_table(
         )
 
     def read_long_format(selection: Sequence[str]) -> Rows:
-        places = [_key_path(name, top_names) for name in selection]
-        stacked = stack_columns(_json_sql(clean_file(), places), list(map(_json_value_sql, places)))
+        key_paths = [_key_path_of_name(name, top_names) for name in selection]
+        stacked = stack_columns(
+            _json_sql(file_without_mark(), key_paths), list(map(_json_value_sql, key_paths))
+        )
         columns = {"column": "c0", "text": _json_text_sql("c1", is_number=False)}
         return Rows(
             table_name=table_name,
@@ -352,25 +375,26 @@ def _json_values(file: Path, table_name: str) -> tuple[dict[str, list[Any]], lis
     ]
 
 
-# With more keys DuckDB is slower than Python, whose values fit in memory up to this size in bytes.
+# Largest number of keys for which DuckDB converts JSON faster than Python.
 _MAX_SQL_KEYS = 200
+# Largest size in bytes of a JSON file whose values fit in memory as Python objects.
 _MAX_WIDE_BYTES = 2**26
 
 
-def _key_path(name: str, keys: Collection[str]) -> tuple[str, ...]:
-    """Return the path of keys of a dotted name."""
+def _key_path_of_name(name: str, keys: Collection[str]) -> tuple[str, ...]:
+    """Return the path of keys of a dotted name; `keys` are the keys of the records, which may have dots."""
     if name in keys:
         return (name,)
     top = next(key for key in keys if name.startswith(f"{key}."))
     return (top, *name.removeprefix(f"{top}.").split("."))
 
 
-def _json_sql(file: Path, places: Iterable[Sequence[str]]) -> str:
-    """Return the SQL of a JSON Lines file with a column of JSON for each key."""
+def _json_sql(file: Path, key_paths: Iterable[Sequence[str]]) -> str:
+    """Return the SQL of a JSON Lines file with a column of JSON for the first key of each path."""
     return _function_sql(
         "read_json",
         _quote_text(duckdb_path(file)),
-        columns=_columns_sql(dict.fromkeys(place[0] for place in places), "JSON"),
+        columns=_columns_sql(dict.fromkeys(key_path[0] for key_path in key_paths), "JSON"),
         format="'newline_delimited'",
         hive_partitioning="false",
         # Detection by DuckDB would take longer than reading.
@@ -379,19 +403,21 @@ def _json_sql(file: Path, places: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _json_value_sql(place: Sequence[str]) -> str:
-    """Return the SQL of a value as JSON."""
-    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
-    if inner:
-        return f"json_extract({_quote_name(place[0])}, {_quote_text(inner)})"
-    return _quote_name(place[0])
+def _json_value_sql(key_path: Sequence[str]) -> str:
+    """Return the SQL of the JSON value at a path of keys."""
+    # A JSON pointer (RFC 6901), in which ~ and / of keys are escaped.
+    pointer = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in key_path[1:])
+    if pointer:
+        return f"json_extract({_quote_name(key_path[0])}, {_quote_text(pointer)})"
+    return _quote_name(key_path[0])
 
 
 def _json_text_sql(column: str, is_number: bool) -> str:
-    """Return the SQL of a value as text.
+    """Return the SQL of a column of JSON as text.
 
     Text is unquoted, and numbers keep their digits. As in a dataframe, whole floating-point numbers below 2⁵³
-    become integers, truth values are written as in Python, and a NaN outside columns of numbers is missing.
+    become integers, truth values are written as in Python, and a NaN is missing unless the column
+    `is_number`.
     """
     text = f"({column} ->> '$')"
     number = f"TRY_CAST({column} ->> '$' AS DOUBLE)"
@@ -410,31 +436,33 @@ class _JsonNumber(str):
     __slots__ = ()
 
 
-def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[str]) -> dict[str, Any]:
+def _columns_of_wide_file(
+    file: Path, key_paths: dict[str, tuple[str, ...]], numbers: set[str]
+) -> dict[str, Any]:
     """Return the text columns of a file with many keys, as `_json_text_sql` writes them.
 
     Unlike with DuckDB, numbers beyond 2⁵³ keep their digits.
     """
     import pyarrow as pa
 
-    columns: dict[str, list[str | None]] = {name: [] for name in places}
+    columns: dict[str, list[str | None]] = {name: [] for name in key_paths}
     with closing(files.open_text(file)) as text:
         for _, record in files.json_records(text, file, parse_number=_JsonNumber):
-            for name, (top, *inner) in places.items():
-                value = record.get(top)
-                for key in inner:
+            for name, (top_key, *inner_keys) in key_paths.items():
+                value = record.get(top_key)
+                for key in inner_keys:
                     if isinstance(value, dict):
                         value = value.get(key)
                     else:
                         value = None
-                columns[name].append(_value_text(value, name in numbers))
+                columns[name].append(_json_value_text(value, name in numbers))
     try:
         return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
     except UnicodeEncodeError as error:
         raise lone_surrogate_error(str(file), error.object[error.start : error.end]) from None
 
 
-def _value_text(value: object, is_number: bool) -> str | None:
+def _json_value_text(value: object, is_number: bool) -> str | None:
     """Return a value of JSON as text, as `_json_text_sql` writes it."""
     if isinstance(value, _JsonNumber) and not value.lstrip("-").isdecimal():
         number = float(value)
@@ -467,7 +495,7 @@ def _json_with_digits(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def without_byte_order_mark(path: Path) -> Path:
+def remove_byte_order_mark(path: Path) -> Path:
     """Return a JSON Lines file, or a copy without its byte order mark, which DuckDB does not accept."""
     with closing(files.open_text(path)) as text:
         if text.buffer.peek(3)[:3] != b"\xef\xbb\xbf":  # type: ignore[attr-defined]
@@ -482,7 +510,7 @@ def without_byte_order_mark(path: Path) -> Path:
 
 
 def _json_document_table(connection: object, file: Path) -> Table:
-    """Return a log, or an array of JSON objects, which is converted to JSON Lines."""
+    """Return a table of a log, or of an array of JSON objects, which is converted to JSON Lines."""
     document = files.json_document(file)
     log = read_log_document(document, str(file))
     if log is not None:
@@ -498,6 +526,7 @@ def _json_document_table(connection: object, file: Path) -> Table:
 
 
 def _feather_table(connection: object, file: Path) -> Table:
+    """Return a Feather file as a table."""
     import pyarrow as pa
     import pyarrow.feather
 
@@ -511,6 +540,7 @@ def _feather_table(connection: object, file: Path) -> Table:
 
 
 def _inspect_table(connection: object, file: Path) -> Table:
+    """Return a log of Inspect as a table."""
     return log_table(connection, read_inspect_file(file), str(file))
 
 
@@ -530,7 +560,7 @@ def log_table(connection: object, log: Log, table_name: str) -> Table:
 
 
 def _log_column(values: Sequence[Any]) -> Any:
-    """Return a column for Arrow; a column without values is text, and lone surrogates are replaced."""
+    """Return values as an Arrow column; without any value it is text, and lone surrogates are replaced."""
     import pyarrow as pa
 
     are_texts = any(isinstance(value, str) for value in values) or all(value is None for value in values)
@@ -540,7 +570,7 @@ def _log_column(values: Sequence[Any]) -> Any:
     return pa.chunked_array([pa.array(texts, pa.string())])
 
 
-# ---- workbooks, by openpyxl: cells become text, as in a CSV file
+# ---- workbooks, read with openpyxl: cells become text, as in a CSV file
 
 
 def cell_text(value: object) -> str | None:
@@ -557,17 +587,18 @@ def cell_text(value: object) -> str | None:
 
 
 def _open_workbook(path: Path) -> Any:
+    """Open a workbook with the saved values of its formulas."""
     with optional_import("openpyxl", extra="excel"):
         import openpyxl
 
-    # From memory, because openpyxl leaves the file open if it is damaged.
+    # The file is read into memory first, because openpyxl leaves a damaged file open.
     content = io.BytesIO(path.read_bytes())
-    with _readable_workbook(path):
+    with _translate_workbook_errors(path):
         return openpyxl.load_workbook(content, read_only=True, data_only=True)
 
 
 @contextmanager
-def _readable_workbook(path: Path) -> Iterator[None]:
+def _translate_workbook_errors(path: Path) -> Iterator[None]:
     """Translate the errors of a damaged workbook into an `InputError`; errors of XML are SyntaxErrors."""
     # Few tables are workbooks.
     import zipfile
@@ -591,39 +622,40 @@ def _readable_workbook(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _find_unreadable_cells(book: Any, page: Any) -> str:
+def _find_unreadable_cells(book: Any, sheet: Any) -> str:
     """Return a description of the first merged cell or formula without a value, empty if there is none."""
     # Few tables are workbooks.
     from xml.etree.ElementTree import iterparse
 
-    with book._archive.open(page._worksheet_path) as stream:
+    with book._archive.open(sheet._worksheet_path) as stream:
         for _, node in iterparse(stream):
-            space, _, name = node.tag.rpartition("}")
-            if name == "mergeCell":
+            namespace, _, tag = node.tag.rpartition("}")
+            if tag == "mergeCell":
                 return f"merged cells: {node.get('ref')}"
-            # A formula whose value is the empty text is saved as one of type str.
-            if name == "c" and node.get("t") != "str" and node.find(f"{space}}}f") is not None:
-                if not node.findtext(f"{space}}}v"):
+            # The cell of a formula whose value is the empty text has the type `str`.
+            if tag == "c" and node.get("t") != "str" and node.find(f"{namespace}}}f") is not None:
+                if not node.findtext(f"{namespace}}}v"):
                     return f"a formula without a saved value: {node.get('r')}"
-            elif name == "row":
+            elif tag == "row":
+                # Frees the memory of the row.
                 node.clear()
     return ""
 
 
-# Largest sheet in cells: a few bytes may expand to 16,384 columns and a million rows.
+# Largest number of cells of a sheet: a few compressed bytes may expand to 16,384 columns and a million rows.
 _MAX_SHEET_CELLS = 50_000_000
 
 
-def _read_sheet(page: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]], int]:
+def _read_sheet(sheet: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]], int]:
     """Return the column names, the rows that are not blank with their numbers, and the number of blank rows.
 
     Empty columns at the end are left out. The size that a sheet states is ignored, since it may be wrong.
     """
-    page.reset_dimensions()
+    sheet.reset_dimensions()
     rows: list[tuple[int, list[str | None]]] = []
     cells_read = row_number = 0
-    for row_number, line in enumerate(page.iter_rows(values_only=True), start=1):
-        cells = [cell_text(cell) for cell in line]
+    for row_number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
+        cells = [cell_text(value) for value in values]
         while cells and cells[-1] is None:
             cells.pop()
         cells_read += len(cells)
@@ -633,59 +665,62 @@ def _read_sheet(page: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int,
             rows.append((row_number, cells))
     if not rows:
         return (), [], 0
-    (header, names), *data_rows = rows
+    (header_row, names), *data_rows = rows
     width = max(len(cells) for _, cells in rows)
     if width * len(rows) > _MAX_SHEET_CELLS:
         raise files.too_large_error(path)
-    padded = [(row_number, cells + [None] * (width - len(cells))) for row_number, cells in data_rows]
-    blank = row_number - header - len(padded)
-    return tuple((name or "").strip() for name in names + [None] * (width - len(names))), padded, blank
+    padded_rows = [(number, cells + [None] * (width - len(cells))) for number, cells in data_rows]
+    blank_count = row_number - header_row - len(padded_rows)
+    column_names = tuple((name or "").strip() for name in names + [None] * (width - len(names)))
+    return column_names, padded_rows, blank_count
 
 
 def _workbook_table(
     connection: object, file: Path, is_wanted_sheet: Callable[[Sequence[str]], bool]
 ) -> Table:
-    """Return the sheet of a workbook with values; among several, the one whose columns fit."""
+    """Return the only sheet of a workbook with values as a table; of several, the one that is wanted."""
     import pyarrow as pa
 
     book = _open_workbook(file)
     try:
-        with _readable_workbook(file):
-            pages = [(page, *_read_sheet(page, file)) for page in book.worksheets]
-        sheets = [sheet for sheet in pages if sheet[1]]
-        if not sheets:
+        with _translate_workbook_errors(file):
+            contents = [(sheet, *_read_sheet(sheet, file)) for sheet in book.worksheets]
+        nonempty_sheets = [content for content in contents if content[1]]
+        if not nonempty_sheets:
             raise InputError(f"{file} is empty", allowed="a header and one row per unit")
-        titles = ", ".join(repr(page.title) for page, *_ in sheets)
-        matching_sheets = [sheet for sheet in sheets if len(sheets) == 1 or is_wanted_sheet(sheet[1])]
-        if len(matching_sheets) != 1:
+        titles = ", ".join(repr(sheet.title) for sheet, *_ in nonempty_sheets)
+        wanted_sheets = [
+            content for content in nonempty_sheets if len(nonempty_sheets) == 1 or is_wanted_sheet(content[1])
+        ]
+        if len(wanted_sheets) != 1:
             raise InputError(
-                f"{file}: {len(matching_sheets)} of {len(sheets)} sheets have these columns",
+                f"{file}: {len(wanted_sheets)} of {len(nonempty_sheets)} sheets have these columns",
                 given=titles,
                 allowed="exactly one",
                 action="Save the sheet you want as a separate file.",
             )
-        page, names, filled_rows, blank_count = matching_sheets[0]
+        sheet, names, filled_rows, blank_count = wanted_sheets[0]
         is_title = len(names) > 1 and names[0] != "" and not any(names[1:])
         if is_title:
             raise InputError(
-                f"{file}: the first row of sheet {page.title!r} is a title, not a header",
+                f"{file}: the first row of sheet {sheet.title!r} is a title, not a header",
                 given=repr(names[0]),
                 allowed="a name for each column in the first row",
                 action="Delete the rows above the header.",
             )
-        with _readable_workbook(file):
-            unreadable_cells = _find_unreadable_cells(book, page)
+        with _translate_workbook_errors(file):
+            unreadable_cells = _find_unreadable_cells(book, sheet)
         if unreadable_cells:
             raise InputError(
-                f"{file}: sheet {page.title!r} contains {unreadable_cells}",
+                f"{file}: sheet {sheet.title!r} contains {unreadable_cells}",
                 allowed="a value in each cell",
                 action="Unmerge merged cells and fill in each row. For formulas, open the workbook in a "
                 "spreadsheet program and save it, or paste the formulas as values.",
             )
     finally:
         book.close()
-    if len(sheets) > 1:
-        sheet_notes = [f"{file}: only sheet {page.title!r} was read (sheets: {titles})"]
+    if len(nonempty_sheets) > 1:
+        sheet_notes = [f"{file}: only sheet {sheet.title!r} was read (sheets: {titles})"]
     else:
         sheet_notes = []
     notes = (*sheet_notes, *blank_note(str(file), blank_count))
@@ -725,9 +760,11 @@ _READERS = {
 # ---- number formats
 
 
-# Columns of numbers are recognised by this number of rows, before all rows are counted.
+# Number of first rows in which columns of numbers are recognised, before their formats are counted in all
+# rows.
 _HEAD_ROWS = 1_000
-# Columns of one query that counts number formats: each has two expressions for each pattern.
+# Largest number of columns of one query that counts number formats, which has two expressions for each
+# format.
 _MAX_FORMAT_COLUMNS = 100
 
 
@@ -750,7 +787,7 @@ def _csv_format(rows: Rows, columns: dict[str, str], delimiter: str) -> number_f
 def with_decimal_points(
     rows: Rows, selection: ColumnSelection, file_numbers: number_format.NumberFormat
 ) -> Rows:
-    """Return text rows with numbers as in Python, and notes about the conversion; ids are unchanged.
+    """Return rows of text with numbers written as in Python, and notes on the conversion; ids are unchanged.
 
     Raises
     ------
@@ -758,33 +795,35 @@ def with_decimal_points(
         For a column of numbers with two interpretations.
     """
     file_numbers.require_unambiguous(rows.table_name, selection.numbers)
-    changed = {
+    converted_columns = {
         name: number_format.number_sql(column, file_numbers.decimals[name], _quote_text)
         for name, column in rows.columns.items()
         if name in file_numbers.decimals and name != selection.id
     }
     ambiguous = {name: entry for name, entry in file_numbers.ambiguous.items() if name in rows.columns}
-    notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(changed)))
-    return replace(rows, columns={**rows.columns, **changed}, notes=notes, ambiguous=ambiguous)
+    notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(converted_columns)))
+    return replace(rows, columns={**rows.columns, **converted_columns}, notes=notes, ambiguous=ambiguous)
 
 
 # ---- SQL
 
 
 def _function_sql(function: str, path: str, **options: str) -> str:
+    """Return the SQL of a table function such as `read_csv`, with its options."""
     return f"{function}({', '.join([path, *(f'{name} = {value}' for name, value in options.items())])})"
 
 
-def _columns_sql(names: Iterable[str], kind: str) -> str:
-    return "{" + ", ".join(f"{_quote_text(name)}: '{kind}'" for name in names) + "}"
+def _columns_sql(names: Iterable[str], type_name: str) -> str:
+    """Return the SQL of columns with one type, as an option of `read_csv` and `read_json`."""
+    return "{" + ", ".join(f"{_quote_text(name)}: '{type_name}'" for name in names) + "}"
 
 
 def literal_path(path: str) -> str:
-    """Return a path in which DuckDB finds no wildcard."""
+    """Return a path with escaped wildcards, which DuckDB would expand."""
     literal = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
     if "://" in path or os.path.isabs(path):
         return literal
-    # DuckDB takes a text before a colon for a drive or a scheme.
+    # DuckDB interprets the text before a colon as a drive or a scheme.
     if ":" in path:
         return f"./{literal}"
     return literal
@@ -793,8 +832,8 @@ def literal_path(path: str) -> str:
 def duckdb_path(path: Path | str) -> str:
     """Return a local path under which DuckDB opens the same file as Python.
 
-    A link replaces a name with a backslash, which DuckDB takes for a slash, and a name that begins with ~,
-    which it takes for the home folder.
+    DuckDB interprets a backslash as a slash, and ~ at the beginning as the home folder. The path of such a
+    file is a new symbolic link to it.
     """
     text = str(path)
     if not _needs_link(text):
@@ -806,6 +845,7 @@ def duckdb_path(path: Path | str) -> str:
 
 
 def _needs_link(path: str) -> bool:
+    """Return whether DuckDB would open another file under this path; see `duckdb_path`."""
     return "\\" in path or path.startswith("~")
 
 
@@ -821,9 +861,13 @@ def _quote_text(value: str) -> str:
 
 
 def _row_locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[int], str]:
-    """Return a function that finds the line of a row by reading the file; quoted line breaks shift lines."""
+    """Return a function that describes a row number, from 0, by its line, which it finds by reading the file.
 
-    def place(row: int) -> str:
+    `lines(text)` yields the line number of each row. It differs from the row number because of the header,
+    blank lines and quoted line breaks.
+    """
+
+    def locate(row: int) -> str:
         if row >= _MAX_ROWS_SEARCHED:
             return f"row {row + 1}"
         with closing(files.open_text(file)) as text:
@@ -832,7 +876,7 @@ def _row_locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callab
             return f"row {row + 1}"
         return f"line {line}"
 
-    return place
+    return locate
 
 
 def _csv_row_lines(text: TextIO, delimiter: str) -> Iterator[int]:
@@ -842,29 +886,30 @@ def _csv_row_lines(text: TextIO, delimiter: str) -> Iterator[int]:
 
 
 def _nonblank_lines(text: TextIO) -> Iterator[int]:
+    """Yield the number of each line that is not blank."""
     return (number for number, line in enumerate(text, start=1) if line.strip())
 
 
-# ---- remote files, through fsspec and only on request
+# ---- remote files, read with fsspec only if the user allows it
 
 
-# A path object has a single slash after the scheme.
+# An address of a remote file; `Path` removes one of the two slashes after the scheme.
 _ADDRESS = re.compile(r"(https?|s3):/+(.+)")
 
-# Such as gs:// and hdfs://, which Spark reads.
+# Other addresses, such as gs:// and hdfs://, which only Spark reads.
 _OTHER_ADDRESS = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
 
-# Stands for the time of the last change of a file on the web.
+# Time of the last change that DuckDB gets for files on the web, whose time is unknown.
 _UNKNOWN_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
-    """Return a path as the address of a remote file, None for a local file.
+    """Return the address if a path is that of a remote file, None for a local file.
 
     Raises
     ------
     InputError
-        For an address without `remote`.
+        For an address if `remote` is false.
     """
     text = os.fspath(path)
     match = _ADDRESS.fullmatch(text)
@@ -885,8 +930,9 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
 
 
 def register_address(connection: Any, address: str) -> None:
-    """Register an address with a DuckDB connection, which reads the necessary parts through fsspec."""
+    """Register the file system of an address with a DuckDB connection, which then reads parts of the file."""
     with remote_filesystem(address) as system:
+        # Raises the error for a missing file here, in translated form.
         system.info(address)
         # DuckDB requests the time of the last change, which fsspec does not know for the web.
         if address.startswith("http"):
@@ -909,7 +955,7 @@ def remote_filesystem(address: str) -> Iterator[Any]:
     Raises
     ------
     MissingExtraError
-        If fsspec, or what it needs for this kind of address, is not installed.
+        If fsspec, or the package that it requires for this kind of address, is not installed.
     """
     try:
         import fsspec

@@ -95,7 +95,7 @@ READERS = {
     "status": study_status,
     "anytime interval": anytime_interval,
     "export": lambda study: study.tasks(),
-    "a page in one file": lambda study: study.offline("ann"),
+    "a page in one file": lambda study: study.reserve_for_page_file("ann"),
     "import": lambda study: study.import_actions('{"format": "stratal-actions", "version": 1, "study": "x"}'),
 }
 

@@ -63,7 +63,7 @@ def test_a_file_of_questions_is_read_and_kept(form):
         "minutes_asked",
     ]
     assert form.first.rubric == "*Be* strict."
-    assert not form.plain
+    assert not form.is_plain
 
 
 def test_answers_come_back_as_they_were_given_and_conditions_hold(form):
@@ -145,7 +145,7 @@ def test_files_that_make_no_sense_are_refused(text):
 def test_unsure_counts_as_no_answer_of_a_single_question():
     question = StudyQuestion.of_choices("Right?", ["Pass", "Fail", "Unsure="])
 
-    assert question.counted
+    assert question.is_numeric
     assert question.bounds == (0.0, 1.0)
     assert [question.outcome(name) for name in ("Pass", "Fail", "Unsure")] == [1.0, 0.0, None]
 
@@ -211,11 +211,11 @@ def test_every_disagreement_is_assigned_to_one_who_did_not_answer_it_if_there_is
     for who, value in (("ann", "Pass"), ("bob", "Fail")):
         while (item := study.next_item(who)) is not None:
             study.submit(who, item.id, value)
-    counts = {who: study.assigned(who)[0] for who in ("ann", "bob", "eve")}
+    counts = {who: study.assigned_disagreements(who)[0] for who in ("ann", "bob", "eve")}
 
     assert counts == {"ann": 0, "bob": 0, "eve": 40}
-    assert len(study.assigned("ann", limit=5)[1]) == 5, "whoever has none helps"
-    assert study.assigned("bob")[1] == ()
+    assert len(study.assigned_disagreements("ann", limit=5)[1]) == 5, "whoever has none helps"
+    assert study.assigned_disagreements("bob")[1] == ()
 
 
 def test_a_changed_answer_of_several_questions_is_seen_by_a_check(answered):

@@ -30,7 +30,7 @@ def labels_file(study, /, *actions, **changes):
 @pytest.fixture
 def package(make_study):
     study = make_study()
-    return study, study.offline("ann", items=10)
+    return study, study.reserve_for_page_file("ann", items=10)
 
 
 def test_what_goes_out_is_kept_from_others_and_holds_no_proxy(package):
@@ -39,7 +39,7 @@ def test_what_goes_out_is_kept_from_others_and_holds_no_proxy(package):
     assert len(out) == 10
     assert "proxy" not in json.dumps([item.to_dict() for item in out], allow_nan=False)
     assert not {item.id for item in out} & set(answer_all(study, "bob"))
-    assert study.offline("ann", items=10) == out
+    assert study.reserve_for_page_file("ann", items=10) == out
 
 
 def test_what_comes_back_is_saved_once(package):
@@ -68,7 +68,7 @@ def test_what_was_kept_for_somebody_is_not_taken_by_others_however_long_it_takes
 
 
 def test_all_free_items_go_out_unless_a_number_is_given(make_study):
-    assert len(make_study(annotators=["ann"]).offline("ann")) == 40
+    assert len(make_study(annotators=["ann"]).reserve_for_page_file("ann")) == 40
 
 
 @pytest.mark.parametrize(

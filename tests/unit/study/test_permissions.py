@@ -137,10 +137,10 @@ def crowd_entry(study, person, action, item):
 def test_every_cell_that_is_refused_is_refused_by_the_page_and_saves_nothing(crowd, person):
     testclient = pytest.importorskip("starlette.testclient")
     from stratal.study.web.content import display_of, media_address
-    from stratal.study.web.server import RateLimits, application, owner_token, tokens
+    from stratal.study.web.server import ServerLimits, application, owner_token, tokens
 
     home = "http://127.0.0.1:8000"
-    free = RateLimits(rate=1e9, burst=10**9)
+    free = ServerLimits(rate=1e9, burst=10**9)
     page = testclient.TestClient(
         application(crowd, display_of(crowd, media_address), [home], free), base_url=home,
         raise_server_exceptions=False,

@@ -25,7 +25,7 @@ def test_what_choices_count_as(choices, values):
     question = StudyQuestion.of_choices("?", choices)
 
     assert [choice.value for choice in question.choices] == values
-    assert question.counted == (None not in values)
+    assert question.is_numeric == (None not in values)
 
 
 @pytest.mark.parametrize(

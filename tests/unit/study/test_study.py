@@ -235,7 +235,7 @@ def test_unknown_annotators_and_answers_are_refused(study):
 def test_flags_and_notes_are_kept_beside_the_answer(study):
     item = study.next_item("ann")
     study.flag("ann", item.id, note="image is missing")
-    study.act("ann", "note", item.id, note="ask carol")
+    study.save_action("ann", "note", item.id, note="ask carol")
 
     assert study.item("ann", item.id).flagged
     study.flag("ann", item.id, on=False)

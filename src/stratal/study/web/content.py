@@ -28,8 +28,8 @@ from stratal.labels.annotation_tools import is_chat
 from stratal.protocols import JsonDict
 from stratal.study.database import StudyError
 from stratal.study.import_export import page_action
-from stratal.study.items import AHEAD, sides
-from stratal.study.question import ANY_NUMBER, PAIR, TIE, Answer, Form, Item, StudyQuestion
+from stratal.study.items import ITEMS_AHEAD, sides
+from stratal.study.question import MULTIPLE_CHOICE_KINDS, PAIR, TIE, Answer, Form, Item, StudyQuestion
 from stratal.study.study import Study
 
 # How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text.
@@ -369,7 +369,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> JsonDict:
         value = shown.get(question.name)
         if question.kind == PAIR and item.sides and value in item.sides:
             shown[question.name] = SIDES[item.sides.index(str(value))]
-        elif question.kind in ANY_NUMBER and value is not None:
+        elif question.kind in MULTIPLE_CHOICE_KINDS and value is not None:
             shown[question.name] = json.loads(value)
     return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
 
@@ -389,7 +389,7 @@ def state(study: Study, annotator: str, display: Display, _: object = None) -> J
 def _annotator_state(study: Study, annotator: str, display: Display) -> JsonDict:
     """Return the item to label now, None if there is none, those after it, and the progress."""
     form = study.form
-    shown = [item_view(item, form, display) for item in study.next_items(annotator, ahead=AHEAD)]
+    shown = [item_view(item, form, display) for item in study.next_items(annotator, ahead=ITEMS_AHEAD)]
     return {
         "item": shown[0] if shown else None,
         "ahead": shown[1:],
@@ -417,7 +417,7 @@ def open_disagreements(study: Study, annotator: str, display: Display, _: object
 
     `mine` is how many are assigned to this annotator.
     """
-    form, (mine, disagreements) = study.form, study.assigned(annotator)
+    form, (mine, disagreements) = study.form, study.assigned_disagreements(annotator)
     shown = []
     for entry in disagreements:
         item = structs.replace(entry.item, sides=sides(form, entry.item.id, annotator, study.id))
@@ -440,7 +440,9 @@ def perform(study: Study, annotator: str, display: Display, body: object) -> Jso
             named = {form.first.name: value}
         pairs = {question.name for question in form.questions if question.kind == PAIR}
         value = {name: _column_of(columns, side) if name in pairs else side for name, side in named.items()}
-    receipt = study.act(annotator, action.action, action.item, value, ahead=AHEAD, **action.details)
+    receipt = study.save_action(
+        annotator, action.action, action.item, value, ahead=ITEMS_AHEAD, **action.details
+    )
     return {"receipt": receipt.to_dict(), **_annotator_state(study, annotator, display)}
 
 

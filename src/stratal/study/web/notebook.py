@@ -134,7 +134,7 @@ def answer(study: Study, annotator: str, display: Display, message: object) -> J
 def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) -> str:
     """Return a page with all items that are free for an annotator, or so many, and keep them for that one."""
     maker = PageMaker.of(study, annotator)
-    return maker.page(study.offline(annotator, items=items))
+    return maker.page(study.reserve_for_page_file(annotator, items=items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
         pages.append(page)
 
     try:
-        study.offline(annotator, items=items, write=write)
+        study.reserve_for_page_file(annotator, items=items, write=write)
     except BaseException as error:
         if pages:  # the file was written, and its items could not be kept
             path.unlink(missing_ok=True)

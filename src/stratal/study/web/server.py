@@ -1,8 +1,8 @@
-"""The page's server: its routes (`/a/TOKEN/` and below), the gate for requests, links, and limits.
+"""The web server of the labelling page: routes (`/a/TOKEN/` and below), links, limits and checks of requests.
 
 The token in the path determines all rights of an annotator. There are no cookies, so that another page in the
-same browser cannot use them. The gate admits only requests of the study's own page to its own address, and
-every response has headers that restrict the browser to what the page needs.
+same browser cannot use them. `Gate` accepts only requests from the study's page to its address. Every
+response has headers that restrict the browser to the resources that the page needs.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from stratal.study.web.content import HANDLERS, Display, display_of, media_addre
 STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 
 # Statuses of requests that will never succeed. Other requests may succeed later or with a new link: the page
-# keeps them and tries again.
+# stores and repeats them.
 PERMANENT_FAILURES = (400, 413, 415)
 
-# A picture in SVG may contain scripts and links, which must not run.
+# Content security policy of media and reports: they may contain scripts and links, which must not run.
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 # Static files of the server, with their media types.
 PAGE_FILES = {
@@ -68,7 +68,7 @@ PAGE_FILES = {
 }
 
 # A browser may run the page's script and show its style and the study's media, but nothing inline.
-HEADERS = {
+SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "x-content-type-options": "nosniff",
@@ -97,7 +97,7 @@ SHUTDOWN_SECONDS = 5
 MAX_CLIENTS = 10_000
 
 
-class RateLimits(Struct, frozen=True, kw_only=True):
+class ServerLimits(Struct, frozen=True, kw_only=True):
     """Limits on the requests of clients.
 
     Parameters
@@ -106,25 +106,25 @@ class RateLimits(Struct, frozen=True, kw_only=True):
         Requests per second of one annotator, and of all requests without a valid token from one address.
     burst : int
         Requests that may arrive at once before the rate applies.
-    largest : int
+    max_body_bytes : int
         Largest body of a request in bytes; the longest content of a request is a note.
-    patience : float
-        Seconds until the head and the body of a request must have arrived, for each of the two.
+    receive_seconds : float
+        Seconds in which the head of a request must arrive, and again for its body.
     connections : int
         Simultaneous connections. If there are more, the oldest one without a valid link is closed.
     """
 
     rate: float = 50.0
     burst: int = 200
-    largest: int = 131_072
-    patience: float = 10.0
+    max_body_bytes: int = 131_072
+    receive_seconds: float = 10.0
     connections: int = 500
 
 
-LIMITS = RateLimits()
+LIMITS = ServerLimits()
 
 
-class Rates:
+class RateLimiter:
     """A token bucket of requests for each client, which is refilled at a constant rate."""
 
     def __init__(self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -148,6 +148,7 @@ class Rates:
         return is_allowed
 
 
+# Role of the person who runs the study.
 OWNER = "owner"
 
 # Possible roles of a person by kind of link; the study determines the actual role.
@@ -159,17 +160,17 @@ LINK_ROLES: dict[str, frozenset[StudyRole]] = {
 
 # File descriptors for the database, the page's files, and connections above the limit until they are closed.
 RESERVED_FILES = 320
-# Connections that are accepted before their number is checked again.
+# Number of connections that are accepted before their number is checked again.
 BACKLOG = 128
 # Seconds between two lines of the log about the same shortage.
 LOG_INTERVAL_SECONDS = 60.0
 # Tells a client whose request was not read completely to open a new connection.
-CLOSE = {"connection": "close"}
+CLOSE_CONNECTION = {"connection": "close"}
 # Name, in a request's state, of the function to call if the request has a valid link.
-RECOGNISE = "recognise_connection"
+MARK_RECOGNISED = "recognise_connection"
 
 
-def token_of(secret: str, name: str, role: str = "annotator") -> str:
+def link_token(secret: str, name: str, role: str = "annotator") -> str:
     """Return a token of 43 characters that cannot be guessed without the study's secret.
 
     Tokens of annotators and of the owner are different for any name, because no role contains a colon.
@@ -178,20 +179,20 @@ def token_of(secret: str, name: str, role: str = "annotator") -> str:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def new_links(study: Study) -> None:
+def invalidate_links(study: Study) -> None:
     """Make all earlier links of a study invalid."""
     study.save_settings(**{PAGE_SECRET: secrets.token_hex(32)})
 
 
 def tokens(study: Study) -> dict[str, str]:
-    """Return the tokens of annotators and adjudicators by name; they stay the same until `new_links`."""
+    """Return the tokens of annotators and adjudicators by name, which `invalidate_links` changes."""
     secret = _secret(study)
-    return {name: token_of(secret, name) for name in study.people}
+    return {name: link_token(secret, name) for name in study.people}
 
 
 def owner_token(study: Study) -> str:
-    """Return the token of the owner's page, which stays the same until `new_links`."""
-    return token_of(_secret(study), "", OWNER)
+    """Return the token of the owner's page, which stays the same until `invalidate_links`."""
+    return link_token(_secret(study), "", OWNER)
 
 
 def _secret(study: Study) -> str:
@@ -218,12 +219,12 @@ class Gate:
 
     def __init__(self, app: ASGIApp, addresses: Iterable[str], https: bool = False) -> None:
         self._app = app
-        policy = HEADERS["content-security-policy"]
+        policy = SECURITY_HEADERS["content-security-policy"]
         if https:
             images = policy.replace("img-src 'self'", "img-src 'self' https:")
         else:
             images = policy
-        self._headers = HEADERS | {"content-security-policy": images}
+        self._headers = SECURITY_HEADERS | {"content-security-policy": images}
         self._origins = frozenset(map(browser_origin, addresses))
         # Browsers leave out the default port of a scheme; other clients may include it.
         parts = [urlsplit(address) for address in self._origins]
@@ -242,10 +243,11 @@ class Gate:
                     headers.setdefault(name, value)
             await send(message)
 
-        responder = self._refusal(scope) or self._app
+        responder = self._rejection(scope) or self._app
         await responder(scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _rejection(self, scope: Scope) -> Response | None:
+        """Return the response to a request that is not from the study's page, None for other requests."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         is_from_other_site = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
@@ -279,46 +281,67 @@ def browser_origin(address: str) -> str:
 
 
 class Pages:
-    """Answers the requests of a study's page."""
+    """The endpoints of a study's page.
 
-    def __init__(self, study: Study, display: Display, limits: RateLimits) -> None:
+    Parameters
+    ----------
+    study : Study
+    display : Display
+        How items are displayed.
+    limits : ServerLimits
+    """
+
+    def __init__(self, study: Study, display: Display, limits: ServerLimits) -> None:
         self._study = study
         self._display = display
         self._limits = limits
+        # Role and name by the digest of the token.
         self._links: dict[bytes, tuple[str, str]] = {}
-        self._rates = Rates(rate=limits.rate, burst=limits.burst)
+        self._rates = RateLimiter(rate=limits.rate, burst=limits.burst)
+        # Expiry time and response of the owner's figures.
         self._status: tuple[float, Response] | None = None
-        self._counting = threading.Lock()
+        self._status_lock = threading.Lock()
         # If the study cannot be read yet, the first request loads the links.
         with suppress(StudyError):
             self._load_links()
 
     def routes(self) -> list[Route]:
         """Return the routes with their endpoints."""
-        requested = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
+        # The parameter of each resource that the page reads.
+        parameters = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
+        # Required activity, script and title of each page.
         pages: dict[str, tuple[Activity, str, str]] = {
             "/a/{token}": ("state", "page", "Labelling"),
             "/o/{token}": ("figures", OWNER_PAGE, "Study"),
         }
         return [
-            Route("/static/{name}", self._file),
-            *(Route(f"{path}{end}", self._page(*page)) for path, page in pages.items() for end in ("", "/")),
-            Route("/a/{token}/media/{path:path}", self._medium),
-            Route("/a/{token}/api/act", self._requested("act", ""), methods=["POST"]),
-            *(Route(f"/a/{{token}}/api/{k}", self._requested(k, of)) for k, of in requested.items()),
+            Route("/static/{name}", self._static_response),
+            *(
+                Route(f"{path}{end}", self._page_endpoint(*page))
+                for path, page in pages.items()
+                for end in ("", "/")
+            ),
+            Route("/a/{token}/media/{path:path}", self._media_response),
+            Route("/a/{token}/api/act", self._api_endpoint("act", ""), methods=["POST"]),
+            *(
+                Route(f"/a/{{token}}/api/{resource}", self._api_endpoint(resource, parameter))
+                for resource, parameter in parameters.items()
+            ),
             Route("/o/{token}/api/status", self._owner_status),
             Route("/o/{token}/report", self._owner_report),
         ]
 
-    def _page(self, activity: Activity, home: str, title: str) -> Callable[[Request], Any]:
+    def _page_endpoint(self, activity: Activity, script: str, title: str) -> Callable[[Request], Any]:
+        """Return the endpoint of an HTML page, which requires a link that allows the activity."""
+
         async def endpoint(request: Request) -> Response:
             await self._authorised_name(request, activity)
             if not request.url.path.endswith("/"):
                 return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
-            opening = ""
-            if home == OWNER_PAGE:
-                opening = await run_in_threadpool(self._opening)
-            return script_page(request, home, title, opening=opening)
+            placeholder = ""
+            if script == OWNER_PAGE:
+                placeholder = await run_in_threadpool(self._placeholder_html)
+            return script_page(request, script, title, placeholder=placeholder)
 
         return endpoint
 
@@ -331,37 +354,37 @@ class Pages:
         address = "address "
         if request.client:
             address += request.client.host
-        is_counted = token not in self._links
-        if is_counted:
-            self._use_request(address, CLOSE)
+        is_unknown_token = token not in self._links
+        if is_unknown_token:
+            self._consume_request(address, CLOSE_CONNECTION)
             await run_in_threadpool(self._load_links)
-        kind, who = self._links.get(token, ("", ""))
-        if not is_possible(activity, LINK_ROLES[kind]):
-            if not is_counted:
-                self._use_request(address, CLOSE)
-            raise HTTPException(404, _NO_PAGE, CLOSE)
-        self._use_request(f"{kind} {who}")
-        recognise = getattr(request.state, RECOGNISE, None)
-        if recognise is not None:
-            recognise()
-        return who
+        link_role, name = self._links.get(token, ("", ""))
+        if not is_possible(activity, LINK_ROLES[link_role]):
+            if not is_unknown_token:
+                self._consume_request(address, CLOSE_CONNECTION)
+            raise HTTPException(404, _NO_PAGE, CLOSE_CONNECTION)
+        self._consume_request(f"{link_role} {name}")
+        mark_recognised = getattr(request.state, MARK_RECOGNISED, None)
+        if mark_recognised is not None:
+            mark_recognised()
+        return name
 
-    def _use_request(self, client: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
+    def _consume_request(self, client: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         """Take a request from a client's bucket; raise an error if the bucket is empty."""
         if not self._rates.allow(client):
-            wait = {"retry-after": "1", **headers}
-            raise HTTPException(429, "Too many requests. Wait a moment.", wait)
+            retry_headers = {"retry-after": "1", **headers}
+            raise HTTPException(429, "Too many requests. Wait a moment.", retry_headers)
 
     def _load_links(self) -> None:
         """Load role and name of each token, including those of people who were added after the start.
 
         Only digests are compared, so that the duration of a comparison reveals nothing about a token.
         """
-        people = {_digest(token): ("annotator", name) for name, token in tokens(self._study).items()}
-        self._links = people | {_digest(owner_token(self._study)): (OWNER, "")}
+        links = {_digest(token): ("annotator", name) for name, token in tokens(self._study).items()}
+        self._links = links | {_digest(owner_token(self._study)): (OWNER, "")}
 
-    def _opening(self) -> str:
-        """Return question and number of answers as HTML, which the owner sees until the figures load."""
+    def _placeholder_html(self) -> str:
+        """Return the question and the number of answers as HTML, shown until the figures load."""
         with self._study.verified() as connection:
             total, done = connection.one("SELECT total, done FROM tally")
         question = html.escape(self._study.form.first.text)
@@ -375,15 +398,15 @@ class Pages:
 
     async def _owner_status(self, request: Request) -> Response:
         await self._authorised_name(request, "figures")
-        return await run_in_threadpool(self._figures)
+        return await run_in_threadpool(self._status_response)
 
-    def _figures(self) -> Response:
+    def _status_response(self) -> Response:
         """Return the output of `study status --json`, which is recomputed from time to time."""
-        if not self._counting.acquire(blocking=False):
+        if not self._status_lock.acquire(blocking=False):
             message = "The figures are being computed for the first time. They will be available in a moment."
             if self._status:
                 return self._status[1]
-            return _refusal("locked", message, 503)
+            return _error_response("locked", message, 503)
         try:
             start = time.monotonic()
             if self._status is None or start >= self._status[0]:
@@ -393,9 +416,10 @@ class Pages:
                 self._status = now + lifetime, response
             return self._status[1]
         finally:
-            self._counting.release()
+            self._status_lock.release()
 
-    def _requested(self, resource: str, parameter: str) -> Callable[[Request], Any]:
+    def _api_endpoint(self, resource: str, parameter: str) -> Callable[[Request], Any]:
+        """Return the endpoint of a JSON resource; `parameter` is the name of its query parameter."""
         # Everybody may request disagreements; the list is empty for people who are not adjudicators.
         activity: Any
         if resource == "disagreements":
@@ -417,32 +441,32 @@ class Pages:
         return endpoint
 
     async def _body(self, request: Request) -> Any:
-        """Return the JSON value of a request; raise an error if it is too large, too slow or no JSON."""
+        """Return the JSON value in a request; raise an error if it is too large, too slow or invalid."""
         if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise HTTPException(415, "the request is not JSON")
-        largest = self._limits.largest
+        max_body_bytes = self._limits.max_body_bytes
         body = b""
-        what = f"The request is larger than {largest:,} bytes. Shorten the note."
-        refusal = HTTPException(413, what, {"connection": "close"})
-        if int(request.headers.get("content-length", "0")) > largest:
-            raise refusal
+        message = f"The request is larger than {max_body_bytes:,} bytes. Shorten the note."
+        too_large_error = HTTPException(413, message, CLOSE_CONNECTION)
+        if int(request.headers.get("content-length", "0")) > max_body_bytes:
+            raise too_large_error
         try:
-            async with asyncio.timeout(self._limits.patience):
+            async with asyncio.timeout(self._limits.receive_seconds):
                 async for part in request.stream():
                     body += part
-                    if len(body) > largest:
-                        raise refusal
+                    if len(body) > max_body_bytes:
+                        raise too_large_error
             value = json.loads(body)
             # Raises an error for lone surrogates in any text.
             json.dumps(value, ensure_ascii=False).encode()
             return value
         except TimeoutError:
-            what = "The request took too long to arrive. Check the connection and send it again."
-            raise HTTPException(408, what, {"connection": "close"}) from None
+            message = "The request took too long to arrive. Check the connection and send it again."
+            raise HTTPException(408, message, CLOSE_CONNECTION) from None
         except (ValueError, RecursionError):
             raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
 
-    async def _medium(self, request: Request) -> Response:
+    async def _media_response(self, request: Request) -> Response:
         await self._authorised_name(request, "media")
         path = await run_in_threadpool(content.media_file, self._display.media, request.path_params["path"])
         if path is None:
@@ -451,7 +475,7 @@ class Pages:
         headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private, max-age=3600"}
         return FileResponse(path, media_type=kind, headers=headers)
 
-    async def _file(self, request: Request) -> Response:
+    async def _static_response(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in PAGE_FILES:
             raise HTTPException(404, _NO_FILE)
@@ -509,7 +533,9 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-def application(study: Study, display: Display, addresses: list[str], limits: RateLimits = LIMITS) -> ASGIApp:
+def application(
+    study: Study, display: Display, addresses: list[str], limits: ServerLimits = LIMITS
+) -> ASGIApp:
     """Return the page of a study as an ASGI application; only requests to `addresses` are answered."""
 
     def error_response(request: Request, error: Exception) -> Response:
@@ -525,17 +551,17 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
                 kind = "refused"
             else:
                 kind = "away"
-            return _refusal(kind, error.detail, error.status_code, error.headers)
+            return _error_response(kind, error.detail, error.status_code, error.headers)
         # The log of the server has the details of other errors.
         if not isinstance(error, StratalError):
-            return _refusal("failed", "Something went wrong on the server. Nothing was saved.", 500)
+            return _error_response("failed", "Something went wrong on the server. Nothing was saved.", 500)
         kind = content.error_kind(error)
         # Other errors are those of storage, such as a full disk: insufficient storage.
         status = STATUS.get(kind, 507)
         retry = None
         if status == 503:
             retry = {"retry-after": "1"}
-        return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
+        return _error_response(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 
     handlers = dict.fromkeys((StratalError, HTTPException, Exception), error_response)
     app = Starlette(routes=Pages(study, display, limits).routes(), exception_handlers=handlers)
@@ -544,28 +570,28 @@ def application(study: Study, display: Display, addresses: list[str], limits: Ra
 
 
 def script_page(
-    request: Request, home: str, title: str, error: HTTPException | None = None, *, opening: str = ""
+    request: Request, script: str, title: str, error: HTTPException | None = None, *, placeholder: str = ""
 ) -> Response:
-    """Return the page of a script, or of an error.
+    """Return the HTML page that runs a script, or the page of an error.
 
-    `opening` is HTML that is shown until the script replaces it. Addresses are relative, so that a proxy may
-    serve the page below any path.
+    `placeholder` is HTML that is shown until the script replaces it. Addresses are relative, so that a proxy
+    may serve the page below any path.
     """
     root = "../" * (request.url.path.count("/") - 1) or "./"
     icon = f'<link rel="icon" href="{root}static/icon.svg">'
     head = f'{icon}\n<link rel="stylesheet" href="{root}static/page.css">'
     if error is not None:
-        inside = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
-        return HTMLResponse(content.html_page(title, head, "text", inside), error.status_code, error.headers)
-    script = f'<script type="module" src="{root}static/{home}.js"></script>'
-    return HTMLResponse(content.html_page(title, f"{head}\n{script}", home, opening))
+        body = f"<h1>{title}</h1><p>{html.escape(error.detail)}</p>"
+        return HTMLResponse(content.html_page(title, head, "text", body), error.status_code, error.headers)
+    script_element = f'<script type="module" src="{root}static/{script}.js"></script>'
+    return HTMLResponse(content.html_page(title, f"{head}\n{script_element}", script, placeholder))
 
 
-def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:
+def _error_response(kind: str, message: str, status: int, headers: Any = None) -> Response:
     return JSONResponse({"error": {"kind": kind, "message": message}}, status, headers)
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class PageAddress(Struct, frozen=True, kw_only=True):
     """The address of the page.
 
     Parameters
@@ -573,9 +599,9 @@ class Place(Struct, frozen=True, kw_only=True):
     host : str
         Address of this computer at which the server listens.
     port : int
-        0 for any free port.
+        0 selects a free port.
     address : str, optional
-        Address for annotators, if it is different: that of a proxy with TLS, or of this computer in its
+        Address for annotators if it is different, such as that of a TLS proxy or of this computer in its
         network.
     """
 
@@ -601,7 +627,7 @@ class Place(Struct, frozen=True, kw_only=True):
             raise InputError(problem, action=action)
 
     def url(self, port: int) -> str:
-        """Return the first part of all links."""
+        """Return the address with which all links begin."""
         if self.address:
             return self.address.rstrip("/")
         return _url(self.host, port)
@@ -647,10 +673,10 @@ def _url(host: str, port: int) -> str:
 
 def serve(
     study: Study,
-    place: Place,
+    page_address: PageAddress,
     *,
     fresh: bool = False,
-    limits: RateLimits = LIMITS,
+    limits: ServerLimits = LIMITS,
     ready: Callable[[str, dict[str, str], str], None] = lambda address, links, owner: None,
 ) -> None:
     """Serve a study's page until the process receives a signal to stop.
@@ -658,10 +684,10 @@ def serve(
     Parameters
     ----------
     study : Study
-    place : Place
+    page_address : PageAddress
     fresh : bool
         Whether to make all earlier links invalid.
-    limits : RateLimits, optional
+    limits : ServerLimits, optional
     ready : callable
         Called when the page can be opened, with the address, the links by annotator, and the owner's link.
 
@@ -672,17 +698,17 @@ def serve(
     StudyError
         Kind `served` if another server has the study, `damaged` if a check of it fails.
     """
-    with place.listen() as listening:
+    with page_address.listen() as listening:
         port = int(listening.getsockname()[1])
-        address = place.url(port)
+        address = page_address.url(port)
         with study.serving(address):
             # A damaged study cannot be estimated, so that its items must not be labelled.
             with study.verified():
                 pass
-            study.hide_from_others()
+            study.restrict_file_permissions()
             if fresh:
-                new_links(study)
-            app = application(study, display_of(study, media_address), place.host_names(port), limits)
+                invalidate_links(study)
+            app = application(study, display_of(study, media_address), page_address.host_names(port), limits)
             links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
             ready(address, links, owner_link(study, address))
             PageServer(configuration(app, limits)).run(sockets=[listening])
@@ -748,7 +774,7 @@ def possible_connections(requested: int) -> int:
 MIN_CONNECTIONS = 16
 
 
-def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
+def configuration(app: Any, limits: ServerLimits) -> uvicorn.Config:
     """Return uvicorn's settings: limited headers and connections; no log of paths, which contain tokens."""
     connections = possible_connections(limits.connections)
     return uvicorn.Config(
@@ -768,7 +794,7 @@ def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
     )
 
 
-def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
+def patient_protocol(limits: ServerLimits, connections: int) -> type[H11Protocol]:
     """Return a uvicorn protocol that closes slow requests, and the oldest connections without a link."""
     # Connections without a request with a valid link so far, the oldest first.
     strangers: dict[H11Protocol, None] = {}
@@ -778,7 +804,7 @@ def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.app_state = {**self.app_state, RECOGNISE: self._recognise}
+            self.app_state = {**self.app_state, MARK_RECOGNISED: self._recognise}
             strangers[self] = None
             self._make_room()
             self._watch()
@@ -814,6 +840,6 @@ def patient_protocol(limits: RateLimits, connections: int) -> type[H11Protocol]:
                 self._waiting.cancel()
                 self._waiting = None
             elif not is_answering and self._waiting is None:
-                self._waiting = self.loop.call_later(limits.patience, self.transport.abort)
+                self._waiting = self.loop.call_later(limits.receive_seconds, self.transport.abort)
 
     return Patient

@@ -13,10 +13,10 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 from stratal.study.web.content import display_of, media_address
-from stratal.study.web.server import RateLimits, application, tokens
+from stratal.study.web.server import ServerLimits, application, tokens
 
 HOME = "http://127.0.0.1:8000"
-FREE = RateLimits(rate=1e9, burst=10**9)
+FREE = ServerLimits(rate=1e9, burst=10**9)
 
 
 def shown_population(size=60, **columns):

@@ -12,7 +12,7 @@ from tests.unit.study.web.conftest import FREE, HOME
 from stratal.study import check_study, study_status
 from stratal.study.web import server
 from stratal.study.web.content import display_of, media_address
-from stratal.study.web.server import RateLimits, application, new_links, owner_token
+from stratal.study.web.server import ServerLimits, application, invalidate_links, owner_token
 
 
 def test_an_annotator_labels_everything(page):
@@ -157,11 +157,11 @@ def test_another_annotators_token_reaches_no_items_of_others(page):
 
 def test_a_name_that_is_no_annotators_has_no_token(page):
     from stratal.study.journal import PAGE_SECRET
-    from stratal.study.web.server import token_of
+    from stratal.study.web.server import link_token
 
     secret = page.study.setting(PAGE_SECRET)
     for name in ("eve", "ANN", "ann ", ""):
-        assert page.client.get(f"/a/{token_of(secret, name)}/api/state").status_code == 404
+        assert page.client.get(f"/a/{link_token(secret, name)}/api/state").status_code == 404
 
 
 OUTSIDE = [
@@ -305,7 +305,7 @@ def test_other_methods_do_nothing(page):
 
 
 def test_too_many_requests_are_refused_for_that_client_alone(study, html_page):
-    page = html_page(study, RateLimits(rate=0.001, burst=5))
+    page = html_page(study, ServerLimits(rate=0.001, burst=5))
     said = [page.get("ann", "api/state").status_code for _ in range(8)]
     strangers = [page.client.get(f"/a/{number}/").status_code for number in range(8)]
 
@@ -324,10 +324,10 @@ def test_someone_who_joins_later_has_a_link_at_once(page):
 
 
 def test_new_links_end_the_old_ones(page, html_page):
-    from stratal.study.web.server import new_links
+    from stratal.study.web.server import invalidate_links
 
     old = page.tokens["ann"]
-    new_links(page.study)
+    invalidate_links(page.study)
     later = html_page(page.study)
 
     assert later.client.get(f"/a/{old}/api/state").status_code == 404
@@ -343,7 +343,7 @@ def test_trouble_with_the_disk_is_said_without_the_folders_place(page, monkeypat
         )
 
     item = page.state("ann")["item"]["id"]
-    monkeypatch.setattr(type(page.study), "act", fail)
+    monkeypatch.setattr(type(page.study), "save_action", fail)
     answer = page.act("ann", "submit", item=item, value="Pass")
 
     assert answer.status_code == 507
@@ -354,7 +354,7 @@ def test_a_mistake_of_ours_says_nothing_of_the_inside(page, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(type(page.study), "act", fail)
+    monkeypatch.setattr(type(page.study), "save_action", fail)
     answer = page.act("ann", "undo")
 
     assert answer.status_code == 500
@@ -395,7 +395,7 @@ def test_tokens_open_the_page_of_their_role_alone(page):
     assert page.study.history("ann") == ()
     for wrong in (owner[:-1], owner + "A", owner.swapcase(), "", "..", "%00", owner.encode().hex()):
         assert page.client.get(f"/o/{wrong}/api/status").status_code in (404, 405)
-    new_links(page.study)
+    invalidate_links(page.study)
     fresh = page_of_same(page)
     assert fresh.get(f"/o/{owner}/api/status").status_code == 404
     assert fresh.get(owner_path(page, "api/status")).status_code == 200

@@ -12,7 +12,7 @@ from tests.tiers import sized
 from stratal.study import StudyQuestion, check_study
 from stratal.study.import_export import REQUIRED_FIELDS
 from stratal.study.journal import LONGEST_ID, LONGEST_NOTE, LONGEST_REQUEST
-from stratal.study.question import CLASSES, MAX_CHARACTERS
+from stratal.study.question import CLASSES, MAX_ANSWER_CHARACTERS
 from stratal.study.web.content import question_view
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -69,7 +69,12 @@ def schema(question: StudyQuestion) -> dict[str, Any]:
 def action_schema(question: StudyQuestion) -> dict[str, Any]:
     """Return what an action looks like, one form for each."""
     view = question_view(question)
-    free = {"type": "string", "minLength": 1, "maxLength": MAX_CHARACTERS[CLASSES], "pattern": "^[a-z]+$"}
+    free = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_ANSWER_CHARACTERS[CLASSES],
+        "pattern": "^[a-z]+$",
+    }
     value = free if view["kind"] == CLASSES else {"enum": [choice["value"] for choice in view["choices"]]}
     texts = {
         "item": _text(LONGEST_ID),

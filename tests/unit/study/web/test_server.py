@@ -15,7 +15,7 @@ from tests.browser import served
 from stratal import InputError
 from stratal.study import StudyError
 from stratal.study.web.content import display_of, media_address, save_display
-from stratal.study.web.server import Place, RateLimits, serve, tokens
+from stratal.study.web.server import PageAddress, ServerLimits, serve, tokens
 
 
 def connected(link):
@@ -53,28 +53,28 @@ def state(link):
 )
 def test_places_that_cannot_be_reached_are_refused(given):
     with pytest.raises(InputError):
-        Place(**given)
+        PageAddress(**given)
 
 
 def test_a_place_behind_a_proxy_is_known_by_both_names():
-    assert Place(address="https://example.org/labels/").url(8000) == "https://example.org/labels"
-    place = Place(address="https://labels.example.org/")
+    assert PageAddress(address="https://example.org/labels/").url(8000) == "https://example.org/labels"
+    place = PageAddress(address="https://labels.example.org/")
 
     assert place.url(8000) == "https://labels.example.org"
     assert place.host_names(8000)[:2] == ["https://labels.example.org", "http://127.0.0.1:8000"]
     assert not place.is_open
-    assert Place(host="192.168.1.5").is_open
-    assert Place(host="192.168.1.5").host_names(80) == ["http://192.168.1.5:80"]
+    assert PageAddress(host="192.168.1.5").is_open
+    assert PageAddress(host="192.168.1.5").host_names(80) == ["http://192.168.1.5:80"]
 
 
 def test_a_port_that_is_taken_is_said():
-    with Place(port=0).listen() as listening, pytest.raises(InputError, match="Choose another port"):
-        Place(port=listening.getsockname()[1]).listen()
+    with PageAddress(port=0).listen() as listening, pytest.raises(InputError, match="Choose another port"):
+        PageAddress(port=listening.getsockname()[1]).listen()
 
 
 def test_answers_do_not_wait_for_a_packet_to_fill():
     with (
-        Place(port=0).listen() as listening,
+        PageAddress(port=0).listen() as listening,
         socket.create_connection(listening.getsockname()),
         listening.accept()[0] as accepted,
     ):
@@ -83,7 +83,7 @@ def test_answers_do_not_wait_for_a_packet_to_fill():
 
 def test_a_second_server_is_refused_and_told_of_the_first(study):
     with study.serving("http://127.0.0.1:1"), pytest.raises(StudyError, match=r"http://127\.0\.0\.1:1"):
-        serve(study, Place(port=0))
+        serve(study, PageAddress(port=0))
 
 
 def test_links_stay_the_same_when_the_page_is_served_again(study):
@@ -132,7 +132,7 @@ def test_a_body_that_does_not_say_its_length_is_cut_off(study):
         assert state(links["ann"])["progress"]["submitted"] == 0
 
 
-SLOW = RateLimits(patience=0.3, rate=1e6, burst=10**6)
+SLOW = ServerLimits(receive_seconds=0.3, rate=1e6, burst=10**6)
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /a", b"POST /a/x/api/act HTTP/1.1\r\nHost: x\r\nX: "])
@@ -181,7 +181,7 @@ def one_answer(connection):
 
 
 def test_two_requests_on_one_connection_are_answered_with_patience_between(study):
-    patient = RateLimits(patience=2.0, rate=1e6, burst=10**6)
+    patient = ServerLimits(receive_seconds=2.0, rate=1e6, burst=10**6)
     with served(study, patient) as links, connected(links["ann"]) as connection:
         for _ in range(4):
             connection.sendall(head(links["ann"], "api/state", method="GET"))
@@ -191,7 +191,7 @@ def test_two_requests_on_one_connection_are_answered_with_patience_between(study
 
 def test_idle_connections_of_strangers_do_not_keep_annotators_out(study):
     """500 idle connections without a token: annotators got 503."""
-    with served(study, RateLimits(connections=5, patience=20)) as links:
+    with served(study, ServerLimits(connections=5, receive_seconds=20)) as links:
         held = [connected(links["ann"]) for _ in range(12)]
 
         for _ in range(3):
@@ -201,7 +201,7 @@ def test_idle_connections_of_strangers_do_not_keep_annotators_out(study):
 
 
 def test_connections_with_a_link_are_kept_and_more_than_allowed_are_refused(study):
-    with served(study, RateLimits(connections=5, patience=20)) as links:
+    with served(study, ServerLimits(connections=5, receive_seconds=20)) as links:
         held = [connected(links["ann"]) for _ in range(4)]
         for connection in held:
             connection.sendall(head(links["ann"], "api/state", method="GET"))
@@ -216,7 +216,7 @@ def test_connections_with_a_link_are_kept_and_more_than_allowed_are_refused(stud
 
 
 def test_strangers_are_told_to_close_and_are_counted_before_any_work(study, monkeypatch):
-    with served(study, RateLimits(rate=0.001, burst=3)) as links:
+    with served(study, ServerLimits(rate=0.001, burst=3)) as links:
         stranger = links["ann"][:-10] + "x" * 9 + "/"
         answers = []
         for _ in range(5):
@@ -234,7 +234,7 @@ def test_a_study_that_cannot_be_written_to_is_not_served(study):
     from stratal.study import open_study
 
     with open_study(study.folder, pragmas=("query_only=ON",)) as opened, pytest.raises(StudyError) as told:
-        serve(opened, Place(port=0), ready=lambda *_: pytest.fail("links were given out"))
+        serve(opened, PageAddress(port=0), ready=lambda *_: pytest.fail("links were given out"))
 
     assert told.value.kind == "read-only"
 
@@ -275,7 +275,7 @@ def test_fewer_connections_where_the_system_has_fewer_files(monkeypatch):
 def test_serving_takes_the_right_to_read_the_secret_from_others(study):
     study.database.path.chmod(0o644)
     with pytest.raises(ZeroDivisionError):
-        serve(study, Place(port=0), ready=lambda *_: 1 / 0)
+        serve(study, PageAddress(port=0), ready=lambda *_: 1 / 0)
     assert study.database.path.stat().st_mode & 0o777 == 0o640
 
 
