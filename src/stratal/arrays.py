@@ -1,4 +1,4 @@
-"""Checked, read-only arrays: the one place where untrusted numbers become NumPy arrays."""
+"""Validated, read-only arrays: all numbers from users are converted to NumPy arrays here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AnyArray: TypeAlias = NDArray[Any]
 # A float, or an array with an entry for each replicate: kernels broadcast, and a union would need casts.
 Number: TypeAlias = Any
 
-# Types of the arrays by the name of their annotation, by which records convert and check their fields.
+# Data types by the names of annotations. Records convert their fields to these types.
 _DTYPES = {
     "FloatArray": np.dtype(np.float64),
     "IntArray": np.dtype(np.int64),
@@ -37,7 +37,7 @@ _DTYPES = {
 
 
 def frozen(values: Any, dtype: Any = None) -> AnyArray:
-    """Return `values` as an array that cannot be written to (a view where the dtype already fits)."""
+    """Return `values` as a read-only array. It is a view if the dtype does not change."""
     if type(values) is np.ndarray and not values.flags.writeable and (dtype is None or values.dtype == dtype):
         return values
     view: AnyArray = np.asarray(values, dtype).view()
@@ -46,19 +46,19 @@ def frozen(values: Any, dtype: Any = None) -> AnyArray:
 
 
 def finite_vector(name: str, values: object) -> FloatArray:
-    """Return `values` as a read-only float64 vector, refusing anything else by name and position.
+    """Return `values` as a read-only float64 vector.
 
     Parameters
     ----------
     name : str
-        What the values are called in an error.
+        Name of the values in an error.
     values : array-like (n,)
-        Numbers. float32 is widened.
+        Numbers; float32 is converted to float64.
 
     Raises
     ------
     InputError
-        If not one-dimensional, not numeric, or if a value is NaN or infinite.
+        If the values are not one-dimensional or not numeric, or if one is NaN or infinite.
     """
     array = numeric_array(name, values)
     if array.ndim != 1:
@@ -69,9 +69,9 @@ def finite_vector(name: str, values: object) -> FloatArray:
 
 
 def array_of(values: object) -> AnyArray:
-    """Return `values` as the array that NumPy makes of them.
+    """Return `values` as the array that NumPy makes of them, except for dictionary arrays of PyArrow.
 
-    PyArrow's dictionaries apart: where a value is missing, chunks of them would give another.
+    NumPy converts chunks of dictionary arrays with missing values incorrectly.
     """
     pieces: list[Any] = []
     if type(values).__module__.startswith("pyarrow"):
@@ -91,7 +91,7 @@ def array_of(values: object) -> AnyArray:
     )
 
 
-# Divisor instead of 0, below all values that occur: the quotient is then unused, or its numerator is 0.
+# Divisor instead of 0, smaller than all values that occur. The quotient is then not used, or 0.
 NO_DIVISOR = 1e-300
 
 
@@ -113,12 +113,15 @@ def mid_ranks(values: AnyArray) -> FloatArray:
 
 
 def is_masked(values: object) -> bool:
-    """Return whether an entry is masked; none can be before `numpy.ma` is loaded, which takes its time."""
+    """Return whether an entry is masked.
+
+    No array can be masked before `numpy.ma` is loaded, and loading it takes time.
+    """
     return "numpy.ma" in sys.modules and bool(np.ma.is_masked(values))
 
 
 def without_mask(values: Any) -> AnyArray:
-    """Return `values` as an array, masked entries as None."""
+    """Return `values` as an array with None for masked entries."""
     array = array_of(values)
     if is_masked(values):
         array = array.astype(object)
@@ -127,7 +130,7 @@ def without_mask(values: Any) -> AnyArray:
 
 
 def number_of_text(text: str) -> float:
-    """Return the number in a text, NaN if there is none; `1_0`, which Python reads as 10, is not one."""
+    """Return the number in a text, or NaN. `1_0`, which Python reads as 10, is not a number."""
     try:
         if "_" in text:
             return float("nan")
@@ -142,20 +145,20 @@ def is_null(entry: object) -> bool:
 
 
 def numeric_array(name: str, values: Any) -> FloatArray:
-    """Return `values` as float64 of any shape, refusing text, dates, complex numbers and other objects."""
+    """Return `values` as float64 of any shape; text, dates and complex numbers raise an error."""
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     array = array_of(values)
-    masked = np.ma.getmaskarray(values) if is_masked(values) else ()
-    null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
-    for kind, missing in (("masked", masked), ("null", null)):
-        if np.any(missing):
-            problem = f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}"
+    masked_entries = np.ma.getmaskarray(values) if is_masked(values) else ()
+    null_entries = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
+    for kind, is_missing in (("masked", masked_entries), ("null", null_entries)):
+        if np.any(is_missing):
+            problem = f"{name} holds a missing value ({kind}) at position {np.argmax(is_missing)}"
             action = "Drop or fill these units first; a unit without a proxy cannot be planned for."
             raise InputError(problem, allowed="finite numbers", action=action)
     try:
-        texts = array.dtype.kind == "O" and any(isinstance(entry, str) for entry in array.ravel())
-        if texts or array.dtype.kind not in "biufO":
+        has_texts = array.dtype.kind == "O" and any(isinstance(entry, str) for entry in array.ravel())
+        if has_texts or array.dtype.kind not in "biufO":
             raise TypeError
         return array.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
@@ -163,16 +166,18 @@ def numeric_array(name: str, values: Any) -> FloatArray:
 
 
 def refuse_nonfinite(name: str, array: FloatArray) -> None:
-    """Raise an `InputError` that tells NaN from infinity, counts them and names the first position."""
+    """Raise an `InputError` with the number and the first position of NaN or infinite values."""
     flat = array.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
-        squares = np.dot(flat, flat)  # as fast as reading; where it overflows each number is looked at
-    if math.isfinite(squares):
+        sum_of_squares = np.dot(flat, flat)
+    # A finite sum proves that all values are finite. It is faster than the separate checks, which follow if
+    # it is not finite, for example because of an overflow.
+    if math.isfinite(sum_of_squares):
         return
-    for kind, bad in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
-        if np.any(bad):
-            count = int(bad.sum())
-            first = np.argmax(bad)
+    for kind, is_invalid in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
+        if np.any(is_invalid):
+            count = int(is_invalid.sum())
+            first = np.argmax(is_invalid)
             description = f"{count} {'values that are' if count > 1 else 'value that is'} {kind}"
             raise InputError(
                 f"{name} holds {description} (first at position {first}; allowed: finite numbers)",
@@ -197,26 +202,26 @@ def same_length(**arrays: AnyArray) -> int:
 
 
 @cache
-def _to_freeze(record: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[str, ...]]:
-    """Return the fields of a record that hold arrays, each with its dtype, and those that hold tuples."""
+def _fields_to_freeze(record: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[str, ...]]:
+    """Return the names and dtypes of the array fields of a record, and the names of its tuple fields."""
     declared = [(entry.name, str(entry.type).removesuffix(" | None")) for entry in fields(record)]
     arrays = tuple((name, _DTYPES[kind]) for name, kind in declared if kind in _DTYPES)
     return arrays, tuple(name for name, kind in declared if kind.startswith("tuple["))
 
 
 class Record:
-    """Base of frozen dataclasses: equality by value, arrays checked into their declared type and read-only.
+    """Base of frozen dataclasses with equality by value and read-only arrays of their declared types.
 
-    A field annotated `FloatArray`, `IntArray`, `BoolArray` or `AnyArray` (or one of these or None) is frozen
-    when the record is made; a list in a field annotated as a tuple becomes one, and lists in it. Fields
-    declared with `compare=False` are left out of equality.
+    On creation, values of fields with the annotation `FloatArray`, `IntArray`, `BoolArray` or `AnyArray`
+    (optionally `| None`) are converted to read-only arrays. In fields that are annotated as tuples, lists and
+    nested lists are converted to tuples. Fields with `compare=False` do not affect equality.
     """
 
     __slots__ = ()
 
     def _freeze(self) -> None:
-        """Make every array field a read-only array of its declared type, and a tuple's list a tuple."""
-        arrays, tuples = _to_freeze(type(self))  # type: ignore[arg-type]  # a class has a hash
+        """Convert the values of array fields to read-only arrays, and lists in tuple fields to tuples."""
+        arrays, tuples = _fields_to_freeze(type(self))  # type: ignore[arg-type]  # a class has a hash
         for name, dtype in arrays:
             value = getattr(self, name)
             if value is not None:
@@ -228,7 +233,7 @@ class Record:
     __post_init__ = _freeze
 
     def _set(self, **values: object) -> None:
-        """Set fields of a record that is being made."""
+        """Set fields of this frozen record, during its creation or to cache a computed value."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
@@ -248,13 +253,12 @@ def _tuples(value: object) -> Any:
 
 
 class Described(Record):
-    """Base of records of several kinds: each is registered by its `kind` and written as a plain dict.
+    """Base of records that are stored as JSON-serializable dicts with a `kind`, which identifies their class.
 
-    A base of such kinds names what they are (`noun`) and holds a `registry` of its own. Where kinds live in
-    later rooms too, it names the modules by which they come (`entry_modules`): a kind that nobody has
-    imported yet is looked for there, so that a file says all that is needed to read it. Fields that hold
-    described records, or several, are named in `nested`, with the base of their kinds. What a kind declares
-    of itself may stand with its bases: `class Constant(Expression, kind="constant")`.
+    A base class of several kinds defines a `noun` for errors and its own `registry`. If kinds are defined in
+    modules that may not be imported yet, `entry_modules` has the names of these modules, and `class_of_kind`
+    imports them. `nested` maps the fields that contain such records, or tuples of them, to the base classes
+    of these. Class attributes may be given as class arguments: `class Constant(Expression, kind="constant")`.
     """
 
     __slots__ = ()
@@ -271,24 +275,23 @@ class Described(Record):
             cls.registry[cls.kind] = cls
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description with `kind` as its first key."""
+        """Return a JSON-serializable dict with `kind` as its first key."""
         return {"kind": self.kind} | plain_fields(self)
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the record from the fields of `to_dict` but `kind`."""
+        """Return the record with the fields of `to_dict`, without `kind`."""
         for name, base in cls.nested.items():
-            described = fields[name]
-            several = isinstance(described, list | tuple)
-            if several:
-                record = tuple(map(base.from_dict, described))
+            contents = fields[name]
+            if isinstance(contents, list | tuple):
+                record = tuple(map(base.from_dict, contents))
             else:
-                record = base.from_dict(described)
+                record = base.from_dict(contents)
             fields = {**fields, name: record}
         return cls(**fields)
 
     @classmethod
-    def of_kind(cls, kind: Any) -> Any:
+    def class_of_kind(cls, kind: Any) -> Any:
         """Return the class of a kind; None if there is none."""
         for module in cls.entry_modules:
             if kind not in cls.registry:
@@ -297,17 +300,17 @@ class Described(Record):
 
     @classmethod
     def from_dict(cls, description: Mapping[str, object]) -> Self:
-        """Return the record that `to_dict` described."""
+        """Return the record with the contents of `to_dict`."""
         entries = dict(description)
         kind = entries.pop("kind", None)
-        named: type[Self] | None = cls.of_kind(kind)
-        if named is None:
+        kind_class: type[Self] | None = cls.class_of_kind(kind)
+        if kind_class is None:
             raise InputError(f"unknown {cls.noun}", given=repr(kind), allowed=", ".join(sorted(cls.registry)))
-        return named.parse(entries)
+        return kind_class.parse(entries)
 
 
 def plain(value: object) -> Any:
-    """Return a field's value as JSON knows it."""
+    """Return a value as a JSON-serializable object."""
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -322,47 +325,47 @@ def plain(value: object) -> Any:
 
 
 def field_names(record: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a dataclass, or of a record of one."""
+    """Return the names of the fields of a dataclass or of an instance."""
     return tuple(entry.name for entry in fields(record))
 
 
 def field_values(record: object, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return fields of a record by name: those with the names, otherwise all."""
+    """Return the fields of a record by name; by default all."""
     return {name: getattr(record, name) for name in (field_names(record) if names is None else names)}
 
 
 def plain_fields(record: object, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return fields of a record by name, as JSON stores them: those with the names, otherwise all."""
+    """Return the fields of a record by name as JSON-serializable objects; by default all."""
     return {name: plain(value) for name, value in field_values(record, names).items()}
 
 
 def equal_values(left: Any, right: Any) -> bool:
-    """Return whether two field values are equal: arrays element by element (NaN to NaN), mappings by key."""
+    """Return whether two field values are equal: arrays element by element (NaN equals NaN), dicts by key."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        both = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
-        return both and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
+        are_arrays = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
+        return are_arrays and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(equal_values(left[key], right[key]) for key in left)
     return bool(left == right)
 
 
 def same_value(one: object, other: object) -> bool:
-    """Return whether two values of a unit are the same, whatever format each comes from.
+    """Return whether two values of a unit are equal, also if they were read from different file formats.
 
-    Text files hold texts alone: a number, a truth value, a moment and nested values are equal to their text,
-    and a missing value to an empty one.
+    Text files contain only texts. Numbers, booleans, times and nested values therefore equal their texts, and
+    a missing value equals an empty text.
     """
     return _canonical(one) == _canonical(other)
 
 
 def _canonical(value: object) -> str:
-    """Return the text by which a value is recognised in another format."""
+    """Return a text that is equal for equal values in different file formats."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
-    nested = isinstance(value, list | tuple | dict)
-    if not nested and (is_null(value) or value != value):
+    is_nested = isinstance(value, list | tuple | dict)
+    if not is_nested and (is_null(value) or value != value):
         return ""
-    if nested:
+    if is_nested:
         text = json.dumps(value, default=str)
     else:
         text = str(value).strip()
@@ -378,24 +381,24 @@ def _canonical(value: object) -> str:
 
 
 def text_of_value(value: object) -> str:
-    """Return a value as text without surrounding spaces, whole numbers without a point."""
+    """Return a value as text without surrounding spaces; whole numbers have no decimal point."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()
 
 
-# Beyond these a square could overflow, or vanish.
+# Range of absolute values whose squares neither overflow nor underflow.
 LARGEST_NUMBER = 1e100
 SMALLEST_NUMBER = 1e-100
 
 
 def refuse_extremes(name: str, values: FloatArray) -> None:
-    """Refuse numbers whose squares a computer does not hold: one that is huge, or all of them tiny.
+    """Raise an error for numbers whose squares would overflow or underflow.
 
     Raises
     ------
     InputError
-        Naming the allowed sizes.
+        If a number is above `LARGEST_NUMBER`, or all numbers are below `SMALLEST_NUMBER`, in absolute value.
     """
     largest = float(np.max(np.abs(values), initial=0.0))
     action = "Rescale the values."

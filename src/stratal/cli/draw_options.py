@@ -92,7 +92,7 @@ def _unequal(requested: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
     name, colon, size = requested.design.partition(":")
     size = size or "sqrt-variance"
-    kind = stratal.designs.Design.of_kind(name)
+    kind = stratal.designs.Design.class_of_kind(name)
     if kind is None or (colon and name not in ("poisson", "proportional-to-size")):
         raise InputError("unknown design", given=repr(requested.design), allowed=DESIGNS)
     reading = part(Reading, requested)

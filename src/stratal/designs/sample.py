@@ -81,7 +81,7 @@ class Design(Described, ABC):
     hajek_below: ClassVar[int] = 0
 
     @classmethod
-    def of_kind(cls, kind: Any) -> Any:
+    def class_of_kind(cls, kind: Any) -> Any:
         """Return the design class of a kind, imported from the module with its name, or None."""
         module_name = f"stratal.designs.{str(kind).replace('-', '_')}"
         # The kind may come from an untrusted file: only modules of this subpackage may be imported.

@@ -153,7 +153,7 @@ def estimate(
         if estimand is not None:
             stated_options = f"judge={judge!r} and estimand="
             raise InputError("a judge is a separate estimand", given=stated_options, action="Leave one out.")
-        estimand = Estimand.of_kind("judge")(judge)
+        estimand = Estimand.class_of_kind("judge")(judge)
     requested = as_estimand(sample.question.estimand if estimand is None else estimand)
     # A mean of all units that was declared needs no option of an estimand that has no other target.
     if target is not None or question.target == SUPERPOPULATION or "target" in requested.takes:

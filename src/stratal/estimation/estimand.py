@@ -217,12 +217,12 @@ class Estimand(Described, noun="estimand", registry={}):
         head, _, tail = metric_name(text).partition(":")
         # `f1-macro:match` names an average of a kind, unless the whole name is a kind of its own.
         average = average_name(text)
-        if average is not None and Estimand.of_kind(head) is None:
+        if average is not None and Estimand.class_of_kind(head) is None:
             head, _, tail = average.partition(":")
         name, at, group = head.partition("@")
         group, _, rest = group.partition(",")  # `mean@language,de` is the same as `mean@language:de`
         tail = ",".join(filter(None, (rest, tail)))
-        kind = Estimand.of_kind(f"{name}@" if at else name)
+        kind = Estimand.class_of_kind(f"{name}@" if at else name)
         if kind is None:
             raise InputError("no such estimand", given=repr(text), allowed=suggest_names(head, _kinds()))
         options: Keywords = {"group": group} if at else {}
@@ -590,7 +590,7 @@ def as_estimand(question: EstimandLike) -> Estimand:
     if isinstance(question, Estimand):
         return question
     if question is None:
-        mean: Estimand = Estimand.of_kind("mean")()
+        mean: Estimand = Estimand.class_of_kind("mean")()
         return mean
     if isinstance(question, str) and ";" in question:
         return as_estimand(question.split(";"))
@@ -620,7 +620,7 @@ def planned_for(estimand: EstimandLike, goal: str | None) -> EstimandLike:
 
 
 def _kinds() -> list[str]:
-    Estimand.of_kind("")  # imports the modules that register all kinds
+    Estimand.class_of_kind("")  # imports the modules that register all kinds
     return sorted(Estimand.registry)
 
 

@@ -196,7 +196,7 @@ _RANDOM_WITHIN_STRATA = ("simple-random", "stratified")
 
 def _min_labels_with_weights(design: str) -> int:
     """Return the minimum labels or clusters per proxy for a design with unequal weights; 0 for others."""
-    design_type: type[Design] | None = Design.of_kind(design)
+    design_type: type[Design] | None = Design.class_of_kind(design)
     if design_type is None:
         return 0
     return design_type.hajek_below

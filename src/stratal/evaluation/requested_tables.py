@@ -74,7 +74,7 @@ def _require_metric(name: str) -> None:
     if name in metrics or is_f_measure(name):
         return
     action = None
-    if Estimand.of_kind(name) is not None or average_name(name) is not None:
+    if Estimand.class_of_kind(name) is not None or average_name(name) is not None:
         action = f"It is an estimand: estimand={name!r} (--estimand {name})."
     raise InputError(
         "no such metric",

@@ -143,7 +143,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         rows: list[Estimate] = []
         for name in self.metrics:
             if name in class_functions.OVERALL_METRICS:
-                estimand: Estimand = Estimand.of_kind(name)(predicted=self.predicted)
+                estimand: Estimand = Estimand.class_of_kind(name)(predicted=self.predicted)
                 overall: Any = estimand.estimate(sample, labels, target)
                 rows.append(replace(overall, label={"metric": name, "class": None}))
                 continue

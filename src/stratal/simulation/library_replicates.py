@@ -36,7 +36,7 @@ DrawFunction = Callable[[int], Sample]
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
     """Return the library's design for one budget, or raise `InputError` if its allocation needs outcomes."""
     if design.mechanism in DRAW_MECHANISMS:
-        library: Design = Design.of_kind(design.mechanism).from_options(
+        library: Design = Design.class_of_kind(design.mechanism).from_options(
             budget, design.size, None, design.proxy
         )
         return library

@@ -1,10 +1,10 @@
-"""Standard deviations per stratum from a few labels: the proxy recalibrated on them, then smoothed.
+"""Smoothed standard deviations of strata from few labels and a recalibrated proxy.
 
-A stratum whose five labels are all correct has not shown that S_h = 0. The stratum's rate is therefore taken
-from a posterior with three things unknown: an offset and a slope on the log-odds of the mean proxies, which
-correct the proxy, and a number of pseudo-labels, which determines how closely the strata follow that line.
-All three live on a small grid, so that nothing is iterated and equal labels always give equal numbers.
-Counts and sums may have leading axes for replicates.
+If all five labels of a stratum are correct, S_h is not necessarily 0. The mean outcome of a stratum therefore
+has a posterior distribution with three parameters: an offset and a slope on the log-odds of the mean proxies,
+which recalibrate the proxy, and a number of pseudo-labels, which determines how closely the strata follow the
+recalibrated proxy. The parameters have a small grid of values, so that the result needs no iterations and is
+reproducible. Counts and sums may have leading axes of replicates.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ def unbounded_deviations(
     if weights is None:
         weights = np.full(len(shape), 1.0 / len(shape))
     degrees_of_freedom = np.maximum(counts - 1.0, 0.0)
+    # The scale of the proxy's variances is fitted, so that only their ratios matter.
     expected_variances = shape + MEAN_SHRINKAGE * (float(weights @ shape) - shape)
     scale = _ratio(squares.sum(axis=-1), degrees_of_freedom @ expected_variances)
     scale = np.where(scale > 0, scale, 1.0)  # equal labels do not determine the scale
@@ -121,28 +122,32 @@ def _positions(means: FloatArray | None, n_strata: int) -> FloatArray:
     """Return each stratum's position in the order of the mean proxies, −1 to 1; 0 if there is no order."""
     if means is None or n_strata == 1:
         return np.zeros(n_strata)
-    below = np.searchsorted(np.sort(means), means, "left")
-    most = np.searchsorted(np.sort(means), means, "right") - 1
-    return np.asarray((below + most) / (n_strata - 1) - 1.0)
+    # Equal means have the mean of their ranks.
+    lowest_rank = np.searchsorted(np.sort(means), means, "left")
+    highest_rank = np.searchsorted(np.sort(means), means, "right") - 1
+    return np.asarray((lowest_rank + highest_rank) / (n_strata - 1) - 1.0)
 
 
-# Offsets on the log-odds; a standard normal prior.
+# Offsets of the log-odds, with a standard normal prior.
 PRIOR_OFFSETS = np.linspace(-3.0, 3.0, 13)
 
-# Factors on the log-odds, equally likely before any label.
+# Slopes on the log-odds, with equal prior probabilities.
 PRIOR_SLOPES = np.array([0.0, 0.125, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5])
 
-# Strengths of the prior of each stratum, equally likely.
+# Numbers of pseudo-labels in the prior of each stratum, with equal prior probabilities.
 PSEUDO_LABELS = (16.0, 64.0, 256.0)
 
-# The same where there is no proxy to say which stratum is better.
-UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
+# The same without a proxy that predicts differences between strata.
+PSEUDO_LABELS_WITHOUT_PROXY = (2.0, 4.0, 16.0, 64.0)
 
-# A rate no nearer to 0 or 1 has a finite logit and quantile.
-_EDGE = 1e-9
+# Rates are kept this far from 0 and 1, so that logits and normal quantiles are finite.
+_MIN_RATE = 1e-9
 
-# Labels that the pooled spread counts for next to a stratum's own.
-_SPREAD_WEIGHT = 2.0
+# Weight of the pooled variance ratio relative to that of a stratum, in sums of r(1 − r) over labels.
+_POOLED_RATIO_WEIGHT = 2.0
+
+# Smallest prior variance ratio.
+_MIN_VARIANCE_RATIO = 0.05
 
 # Fixed, so that equal labels give equal rates.
 _SEED = 20_261_121
@@ -164,41 +169,42 @@ def smoothed_standard_deviations(
     kurtoses: object = None,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> FloatArray:
-    """Return S_h of each stratum from the labels so far and the proxy, never zero for want of labels.
+    """Return smoothed S_h from the current labels and the proxy. They are positive even with few labels.
 
     Parameters
     ----------
     strata : Strata, or int (H,)
-        Sizes, and what the proxy says of them; the sizes N_h alone where there is no proxy. Of a proxy that
-        is not on the outcome's scale only the order of its means is used.
+        Strata with the moments of the proxy, or only the sizes N_h without a proxy. If the proxy is not on
+        the outcome's scale, only the order of its means is used.
     counts : int (H,) or (…, H)
         Labels in each stratum; zeros are allowed.
     sums : float (…, H)
         Sum of the outcome over these labels.
     squares : float (…, H), optional
-        Sum of the squared outcome; left out for an outcome that only takes the values of its bounds.
+        Sum of the squared outcome. It is not needed if all outcomes are equal to one of the bounds.
     kurtoses : float (…, H), optional
-        n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum's labels, looked at where the outcome has no
-        bounds; those of a normal outcome if left out.
+        n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of the labels of each stratum, used for outcomes without bounds.
+        Default: the kurtosis of a normal outcome.
     bounds : (float, float)
-        The outcome's limits; infinite where it has none (then `squares` is needed).
+        Bounds of the outcome; infinite if it has none (`squares` is then required).
 
     Returns
     -------
     float (…, H)
-        In the outcome's units.
+        S_h in the outcome's units.
 
     Raises
     ------
     InputError
-        If lengths differ, a count is negative, or `squares` is missing for an outcome without bounds.
+        If lengths differ, if a count is negative, and if `squares` is missing for an outcome without bounds.
 
     Notes
     -----
-    Bounded outcomes: rates r_h ~ Beta(k μ_h, k (1 − μ_h)), logit μ_h = c + α + β (logit m_h − c), with c the
-    log-odds of the overall mean proxy; the posterior mean of r(1 − r) is the variance of a binary outcome,
-    others have the share of it that their labels show, smoothed over strata. Unbounded: sample variances,
-    smoothed towards the plug-in ones rescaled and tilted to fit, the more the heavier the labels' tails.
+    Bounded outcomes on the 0–1 scale: the means are r_h ~ Beta(k μ_h, k (1 − μ_h)) with k pseudo-labels and
+    logit μ_h = c + α + β (logit m_h − c), where m_h is the mean proxy and c the log-odds of the overall mean
+    proxy. The variance of a binary outcome is the posterior mean of r(1 − r). For other outcomes it is
+    multiplied by the ratio of the variance of the labels to that of a binary outcome, smoothed over strata.
+    Unbounded outcomes: see `unbounded_deviations`.
 
     Examples
     --------
@@ -212,8 +218,9 @@ def smoothed_standard_deviations(
     """
     if not isinstance(strata, Moments):
         strata = moments_of_sizes(whole_numbers_per_stratum("strata", strata))
-    counts, sums, second = _checked_sums(strata, counts, sums, squares, bounds)
-    within = np.maximum(second - sums**2 / np.maximum(counts, 1.0), 0.0)  # Σ (z − z̄_h)²
+    counts, sums, second_moments = _checked_sums(strata, counts, sums, squares, bounds)
+    # Σ (z − z̄_h)²
+    squared_deviations = np.maximum(second_moments - sums**2 / np.maximum(counts, 1.0), 0.0)
     plug_in_variances = strata.plug_in_variances * strata.scaled
     width = bounds[1] - bounds[0]
     if not np.isfinite(width):
@@ -221,7 +228,7 @@ def smoothed_standard_deviations(
             kurtoses = one_per_stratum("kurtoses", kurtoses, strata.n_strata, max_axes=2)
         return unbounded_deviations(
             counts,
-            within,
+            squared_deviations,
             plug_in_variances if plug_in_variances.any() else np.ones(strata.n_strata),
             means=strata.proxy_means if strata.has_proxy else None,
             kurtoses=kurtoses,
@@ -229,32 +236,38 @@ def smoothed_standard_deviations(
         )
     centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
     cases = np.stack(np.broadcast_arrays(centre, distance, counts, sums), axis=-1)
-    binary = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths).reshape(cases.shape[:-1])
+    binary_variances = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths)
+    binary_variances = binary_variances.reshape(cases.shape[:-1])
     if squares is None:
-        return np.asarray(width * np.sqrt(binary))
-    prior = 1.0
+        return np.asarray(width * np.sqrt(binary_variances))
+    # The ratio of the variance to r(1 − r): 1 for binary outcomes, smaller for others. The proxy gives the
+    # prior ratio, the labels of all strata the pooled one, and its own labels that of a stratum.
+    prior_ratio = 1.0
     if strata.scaled and strata.has_proxy:
-        share = (strata.proxy_means - bounds[0]) / width
+        rates = (strata.proxy_means - bounds[0]) / width
         # A proxy outside the bounds would have a negative variance.
-        possible = float(strata.weights @ np.clip(share * (1 - share), 0.0, 0.25))
-        prior = float(
-            np.clip(strata.weights @ plug_in_variances / max(width**2 * possible, _EDGE), 0.05, 1.0)
-        )
-    # Each variance's share of r(1 − r): 1 for binary outcomes, less for others.
-    largest = np.maximum(sums - sums**2 / np.maximum(counts, 1.0), 0.0)
-    pooled = within.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT * prior
-    pooled = pooled / (largest.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT)
-    spread = np.minimum((within + _SPREAD_WEIGHT * pooled) / (largest + _SPREAD_WEIGHT), 1.0)
-    return np.asarray(width * np.sqrt(binary * spread))
+        mean_max_variance = width**2 * float(strata.weights @ np.clip(rates * (1 - rates), 0.0, 0.25))
+        mean_variance = strata.weights @ plug_in_variances
+        ratio = mean_variance / max(mean_max_variance, _MIN_RATE)
+        prior_ratio = float(np.clip(ratio, _MIN_VARIANCE_RATIO, 1.0))
+    max_squared_deviations = np.maximum(sums - sums**2 / np.maximum(counts, 1.0), 0.0)
+    pooled_numerator = squared_deviations.sum(axis=-1, keepdims=True) + _POOLED_RATIO_WEIGHT * prior_ratio
+    pooled_denominator = max_squared_deviations.sum(axis=-1, keepdims=True) + _POOLED_RATIO_WEIGHT
+    pooled_ratio = pooled_numerator / pooled_denominator
+    ratios = (squared_deviations + _POOLED_RATIO_WEIGHT * pooled_ratio) / (
+        max_squared_deviations + _POOLED_RATIO_WEIGHT
+    )
+    return np.asarray(width * np.sqrt(binary_variances * np.minimum(ratios, 1.0)))
 
 
 def _checked_sums(
     strata: Moments, counts: object, sums: object, squares: object, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return labels, sums and sums of squares, each (…, H), on the scale of 0 to 1 if there are bounds."""
-    h, (low, high) = strata.n_strata, bounds
-    n_labels = one_per_stratum("counts", counts, h, max_axes=2)
-    totals = one_per_stratum("sums", sums, h, -np.inf, max_axes=2)
+    """Return counts, sums and sums of squares, each (…, H), on the 0–1 scale if there are bounds."""
+    n_strata = strata.n_strata
+    low, high = bounds
+    n_labels = one_per_stratum("counts", counts, n_strata, max_axes=2)
+    totals = one_per_stratum("sums", sums, n_strata, -np.inf, max_axes=2)
     if not np.isfinite(high - low):
         if squares is None:
             raise InputError(
@@ -270,17 +283,18 @@ def _checked_sums(
             allowed="sums of as many labels",
         )
     rescaled = (totals - low * n_labels) / (high - low)
-    second = rescaled
+    rescaled_squares = rescaled
     if squares is not None:
-        raw = one_per_stratum("squares", squares, h, max_axes=2)
-        second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
-    return np.broadcast_to(n_labels, rescaled.shape), rescaled, second
+        sums_of_squares = one_per_stratum("squares", squares, n_strata, max_axes=2)
+        rescaled_squares = (sums_of_squares - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
+    return np.broadcast_to(n_labels, rescaled.shape), rescaled, rescaled_squares
 
 
 def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray:
-    """Return the posterior mean of r(1 − r) (R, H) of cases (R, H, 4): centre, distance, n_h and successes.
+    """Return the posterior mean of r(1 − r) (R, H) of cases (R, H, 4), with the pseudo-labels `strengths`.
 
-    The likelihood of a stratum depends only on its own labels, so it is computed once for each distinct case.
+    A case has the centre and the distance of `_log_odds`, n_h, and the number of successes. The likelihood of
+    a stratum depends only on its own labels, so that it is computed once for each distinct case.
     """
     distinct_cases = cases.reshape(-1, 4)
     case_of_row = np.arange(len(distinct_cases))
@@ -296,32 +310,39 @@ def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray
         distinct_priors, prior_of_case = np.unique(distinct_priors, axis=0, return_inverse=True)
     a, b, prior = _beta_priors(distinct_priors, strengths)
     prior_of_case = prior_of_case.ravel()
-    more_a = a[prior_of_case] + distinct_cases[:, 3:]
-    more_b = b[prior_of_case] + np.maximum(distinct_cases[:, 2:3] - distinct_cases[:, 3:], 0.0)
-    total = more_a + more_b
-    scores = _log_beta(more_a, more_b) - _log_beta(a, b)[prior_of_case]
-    variances = more_a * more_b / (total * (total + 1.0))
-    columns = case_of_row.reshape(cases.shape[:2]).T
-    score = prior + sum(scores[column] for column in columns)
-    posterior = np.exp(score - score.max(axis=1, keepdims=True))
+    posterior_a = a[prior_of_case] + distinct_cases[:, 3:]
+    posterior_b = b[prior_of_case] + np.maximum(distinct_cases[:, 2:3] - distinct_cases[:, 3:], 0.0)
+    total = posterior_a + posterior_b
+    log_likelihoods = _log_beta(posterior_a, posterior_b) - _log_beta(a, b)[prior_of_case]
+    variances = posterior_a * posterior_b / (total * (total + 1.0))
+    cases_of_strata = case_of_row.reshape(cases.shape[:2]).T
+    log_posterior = prior + sum(log_likelihoods[stratum_cases] for stratum_cases in cases_of_strata)
+    posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
     posterior /= posterior.sum(axis=1, keepdims=True)
-    return np.stack([np.einsum("rg,rg->r", posterior, variances[column]) for column in columns], axis=1)
+    posterior_means = [
+        np.einsum("rg,rg->r", posterior, variances[stratum_cases]) for stratum_cases in cases_of_strata
+    ]
+    return np.stack(posterior_means, axis=1)
 
 
 def _log_beta(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return log B(a, b): a third of the time of SciPy's, whose last digits weights of a grid do not need."""
+    """Return log B(a, b), in a third of the time of SciPy's function, but with less precise last digits."""
     return np.asarray(gammaln(a) + gammaln(b) - gammaln(a + b))
 
 
 def _beta_priors(
     centres_and_distances: FloatArray, strengths: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return beta priors (L, G) of strata with these centres and distances (L, 2), and the log prior (G,)."""
+    """Return the beta priors a and b (L, G), and the log prior of the grid (G,).
+
+    The grid has all combinations of pseudo-labels, offsets and slopes. A row of the beta priors belongs to a
+    stratum with this centre and distance (L, 2).
+    """
     offset, slope = (grid.ravel() for grid in np.meshgrid(PRIOR_OFFSETS, PRIOR_SLOPES, indexing="ij"))
     rate = np.clip(
         expit(centres_and_distances[:, :1] + offset + slope * centres_and_distances[:, 1:]),
-        _EDGE,
-        1.0 - _EDGE,
+        _MIN_RATE,
+        1.0 - _MIN_RATE,
     )
     a = (strengths[:, None] * rate[:, None, :]).reshape(len(centres_and_distances), -1)
     b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(centres_and_distances), -1)
@@ -336,7 +357,7 @@ def posterior_rates(
     bounds: tuple[float, float] = (0.0, 1.0),
     n_draws: int = 2_000,
 ) -> FloatArray:
-    """Return draws from the posterior of the stratum rates, from which S_h is computed.
+    """Return draws from the posterior distribution of the mean outcomes of the strata.
 
     Parameters
     ----------
@@ -353,38 +374,47 @@ def posterior_rates(
     Returns
     -------
     float (n_draws, H)
-        On the scale of 0 to 1; the same numbers in each call.
+        Mean outcomes on the 0–1 scale. Calls with equal arguments return equal numbers.
     """
     counts, sums, _ = _checked_sums(strata, counts, sums, None, bounds)
     centre, distance, strengths = _log_odds(strata, counts, sums, bounds)
     a, b, prior = _beta_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
-    more_a = a + sums[:, None]
-    more_b = b + np.maximum(counts - sums, 0.0)[:, None]
-    score = prior + np.sum(_log_beta(more_a, more_b) - _log_beta(a, b), axis=0)
-    posterior = np.exp(score - score.max())
-    random = np.random.Generator(np.random.PCG64(_SEED))
-    chosen = random.choice(len(score), size=n_draws, p=posterior / posterior.sum())
-    return np.asarray(random.beta(more_a[:, chosen].T, more_b[:, chosen].T))
+    posterior_a = a + sums[:, None]
+    posterior_b = b + np.maximum(counts - sums, 0.0)[:, None]
+    log_likelihoods = _log_beta(posterior_a, posterior_b) - _log_beta(a, b)
+    log_posterior = prior + np.sum(log_likelihoods, axis=0)
+    posterior = np.exp(log_posterior - log_posterior.max())
+    rng = np.random.Generator(np.random.PCG64(_SEED))
+    grid_points = rng.choice(len(posterior), size=n_draws, p=posterior / posterior.sum())
+    return np.asarray(rng.beta(posterior_a[:, grid_points].T, posterior_b[:, grid_points].T))
 
 
 def _log_odds(
     strata: Moments, counts: FloatArray, sums: FloatArray, bounds: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the log-odds of the overall mean (…, 1), how far strata (H,) are from it, and pseudo-labels."""
+    """Return the log-odds of the overall mean (…, 1), distances of the strata (H,), and pseudo-labels.
+
+    A distance is the difference between the log-odds of a stratum's mean proxy and those of the overall mean.
+    Without a proxy, the overall mean is that of the labels, and the distances are 0. For a proxy that is not
+    on the outcome's scale, the distances are normal quantiles of its ranks.
+    """
     share = unit_scale(strata.proxy_means, bounds)
     if strata.has_proxy and strata.scaled:
         middle, distance = shrunk_log_odds(strata.weights, share)
         centre = np.array([middle])
     else:
-        labelled = (counts > 0) @ strata.weights
-        rates = (sums / np.maximum(counts, 1.0)) @ strata.weights
-        observed_rates = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
+        labelled_share = (counts > 0) @ strata.weights
+        weighted_sum = (sums / np.maximum(counts, 1.0)) @ strata.weights
+        has_labels = labelled_share > 0
+        mean_outcome = np.where(has_labels, weighted_sum / np.where(has_labels, labelled_share, 1.0), 0.5)
         n = counts.sum(axis=-1)
-        centre = logit((n * np.clip(observed_rates, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
+        # One success and one failure more keep the log-odds finite.
+        centre = logit((n * np.clip(mean_outcome, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
         distance = np.zeros(len(share))
-        if strata.has_proxy:  # that only orders: normal quantiles of the middle rank of each stratum's units
+        if strata.has_proxy:
             order = np.argsort(share, kind="stable")
             weights = strata.weights
             distance[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
-            distance = ndtri(np.clip(distance, _EDGE, 1.0 - _EDGE))
-    return centre, distance, np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
+            distance = ndtri(np.clip(distance, _MIN_RATE, 1.0 - _MIN_RATE))
+    pseudo_labels = PSEUDO_LABELS if distance.any() else PSEUDO_LABELS_WITHOUT_PROXY
+    return centre, distance, np.array(pseudo_labels)

@@ -23,7 +23,7 @@ def bernoulli(tmp_path, monkeypatch):
     (tmp_path / "bernoulli.py").write_text(CODE)
     monkeypatch.setattr(stratal.designs, "__path__", [*stratal.designs.__path__, str(tmp_path)])
     Design.registry.pop("bernoulli", None)  # as the page itself may have been run
-    yield Design.of_kind("bernoulli")
+    yield Design.class_of_kind("bernoulli")
     Design.registry.pop("bernoulli", None)
     sys.modules.pop("stratal.designs.bernoulli", None)
 
@@ -53,7 +53,7 @@ def test_one_file_is_drawn_written_read_extended_and_estimated(bernoulli, tmp_pa
     "kind", ["no-such", "", "__init__", "os.path", "../sample", "sample.Sample", None, 7]
 )
 def test_nothing_else_is_looked_for_by_a_kind(kind):
-    assert Design.of_kind(kind) is None
+    assert Design.class_of_kind(kind) is None
 
 
 def test_over_all_samples_its_mean_and_its_variance_are_unbiased(bernoulli):

@@ -169,7 +169,7 @@ def test_answers_alone_will_do():
 
 @pytest.mark.parametrize("kind", sorted(set(Estimand.registry)))
 def test_an_estimand_names_itself_where_an_argument_is_strange(kind):
-    made = Estimand.of_kind(kind)
+    made = Estimand.class_of_kind(kind)
     names = "|".join(parent.__name__ for parent in made.__mro__)
     with pytest.raises(TypeError, match=rf"^({names})\.__init__\(\) got an unexpected keyword .*'colour'"):
         made(colour="red")
