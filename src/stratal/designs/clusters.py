@@ -174,8 +174,10 @@ def between_clusters(parts: FloatArray, cluster: IntArray, clusters: float) -> F
     """
     m = code_count(cluster)
     q = parts.shape[1]
+    # A census of the clusters has no sampling error.
     if m >= clusters:
         return np.zeros((q, q))
+    # One of several clusters shows no difference between clusters.
     if m < 2:
         return np.full((q, q), np.nan)
     totals = np.stack([np.bincount(cluster, column, minlength=m) for column in parts.T], axis=1)

@@ -98,6 +98,7 @@ class CalibrationUnits(Record):
         z = self.z[selected]
         weights = self.weights[selected]
         options: Keywords = {"weights": weights, "bounds": self.bounds}
+        # Few labels fit any curve; their mean is the safe prediction.
         if kind == "none" or len(z) < MIN_LABELS_OF_A_FIT:
             level = float(np.average(z, weights=weights))
             return FoldFit(kind="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))
@@ -143,6 +144,7 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
     # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
     predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}
+    # Without both folds, one is predicted to choose the kind for the other: each pair serves twice.
     for j, k in combinations(range(n_folds), 2):
         for kind in kinds:
             fit = units.fit(kind, learner, (units.folds != j) & (units.folds != k))
@@ -152,6 +154,7 @@ def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     fits = []
     for k in range(n_folds):
         others = units.folds != k
+        # The fold itself has no part in the choice, so that its residuals stay unbiased.
         losses = [units.loss(predicted[kind][k], others) for kind in kinds]
         fits.append(units.fit(kinds[int(np.argmin(losses))], learner, others))
     return tuple(fits)

@@ -91,6 +91,7 @@ def is_table(labels: object, names: Iterable[str] = ()) -> bool:
         return False
     if isinstance(labels, Mapping):
         columns = [column for column in labels.values() if isinstance(column, list | tuple | np.ndarray)]
+        # A mapping of ids to lists, such as several answers of a unit, has other keys.
         named_columns = {LABEL_COLUMN_NAMES[0], *ID_NAMES, *names} & set(labels)
         return len(columns) == len(labels) > 1 and bool(named_columns)
     return isinstance(labels, WithColumns | WithColumnNames)
@@ -140,8 +141,10 @@ def outcomes_of_table(table: object, sample: UnitRows, stored: Iterable[str]) ->
     rows = SmallTable.of(table, "the outcomes")
     id_name = sample.question.id
     id_column = rows.find(id_name, *ID_NAMES)
+    # A mapping of models to outcomes in the order of the sample is no table.
     if id_column is None:
         return None
+    # These columns may be copied from the file of the draw.
     others = {id_column, rows.find(*ANNOTATOR_NAMES), SAMPLE_TOKEN, *stored}
     sample_ids = sample.ids.tolist()
     names = [name for name in rows.lists if name not in others]
@@ -212,6 +215,7 @@ def _recognised_id_column(table: SmallTable) -> str:
     # Row numbers are ids only together with the token of their sample.
     if table.find(ROW) is not None and table.find(SAMPLE_TOKEN) is not None:
         return ROW
+    # The id column has the name that it has in the population, whatever that is.
     if Path(table.table_name).name in (TO_LABEL_NAME, WORKBOOK_NAME):
         return next(iter(table.lists))
     return ID_NAMES[0]
@@ -221,6 +225,7 @@ def _ids_of_rows(
     table: SmallTable, id_name: str, sample_ids: Sequence[object] | None
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids (m,) of a table's rows, and the notes of the table and of its ids."""
+    # Without a column of row numbers, rows can only be matched by their order.
     if id_name != ROW or table.find(ROW) is not None or sample_ids is None:
         return _read_ids(table, id_name), table.notes
     if len(table) != len(sample_ids):
@@ -238,6 +243,7 @@ def _skipped_rows(table: SmallTable, status_column: str | None) -> list[bool]:
     """Return which rows (m,) have the status `skipped`; an empty status means `submitted`."""
     if status_column is None:
         return [False] * len(table)
+    # Files that people edit have statuses in other cases and with spaces.
     statuses = [str(entry or SUBMITTED).strip().lower() for entry in table.values(status_column)]
     for place, status in zip(table.places, statuses, strict=True):
         if status not in (SUBMITTED, SKIPPED):

@@ -79,6 +79,7 @@ class FiellerInterval(OffsetInterval):
         coefficients = np.array([1.0, -value])
         residuals = variables @ coefficients
         members = counted_units(residuals, weighting)
+        # A ratio does not depend on the number of clusters of a group in the sample, but both means do.
         cluster_part = value_of_mean_cluster(denominator, weighting, members)
         variables = variables - cluster_part[:, None] * [value, 1.0]
         covariance = target_covariance(variables, weighting, target)
@@ -116,6 +117,7 @@ class FiellerInterval(OffsetInterval):
         """Return the distance from the estimate to the first excluded ratio on one side."""
         steps = _SEARCH_DISTANCES * self.standard_error
         is_excluded = self._excludes_ratios(self.value + side * steps, error)
+        # Ten thousand standard errors away, nothing is excluded: the limit is infinite.
         if not np.any(is_excluded):
             return float("inf")
         first = int(np.argmax(is_excluded))

@@ -123,6 +123,7 @@ class TagCounts(Record):
     def _micro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
         """Return the micro average over the tags."""
         above, below = self._sums(name)
+        # F1 is no ratio of a count to a count that contains it, but a function of one that is.
         index = self._sums("jaccard") if name == "f1" else None
         return ratio_of_counts(above, below, self.weighting, target, member, index)
 
@@ -132,6 +133,7 @@ class TagCounts(Record):
         for tag in range(self.n_tags):
             confusion = self.confusion(tag)
             _, slopes, _ = metric_function(name, 1, 2)(confusion.shares(member))
+            # Without a unit in the denominator, the slopes are undefined or 0.
             if np.all(np.isfinite(slopes.hits)) and np.any(slopes.hits + slopes.predicted + slopes.true):
                 variables[:, tag] = member * slopes.along(confusion.true, confusion.predicted)
         return variables
@@ -158,6 +160,7 @@ class TagCounts(Record):
             correlation=correlation_from(target_covariance(variables, self.weighting, target)),
         )
         result = of_variable(value, variables.mean(axis=1), self.weighting, target, inside)
+        # Half the width of an interval at the level of one standard error.
         below, above = interval.lengths(ONE_STANDARD_ERROR, "two-sided")
         error = result.standard_error
         if not error > 0 or any(not term.evidence.variance > 0 for term in terms):

@@ -75,6 +75,7 @@ class SetRequirement:
         parsed = Requirement.parse(text)
         metric, _, positive = parsed.name.partition(":")
         check_choice("metric of a threshold", metric, SIGNS)
+        # A precision of at most a limit, or an error of at least one, is no goal.
         if parsed.sign != SIGNS[metric] or not 0 < parsed.limit < 1:
             allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
             raise InputError("unsupported requirement of a threshold", given=repr(text), allowed=allowed)
@@ -112,6 +113,7 @@ class SetRequirement:
     def of_class(self, sample: Sample) -> SetRequirement:
         """Return the requirement; without a class, it gets the only class that scores predict."""
         classes = [score.of_class for score in sample.question.scores if score.of_class is not None]
+        # With scores of several classes, the user must name one.
         if self.metric == ERROR or self.positive is not None or len(classes) != 1:
             return self
         return replace(self, positive=class_text(classes[0]))

@@ -134,9 +134,11 @@ class Recognition:
     def positive_class(self) -> str | None:
         """The first of two classes of labels that no column of answers has, such as harmful and safe."""
         labels = self.columns.get(self.value or "")
+        # Numbers and verdicts count by themselves, and classes are compared with answers.
         if labels is None or labels.is_number or labels.verdicts is not None or self.answer is not None:
             return None
         if labels.values is not None and len(labels.values) == 2:
+            # Alphabetical, so that the suggestion does not depend on the order of the rows.
             return min(labels.values)
         return None
 
@@ -154,6 +156,7 @@ class Recognition:
         proxy = self.columns.get(self.plan_proxy or "")
         if proxy is None or not (proxy.is_complete and proxy.is_probability):
             return ()
+        # Columns with another role are no further scores.
         roles = (self.plan_proxy, self.value, self.answer)
         return tuple(
             column.name
