@@ -1,4 +1,4 @@
-"""Cluster sampling: whole groups are drawn, such as all answers to a question, and every unit is labelled."""
+"""Cluster sampling: whole groups of units are drawn, such as all answers to a question."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from stratal.strata.allocation import whole_number
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterWeighting(Weighting):
-    """A simple random sample of clusters, realised: m of M clusters have labelled units.
+    """Weighting of a simple random sample of clusters: m of M clusters have labelled units.
 
     Parameters
     ----------
     cluster : int (n,)
-        Cluster of each labelled unit, 0 … m − 1; every number occurs.
+        Cluster of each labelled unit, 0 … m − 1. Each cluster has a labelled unit.
     drawn : int (m,)
-        Units of each cluster, labelled or not.
+        Number of units of each cluster, labelled or not.
     clusters : int
-        M, clusters in the population.
+        M, number of clusters in the population.
     size : int
-        N, units in the population.
+        N, number of units in the population.
     squared_sizes : int, optional
-        Σ N_c² over all M clusters; samples of 0.1.0 and before lack it.
+        Σ N_c² over all M clusters. Samples of version 0.1.0 and older do not have it.
 
     Examples
     --------
@@ -53,14 +53,14 @@ class ClusterWeighting(Weighting):
 
     @property
     def weights(self) -> FloatArray:
-        """M / (m N) per unit (n,), times drawn over labelled units of its cluster."""
+        """M / (m N) per unit (n,), times the ratio of drawn to labelled units of its cluster."""
         labelled = np.bincount(self.cluster, minlength=len(self.drawn))
-        share = (self.drawn / labelled)[self.cluster]
-        return np.asarray(self.clusters / (len(self.drawn) * self.size) * share)
+        inverse_response_rates = (self.drawn / labelled)[self.cluster]
+        return np.asarray(self.clusters / (len(self.drawn) * self.size) * inverse_response_rates)
 
     @property
     def draws(self) -> int:
-        """Clusters with labelled units, m."""
+        """Number of clusters with labelled units, m."""
         return len(self.drawn)
 
     @property
@@ -85,7 +85,7 @@ class ClusterWeighting(Weighting):
 
     @property
     def are_sizes_equal(self) -> bool:
-        """Whether all clusters of the population have the same number of units, as far as is known."""
+        """Whether all clusters have the same number of units; without `squared_sizes`, the drawn clusters."""
         if np.ptp(self.drawn) > 0:
             return False
         if self.squared_sizes is None:
@@ -132,10 +132,10 @@ class ClusterWeighting(Weighting):
     def superpopulation_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False
     ) -> FloatArray:
-        """Return the covariance due to the draw of the M clusters themselves: that between clusters over M.
+        """Return the covariance due to the random population: that between clusters, divided by M.
 
-        Units of a cluster resemble each other, so that independent draws of units would understate it. With
-        one cluster nothing is known, and the covariance is NaN.
+        The units of a cluster are correlated, so that the covariance of independent units would be too small.
+        With one cluster, it is NaN.
         """
         if self.draws < 2:
             return np.full((variables.shape[1], variables.shape[1]), np.nan)
@@ -145,23 +145,23 @@ class ClusterWeighting(Weighting):
         return between * (self.draws / self.clusters)
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Return Bell & McCaffrey's (2002): m − 1 where clusters are of one size, fewer where not."""
+        """Return degrees of freedom by Bell & McCaffrey (2002): m − 1 for equal sizes, otherwise fewer."""
         if self.draws < 2:
             return 1.0
         clusters = self.group_clusters_of(None)
         return max(bell_mccaffrey(clusters.parts, clusters.squares), 1.0)
 
 
-def between_clusters(parts: FloatArray, cluster: IntArray, clusters: float) -> FloatArray:
-    """Return the covariance of the sum of all parts when m of M clusters were drawn at random.
+def between_clusters(weighted_variables: FloatArray, cluster: IntArray, clusters: float) -> FloatArray:
+    """Return the covariance of sums of weighted variables under a random draw of m of M clusters.
 
-    (1 − m/M) m / (m − 1) Σ (t_c − t̄)² with t_c the cluster's sum of weighted variables (Cochran, eq. 9A.2;
-    Lohr, eq. 5.2). Every unit of a drawn cluster counts, so that nothing is added for within.
+    It is (1 − m/M) m / (m − 1) Σ (t_c − t̄)², where t_c is the sum over a cluster (Cochran, eq. 9A.2; Lohr,
+    eq. 5.2). There is no variance within clusters, because all units of a drawn cluster are in the sample.
 
     Parameters
     ----------
-    parts : float (n, q)
-        Weighted variables of the labelled units.
+    weighted_variables : float (n, q)
+        Variables of the labelled units times their weights.
     cluster : int (n,)
         0 … m − 1.
     clusters : float
@@ -173,45 +173,45 @@ def between_clusters(parts: FloatArray, cluster: IntArray, clusters: float) -> F
         NaN for one cluster out of several.
     """
     m = code_count(cluster)
-    q = parts.shape[1]
+    q = weighted_variables.shape[1]
     # A census of the clusters has no sampling error.
     if m >= clusters:
         return np.zeros((q, q))
     # One of several clusters shows no difference between clusters.
     if m < 2:
         return np.full((q, q), np.nan)
-    totals = np.stack([np.bincount(cluster, column, minlength=m) for column in parts.T], axis=1)
-    centred = totals - totals.mean(axis=0)
-    return np.asarray((1.0 - m / clusters) * m / (m - 1) * centred.T @ centred)
+    columns = weighted_variables.T
+    totals = np.stack([np.bincount(cluster, column, minlength=m) for column in columns], axis=1)
+    deviations = totals - totals.mean(axis=0)
+    return np.asarray((1.0 - m / clusters) * m / (m - 1) * deviations.T @ deviations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSample(Design):
-    """A simple random sample of groups (documents, patients, questions); all units of a drawn one count.
+    """A simple random sample of groups, such as documents, patients or questions, with all of their units.
 
-    Each group has a permanent random number from (seed, its name); the smallest are drawn, so that a larger
-    draw with the same seed contains the smaller one. Units of a group resemble each other, so a label is
-    worth less than under simple random sampling: the variance is that between clusters.
+    Each group has a permanent random number, which is derived from the seed and its name. The groups with the
+    smallest numbers are drawn, so that a larger draw with the same seed contains a smaller one. The units of
+    a group are correlated, so that the variance per label is larger than in a simple random sample of units.
 
     Parameters
     ----------
     cluster : str
         A group column.
     n_clusters : int, optional
-        Clusters to draw, at least 2.
+        Number of clusters to draw, at least 2.
     budget : int, optional
-        Labels instead: as many clusters as are expected to hold no more. The clusters drawn may hold more or
-        fewer; a cap on the labels drawn would favour small clusters.
+        Expected number of labels, instead of `n_clusters`: the largest number of clusters whose expected
+        number of units is at most the budget. The drawn clusters may have more or fewer units. A limit on the
+        drawn units would make small clusters more probable.
     clusters : int, optional
-        Clusters in the population; set by the draw.
+        Number of clusters in the population, set by the draw.
     squared_sizes : int, optional
-        Σ N_c² over the population's clusters, which says how large those are that were not drawn; set by the
-        draw. Samples that were drawn without it have intervals that know the mean size alone.
+        Σ N_c² over the clusters of the population, set by the draw. Intervals use it for the sizes of the
+        clusters that were not drawn. Samples without it have intervals that use only the mean size.
 
-    Notes
-    -----
-    Cochran, chapter 9A; Lohr, chapter 5. `estimate` takes the ratio to the labelled units (Hájek), since
-    totals vary with the clusters' sizes.
+    Notes ----- Cochran, chapter 9A; Lohr, chapter 5. `estimate` uses the ratio estimator (Hájek), because
+    totals vary with the sizes of the drawn clusters.
 
     Examples
     --------
@@ -238,12 +238,13 @@ class ClusterSample(Design):
             raise InputError("give either n_clusters or a budget", given=options, allowed="one of the two")
 
     def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
-        """Draw clusters, and every unit of each."""
+        """Draw clusters with all of their units."""
         levels = population.levels(self.cluster)
         count = self._count(len(levels), population.size)
         names = np.array(list(levels))
-        chosen = names[np.lexsort((names, keys_of_ids(names.tolist(), seed, "cluster:")))[:count]]
-        drawn = population.units_of_levels(self.cluster, tuple(chosen.tolist()), seed)
+        order = np.lexsort((names, keys_of_ids(names.tolist(), seed, "cluster:")))
+        drawn_names = names[order[:count]]
+        drawn = population.units_of_levels(self.cluster, tuple(drawn_names.tolist()), seed)
         realised = ClusterSample(
             cluster=self.cluster,
             n_clusters=count,
@@ -254,7 +255,7 @@ class ClusterSample(Design):
 
     @classmethod
     def from_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
-        """Return the design of about a budget, in groups of a column."""
+        """Return the design with an expected number of labels, and the groups of a column as clusters."""
         if cluster is None:
             action = "Name the column whose groups are drawn as a whole: cluster= (--cluster COL)."
             raise InputError("a cluster sample requires the column of its clusters", action=action)
@@ -285,7 +286,7 @@ class ClusterSample(Design):
         return count
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> ClusterWeighting:
-        """Return M / (m N), nonresponse taken to be at random within clusters, then among clusters."""
+        """Return the weights; labels are assumed to be missing at random within and among clusters."""
         names = sample.groups[self.cluster]
         drawn_clusters, sizes = np.unique(names, return_counts=True)
         labelled_clusters, codes = np.unique(names[labelled], return_inverse=True)

@@ -118,19 +118,29 @@ def _runs(size: int) -> list[slice]:
 
 
 class PoissonDraw:
-    """Units drawn one after the other with sizes that may change between rounds.
-
-    For the t units drawn so far it has `rows`, `inverse` (1 / q of each) and `largest` (the largest possible
-    1 / q in that draw).
+    """A draw of one unit after another, with sizes that may change between rounds.
 
     Parameters
     ----------
     uniform : float (N,)
         Permanent random numbers in [0, 1).
+
+    Attributes
+    ----------
+    remaining_time : float (N,)
+        Exposure at which the unit is drawn, minus its current exposure.
+    exposure : float (N,)
+    drawn : bool (N,)
+    rows : int (t,)
+        The drawn units, in the order of the draw.
+    inverse : float (t,)
+        1 / q of each drawn unit, where q is its probability in that draw.
+    largest : float (t,)
+        Largest possible 1 / q in that draw.
     """
 
     def __init__(self, uniform: FloatArray) -> None:
-        self.left = -np.log1p(-uniform)
+        self.remaining_time = -np.log1p(-uniform)
         self.exposure = np.zeros(len(uniform))
         self.drawn = np.zeros(len(uniform), dtype=bool)
         self.rows = np.empty(0, np.int64)
@@ -141,37 +151,38 @@ class PoissonDraw:
     def copy(self) -> PoissonDraw:
         """Return a draw that can be continued without changing this one."""
         copied = copy.copy(self)
-        copied.left, copied.exposure = self.left.copy(), self.exposure.copy()
+        copied.remaining_time = self.remaining_time.copy()
+        copied.exposure = self.exposure.copy()
         copied.drawn = self.drawn.copy()
         return copied
 
     def draw(self, sizes: FloatArray, count: int) -> int:
         """Draw a round of up to `count` units with a positive size; return their number."""
-        open_rows = np.flatnonzero(~self.drawn & (sizes > 0))
-        count = min(count, len(open_rows))
+        candidates = np.flatnonzero(~self.drawn & (sizes > 0))
+        count = min(count, len(candidates))
         if count < 1:
             return 0
-        x = sizes[open_rows]
-        waiting = self.left[open_rows] / x
-        earliest = np.flatnonzero(waiting <= np.partition(waiting, count - 1)[count - 1])
-        first = earliest[np.argsort(waiting[earliest], kind="stable")[:count]]
-        new = open_rows[first]
-        elapsed = float(waiting[first[-1]])
-        total = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
-        remaining = np.zeros(len(sizes))
-        remaining[open_rows] = 1.0 / x
-        self._rounds += (DrawRound(inverse_sizes=remaining, rows=new, totals=total),)
-        self.left[open_rows] -= x * elapsed
+        x = sizes[candidates]
+        waiting_times = self.remaining_time[candidates] / x
+        earliest = np.flatnonzero(waiting_times <= np.partition(waiting_times, count - 1)[count - 1])
+        first = earliest[np.argsort(waiting_times[earliest], kind="stable")[:count]]
+        new_rows = candidates[first]
+        elapsed = float(waiting_times[first[-1]])
+        totals = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
+        inverse_sizes = np.zeros(len(sizes))
+        inverse_sizes[candidates] = 1.0 / x
+        self._rounds += (DrawRound(inverse_sizes=inverse_sizes, rows=new_rows, totals=totals),)
+        self.remaining_time[candidates] -= x * elapsed
         # If all units are drawn, each has the probability 1.
-        if count == len(open_rows):
+        if count == len(candidates):
             elapsed = np.inf
         # Units that are already drawn are exposed too: their probability is that of being drawn by now.
         has_size = sizes > 0
         self.exposure[has_size] += sizes[has_size] * elapsed
-        self.drawn[new] = True
-        self.rows = np.concatenate([self.rows, new])
-        self.inverse = np.concatenate([self.inverse, total / x[first]])
-        self.largest = np.concatenate([self.largest, total / x.min()])
+        self.drawn[new_rows] = True
+        self.rows = np.concatenate([self.rows, new_rows])
+        self.inverse = np.concatenate([self.inverse, totals / x[first]])
+        self.largest = np.concatenate([self.largest, totals / x.min()])
         return count
 
     @property
@@ -179,7 +190,7 @@ class PoissonDraw:
         """The inclusion probability (n,) of each drawn unit, from its total exposure."""
         return np.asarray(-np.expm1(-self.exposure[self.rows]))
 
-    def spread(self, differences: DifferingUnits, models: IntArray) -> FloatArray:
+    def inverse_probability_sums(self, differences: DifferingUnits, models: IntArray) -> FloatArray:
         """Return Σ 1/q over the remaining units on which each of J models differs, at each draw (n, J)."""
         sums = [np.empty((0, len(models)))]
         for draw_round in self._rounds:
@@ -191,7 +202,7 @@ class PoissonDraw:
         return np.concatenate(sums)
 
 
-def sizes_of(
+def unit_sizes(
     codes: IntArray, leader: int, survivors: IntArray, rivals: IntArray, *, counts_agreements: bool = False
 ) -> FloatArray:
     """Return the size (N,) of each unit in a round: √ of the share of rivals that differ from the leader.
@@ -271,7 +282,7 @@ class Disagreements(Design):
     ) -> FloatArray:
         """Return the sizes (N,) of the units of a round, from answers (N, k) as numbers."""
         groups = (np.array(group, np.int64) for group in (survivors, rivals))
-        return sizes_of(codes, leader, *groups, counts_agreements=self.counts_agreements)
+        return unit_sizes(codes, leader, *groups, counts_agreements=self.counts_agreements)
 
     def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
         """Return the design with another round; `groups` are its survivors and rivals."""

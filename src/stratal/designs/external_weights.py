@@ -1,4 +1,4 @@
-"""Designs of samples that were drawn elsewhere: only their weights, or their strata's, are known."""
+"""Designs of external samples, of which only the weights of units or the shares of strata are known."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, check_choice
 
 
-def _none() -> IntArray:
+def _empty_codes() -> IntArray:
+    """Return the default of optional codes, which `__post_init__` replaces."""
     return np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WithReplacementWeighting(Weighting):
-    """Units, or clusters within strata, of which only weights are known, taken as independent draws.
+    """Weighting of units, or of clusters within strata, with known weights, treated as independent draws.
 
-    The variance is that between the clusters' weighted totals within strata ("ultimate clusters", Hansen,
-    Hurwitz & Madow 1953; Lohr, eq. 7.6), as R's `survey` takes strata, clusters and weights. It is
-    conservative where clusters were drawn without replacement, and holds however units were drawn within
-    them.
+    The variance is that between the weighted totals of the clusters within strata ("ultimate clusters",
+    Hansen, Hurwitz & Madow 1953; Lohr, eq. 7.6), as in R's `survey` with strata, clusters and weights. It is
+    conservative if clusters were drawn without replacement, and valid for any sampling of units within
+    clusters.
 
     Parameters
     ----------
     design_weight : float (n,)
-        1/π, or whatever the labelled units stand for; positive.
+        Number of population units that each labelled unit represents, such as 1/π; positive.
     size : float
-        N; the sum of the weights where it is not known.
+        N; the sum of the weights if N is not known.
     primary : int (n,), optional
-        Stratum of each, 0 … H − 1; every number occurs.
+        Stratum of each unit, 0 … H − 1. Each stratum has a labelled unit.
     cluster : int (n,), optional
-        Cluster of each, 0 … m − 1, every number in one stratum; each unit its own where none were drawn.
+        Cluster of each unit, 0 … m − 1, within one stratum. Default: each unit is a cluster.
     sizes_known : bool
-        Whether the weights were made of the strata's known sizes, N_h / n_h: Σ w of a stratum is then the
-        same in every draw.
+        Whether the weights are N_h / n_h with known sizes of the strata, so that the sum of the weights of a
+        stratum is the same in every draw.
 
     Examples
     --------
@@ -53,8 +54,8 @@ class WithReplacementWeighting(Weighting):
 
     design_weight: FloatArray
     size: float
-    primary: IntArray = field(default_factory=_none)
-    cluster: IntArray = field(default_factory=_none)
+    primary: IntArray = field(default_factory=_empty_codes)
+    cluster: IntArray = field(default_factory=_empty_codes)
     sizes_known: bool = False
 
     def __post_init__(self) -> None:
@@ -75,19 +76,19 @@ class WithReplacementWeighting(Weighting):
 
     @property
     def draws(self) -> int:
-        """Clusters, m."""
+        """Number of clusters, m."""
         return code_count(self.cluster)
 
     @property
     def groups(self) -> IntArray | None:
-        """The clusters (n,); None where units were drawn one by one."""
+        """The clusters (n,); None if each unit is a cluster."""
         if self.draws < len(self.cluster):
             return self.cluster
         return None
 
     @property
     def primary_strata(self) -> IntArray:
-        """The strata (n,) that clusters were drawn in."""
+        """The strata (n,) from which clusters were drawn."""
         return self.primary
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
@@ -95,10 +96,10 @@ class WithReplacementWeighting(Weighting):
         return float(max(self.draws - int(self.primary.max()) - 1, 1))
 
     def covariance(self, variables: FloatArray) -> FloatArray:
-        """Σ_h m_h / (m_h − 1) Σ_c (t_c − t̄_h)² (q, q); NaN for a single cluster.
+        """Return Σ_h m_h / (m_h − 1) Σ_c (t_c − t̄_h)² (q, q); NaN for a single cluster.
 
-        A stratum with one cluster is set against the mean of all clusters, which is conservative (R's option
-        `survey.lonely.psu = "adjust"`).
+        For a stratum with one cluster, t̄_h is replaced by the mean of all clusters, which is conservative
+        (R's option `survey.lonely.psu = "adjust"`).
         """
         m = self.draws
         q = variables.shape[1]
@@ -109,20 +110,20 @@ class WithReplacementWeighting(Weighting):
         # the error.
         if self.sizes_known:
             variables = self.unexplained(variables, self.design_weight)
-        parts = variables * self.weights[:, None]
-        totals = np.stack([np.bincount(self.cluster, column, minlength=m) for column in parts.T], axis=1)
-        _, first = np.unique(self.cluster, return_index=True)
-        stratum = self.primary[first]
-        count = np.bincount(stratum)
-        means = np.stack([np.bincount(stratum, column) for column in totals.T], axis=1) / count[:, None]
-        lonely = count < 2
-        means[lonely] = totals.mean(axis=0)
-        factor = np.where(lonely, 1.0, count / np.maximum(count - 1, 1))[stratum]
-        centred = totals - means[stratum]
-        return np.asarray((centred * factor[:, None]).T @ centred)
+        columns = (variables * self.weights[:, None]).T
+        totals = np.stack([np.bincount(self.cluster, column, minlength=m) for column in columns], axis=1)
+        _, first_unit = np.unique(self.cluster, return_index=True)
+        stratum = self.primary[first_unit]
+        counts = np.bincount(stratum)
+        means = np.stack([np.bincount(stratum, column) for column in totals.T], axis=1) / counts[:, None]
+        has_one_cluster = counts < 2
+        means[has_one_cluster] = totals.mean(axis=0)
+        factors = np.where(has_one_cluster, 1.0, counts / np.maximum(counts - 1, 1))[stratum]
+        deviations = totals - means[stratum]
+        return np.asarray((deviations * factors[:, None]).T @ deviations)
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return deviations from the strata's weighted means: the covariance sees no others."""
+        """Return deviations from the weighted means of the strata, on which alone the covariance depends."""
         stratum_weights = np.bincount(self.primary, weights)
         sums = np.stack([np.bincount(self.primary, weights * column) for column in variables.T], axis=1)
         means = sums / np.where(stratum_weights > 0, stratum_weights, 1.0)[:, None]
@@ -130,27 +131,28 @@ class WithReplacementWeighting(Weighting):
 
 
 # Mechanisms whose variance follows from the weights alone, without joint probabilities.
+# Sampling mechanisms that the variance of a weighted sample may assume.
 LINEARISED_MECHANISMS = ("with-replacement", "poisson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalWeights(Design):
-    """Units that came with weights. The weights say what each stands for, not how they were drawn.
+    """An external sample with weights. The sampling mechanism is unknown.
 
     Parameters
     ----------
     scale : float
-        Weight of a unit times its inclusion probability in the sample, the same for all: 1, or less where
-        the weights are relative.
+        Product of weight and stored inclusion probability, equal for all units: 1, or less for relative
+        weights.
     mechanism : {"with-replacement", "poisson"}
-        What the variance assumes: independent draws, as R's `survey` does (conservative for draws without
+        Assumption of the variance: independent draws, as in R's `survey` (conservative for draws without
         replacement), or a Poisson sample.
     known_size : bool
-        Whether the number of units in the population was given; if not, it is the sum of the weights.
+        Whether the number of units in the population is known. Otherwise it is the sum of the weights.
     stratum, cluster : str, optional
-        Group columns: the strata that units were drawn in, and the clusters within them that were drawn.
+        Group columns of the strata, and of the clusters that were drawn within strata.
     sizes_known : bool
-        Whether the weights were made of the strata's sizes, N_h / n_h.
+        Whether the weights are N_h / n_h with known sizes of the strata.
     """
 
     kind = "given-weights"
@@ -167,7 +169,7 @@ class ExternalWeights(Design):
         check_choice("sampling mechanism", self.mechanism, LINEARISED_MECHANISMS)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
-        """Return the weights of the labelled units, raised where others of their stratum did not answer."""
+        """Return the weights of the labelled units, divided by the response rate of their stratum."""
         all_weights = self.scale / sample.inclusion_probability
         strata = np.zeros(sample.size, dtype=np.int64)
         if self.stratum is not None:
@@ -177,25 +179,25 @@ class ExternalWeights(Design):
         answered_totals = np.bincount(strata[labelled], answered_weights, minlength=len(stratum_totals))
         # A stratum in which nobody answered is represented by all others, with one common rate.
         if np.all(answered_totals > 0):
-            rates = stratum_totals / answered_totals
+            inverse_rates = stratum_totals / answered_totals
         else:
-            rates = np.full(len(answered_totals), stratum_totals.sum() / answered_totals.sum())
-        raised_weights = answered_weights * rates[strata[labelled]]
+            overall_rate = stratum_totals.sum() / answered_totals.sum()
+            inverse_rates = np.full(len(answered_totals), overall_rate)
+        adjusted_weights = answered_weights * inverse_rates[strata[labelled]]
+        size = float(all_weights.sum())
         if self.known_size:
             size = float(sample.population_size)
-        else:
-            size = float(all_weights.sum())
         if self.mechanism == "poisson":
             # A weight below 1, which relative weights have, is not the inverse of a probability.
-            return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised_weights, 1.0), size=size)
+            return PoissonWeighting(inclusion_probability=np.minimum(1.0 / adjusted_weights, 1.0), size=size)
         primary = np.unique(strata[labelled], return_inverse=True)[1]
-        clusters = np.arange(len(raised_weights))
+        clusters = np.arange(len(adjusted_weights))
         if self.cluster is not None:
             names = np.unique(sample.groups[self.cluster][labelled], return_inverse=True)[1]
             # Clusters of different strata may have the same name.
             clusters = np.unique(primary * (names.max(initial=0) + 1) + names, return_inverse=True)[1]
         return WithReplacementWeighting(
-            design_weight=raised_weights,
+            design_weight=adjusted_weights,
             primary=primary.astype(np.int64),
             cluster=clusters.astype(np.int64),
             size=size,
@@ -205,21 +207,21 @@ class ExternalWeights(Design):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SeparateSamples(Design):
-    """A labelled and a separate unlabelled sample of one source, with strata weights from elsewhere.
+    """A labelled and a separate unlabelled sample of the same distribution, with known shares of the strata.
 
-    The setting of Fisch et al. (2024): the target is the superpopulation.
+    This is the setting of Fisch et al. (2024). The target is the superpopulation.
 
     Parameters
     ----------
     names : tuple of str (H,)
     shares : float (H,)
-        w_h; they sum to 1.
+        w_h, with the sum 1.
     counts : int (H,)
-        Unlabelled units per stratum.
+        Number of unlabelled units of each stratum.
     means : float (H,)
-        Mean of the proxy over them.
+        Mean proxy of the unlabelled units.
     variances : float (H,)
-        Its variance, divisor count − 1.
+        Variance of their proxy, divisor count − 1.
     """
 
     kind = "separate-samples"
@@ -237,7 +239,7 @@ class SeparateSamples(Design):
 
     @property
     def unlabelled(self) -> SeparateSamples:
-        """These, as the design itself holds them."""
+        """The design, which has the moments of the unlabelled sample."""
         return self
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:

@@ -16,7 +16,7 @@ from stratal.designs.disagreements import (
     Disagreements,
     LikelyAccuracies,
     PoissonDraw,
-    sizes_of,
+    unit_sizes,
 )
 from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DrawSteps, difference_capital
 from stratal.metrics.class_functions import SIGNED, Shares, metric_function
@@ -134,7 +134,7 @@ def update_state(
     # A drawn unit without a label counts against every elimination.
     gains = np.where(is_labelled[:, None], gains, drawn_differs * max_difference)
     remaining = max_difference * (differences.counts[others] - np.count_nonzero(drawn_differs, axis=0))
-    spread = draws.spread(differences, others)
+    spread = draws.inverse_probability_sums(differences, others)
     capital = partial(
         difference_capital,
         gains,
@@ -179,7 +179,7 @@ def labels_to_decide(
         n_units = np.maximum(counts.sum(axis=0), 1)
         draw_variance = n_units**2 / len(codes) ** 2
     else:
-        sizes = sizes_of(codes, leader, models, others, counts_agreements=counts_agreements)
+        sizes = unit_sizes(codes, leader, models, others, counts_agreements=counts_agreements)
         inverse = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
         n_units = np.maximum(np.sum(sizes > 0), 1)
         draw_variance = sizes.sum() * (inverse @ counts) / len(codes) ** 2

@@ -441,7 +441,7 @@ class Selection(PageDisplay):
             bounds=(-largest, largest),
             gains=np.where(is_labelled, gain, missing)[is_used, None],
             losses=np.where(is_labelled, -gain, missing)[is_used, None],
-            spread=draws.spread(differences, np.array([j]))[is_used],
+            spread=draws.inverse_probability_sums(differences, np.array([j]))[is_used],
             draw_steps=DrawSteps(
                 inverse=draws.inverse[is_used], largest=draws.largest[is_used], size=differences.size
             ),
@@ -461,7 +461,7 @@ class Selection(PageDisplay):
         differences = self._differences_from(self._state.leader)
         size = differences.size
         share = differences.counts / size
-        spread = self._draws.spread(differences, np.arange(len(share)))
+        spread = self._draws.inverse_probability_sums(differences, np.arange(len(share)))
         spread = spread[self._labelled[: len(self._draws.rows)]]
         others = share > 0
         # N² Σ 1/spread is the information of the labels. n random labels of the N units have as much if

@@ -60,7 +60,9 @@ def test_sums_over_the_remaining_units_are_those_of_the_definition(counts_agreem
     for row in draws.rows.tolist():
         expected.append(sizes[remaining].sum() * (differs[remaining] / sizes[remaining, None]).sum(axis=0))
         remaining[row] = False
-    np.testing.assert_allclose(draws.spread(differences, np.arange(3)), expected, rtol=1e-11)
+    np.testing.assert_allclose(
+        draws.inverse_probability_sums(differences, np.arange(3)), expected, rtol=1e-11
+    )
     np.testing.assert_array_equal(differences.counts, differs.sum(axis=0))
 
 
