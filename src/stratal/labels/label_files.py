@@ -264,12 +264,17 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     id_names = tuple(dict.fromkeys((id_name, *reversed(ID_NAMES))))
     id_column = table.find(*id_names)
     if id_column is None:
+        action = (
+            "Name it: id_name='…', --id COLUMN. If the rows are in the order of to_label.csv: id_name='row' "
+            "(--id row). In a dataframe, rename it to 'id'."
+        )
+        if id_name == ROW:
+            action = "Give the ids of the sample, whose order the rows have: order=sample.ids."
         raise InputError(
             f"{table.table_name}: no id column",
             given=", ".join(table.lists),
             allowed=" or ".join(id_names),
-            action="Name it: id_name='…', --id COLUMN. If the rows are in the order of to_label.csv: "
-            "id_name='row' with order=sample.ids (--id row). In a dataframe, rename it to 'id'.",
+            action=action,
         )
     ids = table.values(id_column)
     for row, entry in enumerate(ids):

@@ -22,6 +22,9 @@ _RATING = "rating:"
 # Between the bounds of a rating; a comma separates entries of a list, a hyphen may be a minus sign.
 _TO = ".."
 
+# Largest value of a probability that is written in percent.
+_PERCENT = 100.0
+
 MEANINGS = "right, class:NAME, rating:LOW..HIGH, outcome, order"
 
 # How `predicts=` is given: for the only proxy, or by column.
@@ -96,6 +99,11 @@ class Score(Record):
         return self.predicts == ORDER
 
     @property
+    def _as_order(self) -> str:
+        """The keyword, and option, that declare that it is on no scale."""
+        return f"predicts={{{self.name!r}: {ORDER!r}}} (--predicts {self.name}={ORDER})"
+
+    @property
     def is_rating(self) -> bool:
         """Whether it is a rating within stated bounds."""
         return self.predicts.startswith(_RATING)
@@ -139,11 +147,17 @@ class Score(Record):
         """
         if self.bounds is None or (low >= self.bounds[0] and high <= self.bounds[1]):
             return
+        action = f"Correct predicts= (--predicts), or declare an order only: {self._as_order}."
+        if self.is_probability and low >= 0.0 and high <= _PERCENT:
+            action = (
+                "If these are percentages, divide them by 100. Otherwise correct predicts= (--predicts), or "
+                f"declare an order only: {self._as_order}."
+            )
         raise InputError(
             f"the values of {self.name!r} are not consistent with {self.predicts!r}, {self.meaning}",
             given=f"{low:g} to {high:g}",
             allowed=f"{self.bounds[0]:g} to {self.bounds[1]:g}",
-            action=f"Correct predicts= (--predicts), or declare an order only: {self.name}={ORDER}.",
+            action=action,
         )
 
     def refuse_unknown_class(self, classes: Iterable[str], of_what: str) -> None:
@@ -162,7 +176,7 @@ class Score(Record):
             f"{self.name!r} predicts class {self.of_class!r}, which does not occur among {of_what}",
             given=f"{self.name}={self.predicts}",
             allowed=suggest_names(self.of_class, sorted(class_names)),
-            action=f"Correct predicts= (--predicts), or declare an order only: {self.name}={ORDER}.",
+            action=f"Correct predicts= (--predicts), or declare an order only: {self._as_order}.",
         )
 
     def to_dict(self) -> JsonDict:

@@ -294,3 +294,14 @@ def test_widths_of_shares_and_of_their_differences_are_in_points(drawn):
     assert re.search(r"Expected 95% interval: about \S+ points wide", planned)
     assert re.search(r"Difference of a, b \S+ points \(95% interval \S+ to \S+ points\)", estimated)
     assert re.search(r"Standard error \S+ points", estimated)
+
+
+def test_percentages_that_are_declared_as_probabilities(drawn):
+    write("percent.csv", ["id", "score"], [(f"u{row}", 40 + row % 60) for row in range(200)])
+    line = "plan percent.csv --proxy score --budget 40"
+
+    message = said(f"{line} --predicts right")
+
+    assert "If these are percentages, divide them by 100." in message
+    assert "declare an order only: --predicts score=order." in message
+    assert invoke(f"{line} --predicts score=order").exit_code == 0

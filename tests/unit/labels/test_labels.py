@@ -275,3 +275,12 @@ def test_row_numbers_without_the_token_of_a_sample_are_not_taken_for_its_ids(tmp
 
     with pytest.raises(InputError, match="no id column"):
         read_labels(tmp_path / "labels.csv")
+
+
+def test_rows_without_ids_need_the_order_of_the_sample(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("label\nPass\nFail\n")
+
+    with pytest.raises(InputError, match=r"order=sample\.ids"):
+        read_labels(path, id_name="row")
+    assert read_labels(path, id_name="row", order=["a", "b"]).ids == ("a", "b")
