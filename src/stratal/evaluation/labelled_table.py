@@ -33,7 +33,7 @@ from stratal.question.selection import (
     UNKNOWN,
     RowSelection,
 )
-from stratal.report.notes import RANDOM_ROWS, Note, without_code
+from stratal.report.notes import RANDOM_ROWS, ROWS_WITHOUT_LABEL, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
     ENTRY,
@@ -60,6 +60,9 @@ from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, wi
 # Maximum distance of the number of labelled rows from its expectation, in standard deviations. A larger one
 # is not due to chance.
 _MAX_STANDARD_DEVIATIONS = 6.0
+
+# Share of labelled rows from which on the others were probably to be labelled, too, if nothing is stated.
+_MOSTLY_LABELLED = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,9 +257,47 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
     )
     question = replace(sample.question, chosen=str(selection))
     labels = replace(labels, notes=(*labels.notes, *table.warnings))
-    if selection.kind == UNKNOWN:
+    if selection.kind in (UNKNOWN, ALL):
         labels = replace(labels, notes=tuple(without_code(labels.notes, RANDOM_ROWS)))
+    if _may_lack_labels(is_labelled, selection, request):
+        labels = replace(
+            labels, notes=(_missing_labels_note(is_labelled, table.proxies, request), *labels.notes)
+        )
     return replace(sample, question=question), labels
+
+
+def _may_lack_labels(
+    is_labelled: np.ndarray[Any, Any], selection: RowSelection, request: EvaluationRequest
+) -> bool:
+    """Return whether rows (m,) without a label were probably to be labelled, too.
+
+    This holds if it is stated or taken so, and if nothing is stated and most rows have a label: random
+    samples are rarely so large.
+    """
+    if np.all(is_labelled):
+        return False
+    is_unstated = request.chosen is None and not request.states_design
+    is_mostly_labelled = selection.kind == RANDOM and is_unstated and np.mean(is_labelled) > _MOSTLY_LABELLED
+    return selection.kind == ALL or bool(is_mostly_labelled)
+
+
+def _missing_labels_note(
+    is_labelled: np.ndarray[Any, Any], proxies: Sequence[str], request: EvaluationRequest
+) -> Note:
+    """Return the warning on rows (m,) without a label, with the assumption and the error if it fails."""
+    missing = int(np.sum(~is_labelled))
+    given = f" given {', '.join(f'`{name}`' for name in proxies)}" if proxies else ""
+    rows = "1 row has no label, which is" if missing == 1 else f"{missing:,} rows have no label. They are"
+    share = missing / len(is_labelled)
+    action = "label these rows"
+    if request.chosen is None:
+        action += ", or state how the labelled ones were chosen: chosen= (--chosen)"
+    return Note(
+        ROWS_WITHOUT_LABEL,
+        f"{rows} assumed to be missing at random{given}: if it depends on the label whether it is missing, "
+        f"the estimate may be off by up to {100 * share:.2g}% of the outcome's range, for which the interval "
+        f"does not allow; {action}",
+    )
 
 
 # ---- roles

@@ -15,7 +15,9 @@ LABELS_BY_PROXY = "labels-by-proxy"
 LABELS_BY_ANSWER = "labels-by-answer"
 LABELS_BY_GROUP = "labels-by-group"
 NOT_AT_RANDOM = frozenset({LABELS_BY_PROXY, LABELS_BY_ANSWER, LABELS_BY_GROUP})
-WARNINGS = frozenset({NO_MATCH, *NOT_AT_RANDOM})
+# Code of the warning that rows of a table lack a label, and are assumed to lack it at random.
+ROWS_WITHOUT_LABEL = "rows-without-label"
+WARNINGS = frozenset({NO_MATCH, ROWS_WITHOUT_LABEL, *NOT_AT_RANDOM})
 
 # Code of the note that an estimate is of the first of several models.
 FIRST_MODEL = "first-model"

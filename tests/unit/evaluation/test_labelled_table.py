@@ -1097,3 +1097,40 @@ def test_missing_labels_of_a_whole_group_are_clusters_that_were_not_drawn():
     assert evaluation.request.cluster == "page"
     assert evaluation.to_dict()["roles"]["chosen"] == "random"
     assert evaluation.estimate.target == "population"
+
+
+@pytest.mark.parametrize(
+    ("missing", "chosen", "is_warned"),
+    [
+        (0, None, False),
+        (8, None, True),
+        (8, "all", True),
+        (40, None, True),
+        (8, "random", False),
+        (90, None, False),
+    ],
+)
+def test_rows_that_lack_a_label_are_always_a_warning(missing, chosen, is_warned):
+    """Labels that were missing by what they were made an interval too optimistic, without a word."""
+    size = 160
+    random = np.random.default_rng(4)
+    label: list[int | None] = random.integers(0, 2, size).tolist()
+    label[:missing] = [None] * missing
+    table = {"id": [str(number) for number in range(size)], "label": label}
+    table["score"] = random.random(size).tolist()
+    answer = str(stratal.evaluate(table, value="label", proxy=["score"], chosen=chosen))
+
+    assert ("missing at random given `score`" in answer) == is_warned
+    if is_warned:
+        assert f"{missing:,} rows have no label" in answer
+        assert f"off by up to {100 * missing / size:.2g}% of the outcome's range" in answer
+    assert "taken as a random sample of all" not in answer or chosen == "random" or missing >= 40
+
+
+def test_a_declared_sample_of_most_rows_keeps_the_population_as_its_target():
+    """The documentation states it: the 90% rule is for tables that nobody declared to be a sample."""
+    table = {"id": [str(number) for number in range(200)], "label": [0, 1] * 95 + [None] * 10}
+    sample, labels = stratal.Sample.from_labelled(table, value="label")
+
+    assert stratal.estimate(sample, labels).target == "population"
+    assert stratal.evaluate(table, value="label").estimate.target == "superpopulation"
