@@ -23,6 +23,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.labels.joined_labels import join_labels
+from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.protocols import Keywords
@@ -330,6 +331,10 @@ class Estimand(Described, noun="estimand", registry={}):
     def misread_score_notes(self, population: Population) -> tuple[str, ...]:
         """Return a warning if a score is clearly not the probability that the estimand takes it as."""
         return ()
+
+    def class_formula(self, population: Population) -> Expression | None:
+        """Return P(a unit is of the class | x), if the estimand is undefined without labels of this class."""
+        return None
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the columns of labels that it requires as a mapping; none if it requires one column."""

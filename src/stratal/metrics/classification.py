@@ -601,6 +601,9 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         As for `F1`.
     """
 
+    # Whether the metric is undefined, or known, if no label is of the class.
+    needs_units_of_class: ClassVar[bool] = False
+
     positive: str
     predicted: str | None = None
     probability: str | None = None
@@ -694,6 +697,16 @@ nevertheless that of a right answer, write f1:yes,right=score.
         means = self._mean_scores(population, proxy)
         if means is not None:
             self._refuse_probability_of_class(population, proxy, *means)
+
+    def class_formula(self, population: Population) -> Expression | None:
+        """Return P(a unit is of the class | x); None for sets of tags, and metrics that need no such unit."""
+        answers = self.predicted or population.roles.answer
+        is_set = answers in population.group_names and sets_by_text(population, str(answers))
+        if not self.needs_units_of_class or is_set:
+            return None
+        probabilities = self._class_probabilities(population)
+        is_class = np.array([level == self.positive for level in probabilities.levels], dtype=np.float64)
+        return probabilities.of_class(is_class)
 
     def misread_score_notes(self, population: Population) -> tuple[str, ...]:
         """Return a warning if `probability` is clearly not the probability of the class.
@@ -837,6 +850,8 @@ class Recall(ClassMetric, kind="recall"):
     'recall:match'
     """
 
+    needs_units_of_class = True
+
 
 @dataclass(frozen=True, slots=True)
 class F1(ClassMetric, kind="f1"):
@@ -860,6 +875,8 @@ class F1(ClassMetric, kind="f1"):
     >>> F1("match").text
     'f1:match'
     """
+
+    needs_units_of_class = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -905,6 +922,8 @@ class FalseNegativeRate(ClassMetric, kind="false_negative_rate"):
     'false_negative_rate:match'
     """
 
+    needs_units_of_class = True
+
 
 @dataclass(frozen=True, slots=True)
 class Jaccard(ClassMetric, kind="jaccard"):
@@ -915,6 +934,8 @@ class Jaccard(ClassMetric, kind="jaccard"):
     >>> Jaccard("match").text
     'jaccard:match'
     """
+
+    needs_units_of_class = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -959,6 +980,8 @@ class FBeta(ClassMetric, kind="fbeta"):
     >>> FBeta("match", beta=0.5).text
     'fbeta:match,beta=0.5'
     """
+
+    needs_units_of_class = True
 
     beta: float = 2.0
 

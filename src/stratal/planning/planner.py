@@ -284,6 +284,7 @@ class Planner:
                 *self.population.notes,
                 *score_notes,
                 *(note for part in self.parts for note in part.misread_score_notes(self.population)),
+                *self._rare_class_notes(strata, allocation),
                 *remarks,
                 *reasons,
                 *strata.notes,
@@ -502,6 +503,23 @@ class Planner:
             target_half_widths=targets,
         )
         return _PlannedStrata(strata=strata, allocation=allocation, parts=parts)
+
+    def _rare_class_notes(self, strata: Strata, allocation: Allocation) -> tuple[str, ...]:
+        """Return the warning that few labels are expected to be of the class that a metric needs."""
+        if self.labels is not None:
+            # Earlier labels, and not the proxies, state how rare the class is.
+            return ()
+        notes = []
+        for part in self.parts:
+            formula = part.class_formula(self.population)
+            if formula is None:
+                continue
+            shares = stratum_averages(self.population, strata.rule, [formula])[:, 0]
+            in_labels = float(allocation.n_h @ shares)
+            in_population = float(strata.sizes @ shares)
+            if in_labels < _MIN_LABELS_OF_CLASS:
+                notes.append(_rare_class_text(part.text, in_labels, in_population, allocation.budget))
+        return tuple(notes)
 
     @cached_property
     def compares_candidates(self) -> bool:
@@ -771,3 +789,24 @@ class Planner:
         proxies = self.population.proxies
         has_history = bool(history_columns(self.population.feature_names))
         return is_mean and has_history and bool(proxies) and proxies[0].name == HISTORY
+
+
+# Expected number of labels of a class below which its metric may be undefined, or have a very wide interval.
+_MIN_LABELS_OF_CLASS = 10.0
+
+
+def _rare_class_text(estimand: str, in_labels: float, in_population: float, budget: int) -> str:
+    """Return the warning on a class that is expected to be rare among the labels, and what to do."""
+    if in_population > _MIN_LABELS_OF_CLASS:
+        needed = math.ceil(budget * _MIN_LABELS_OF_CLASS / in_labels)
+        more = f"plan about {needed:,} labels for {_MIN_LABELS_OF_CLASS:g} of them"
+    else:
+        more = "the class is too rare in these units for more labels to suffice"
+    probability_of_none = math.exp(-in_labels)
+    return (
+        f"Only about {in_labels:.2g} of {budget:,} labels are expected to be of the class of {estimand!r}, "
+        "if the proxies are accurate. Without any it is undefined (probability about "
+        f"{probability_of_none:.1%}), and with few its interval is very wide. To change this: {more}; let a "
+        "better score of the class direct the labels (probability=COL in the estimand); or plan for the "
+        "precision, which needs no such labels."
+    )

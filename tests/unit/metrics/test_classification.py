@@ -197,3 +197,46 @@ def test_accuracy_takes_the_majority_of_several_annotators(population):
 
     assert majority.value != mean.value
     assert majority.value == stratal.estimate(sample, ["a"] * 60, estimand="accuracy").value
+
+
+def rare_class(positives, size=4_000):
+    """Return a population with some expected units of the class, of which the score knows little."""
+    random = np.random.default_rng(6)
+    score = random.beta(2, 6, size)
+    score *= positives / score.sum()
+    answers = np.where(random.random(size) < 0.02, "match", "other")
+    return stratal.Population.from_arrays(
+        proxy={"probability": score}, groups={"answer": answers}, predicted="answer"
+    )
+
+
+@pytest.mark.parametrize("kind", ["recall", "false_negative_rate", "f1", "jaccard"])
+def test_a_plan_warns_that_few_labels_are_of_a_rare_class(kind):
+    """A plan for 16 expected positives of 4,000 items was accepted without a word."""
+    plan = stratal.plan(rare_class(16), 100, estimand=f"{kind}:match,probability=probability")
+    (note,) = (note for note in plan.notes if "expected to be of the class" in note)
+    sample = plan.draw(seed=1)
+    shares = [sample.proxies[sample.stratum == h, 0].mean() for h in range(len(plan.strata.sizes))]
+    expected = float(plan.allocation.n_h @ shares)
+
+    number = float(note.split("Only about ")[1].split(" of ")[0])
+    assert number == pytest.approx(expected, rel=0.35)
+    assert "Without any it is undefined" in note
+    needed = int(note.split("plan about ")[1].split(" labels")[0].replace(",", ""))
+    assert needed == pytest.approx(100 * 10 / number, rel=0.1)
+
+
+def test_a_plan_does_not_warn_of_a_class_that_is_frequent_enough():
+    for positives, text in (
+        (1_000, "recall:match,probability=probability"),
+        (16, "prevalence:match"),
+        (16, "precision:match"),
+    ):
+        plan = stratal.plan(rare_class(positives), 100, estimand=text)
+        assert "expected to be of the class" not in " ".join(plan.notes)
+
+
+def test_a_class_that_the_population_hardly_has_needs_no_more_labels():
+    plan = stratal.plan(rare_class(3), 100, estimand="recall:match,probability=probability")
+
+    assert "too rare in these units for more labels to suffice" in " ".join(plan.notes)
