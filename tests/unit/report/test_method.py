@@ -25,7 +25,7 @@ FOUND = {
 def test_every_design_estimator_and_interval_has_words_and_sources():
     known = method.methods()
     for design in Design.registry.values():
-        text, *sources = design.words
+        text, *sources = design.report_description
         assert text
         assert sources
         assert set(sources) <= set(known["sources"])
@@ -50,7 +50,7 @@ def test_assumptions_follow_the_estimate():
 
 def test_a_design_says_what_was_drawn_and_what_else_could_fail():
     drawn = Design.registry["systematic"]
-    found = method.describe_method(FOUND, drawn.words, drawn.assumption)
+    found = method.describe_method(FOUND, drawn.report_description, drawn.assumption)
 
     assert "a systematic sample along the proxy" in found["sentences"][0]
     assert drawn.assumption in found["assumptions"]
