@@ -1,9 +1,10 @@
-"""Permanent random numbers: every unit's own, from (seed, id), whatever the row order, engine or budget.
+"""Permanent random numbers of units, which depend only on the seed and the id of the unit.
 
-A unit with an id gets the first 64 bits of the MD5 digest of `'{seed}:{id}'` in UTF-8, which SQL engines
-compute identically. A unit without one gets the row's raw output of a seeded Philox generator. A stratum's
-sample is the n_h units with the smallest numbers: simple random sampling without replacement, nested in n_h
-(Ohlsson 1995).
+They do not depend on the order of rows, the engine or the budget. The number of a unit with an id is the
+first 64 bits of the MD5 digest of `'{seed}:{id}'` in UTF-8, which all SQL engines compute identically. The
+number of a unit without an id is the raw output of a seeded Philox generator for its row. The sample of a
+stratum has the n_h units with the smallest numbers. This is simple random sampling without replacement, and a
+larger n_h contains the units of a smaller one (Ohlsson 1995).
 """
 
 from __future__ import annotations
@@ -29,35 +30,36 @@ except ImportError:
 
 KeyArray = NDArray[np.uint64]
 
-# Hexadecimal digits of the digest that are kept: 64 bits.
+# Number of hexadecimal digits of the digest in a random number (64 bits).
 KEY_DIGITS = 16
 
-# Types whose text is the same on every machine, so that a unit keeps its random number.
-_ALLOWED = "text, integers, whole floats, UUIDs"
+# Types of ids whose text is the same on every machine, so that random numbers are reproducible.
+_ALLOWED_TYPES = "text, integers, whole floats, UUIDs"
 
-# Numbers that Philox gives at each count of its counter.
-_PER_COUNT = 4
+# Number of random numbers that Philox generates per value of its counter.
+_NUMBERS_PER_COUNT = 4
 
 
 def check_seed(seed: object) -> int:
-    """Return `seed` as an int, refusing anything but a whole number from 0 to 2⁶⁴ − 1."""
+    """Return `seed` as an int; raise an error unless it is an integer from 0 to 2⁶⁴ − 1."""
     if isinstance(seed, numbers.Integral) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64:
         return int(seed)
     raise InputError("the seed must be a whole number", given=repr(seed), allowed="0 to 2**64 - 1")
 
 
 def id_text(value: object) -> str:
-    """Return the text of one id that is hashed and joined on.
+    """Return the text of an id, which is hashed and compared.
 
-    Text as it is, integers in decimal, whole floats below 2⁵³ as integers (dataframes make them of
-    integers), UUIDs in lower case. So 7 in a CSV file, a Parquet BIGINT and a dataframe are one id.
+    Texts do not change. Integers are decimal numbers. Whole floats below 2⁵³ are texts of integers, because
+    dataframes convert integers to floats. UUIDs are in lower case. The number 7 of a CSV file, a Parquet
+    BIGINT and a dataframe is therefore the same id.
 
     Raises
     ------
     InputError
         For a missing id, another float, bytes, or any other type.
     """
-    # Most of them, and abstract types are slow to ask.
+    # Most ids have these types, and checks of abstract types are slow.
     if type(value) is int or (type(value) is str and "\0" not in value):
         return str(value)
     if isinstance(value, str) and "\0" in value:
@@ -76,11 +78,11 @@ def id_text(value: object) -> str:
     if value is None:
         raise InputError("an id is missing (null)", action="Every unit needs an id.")
     value_text = f"{value!r} ({type(value).__name__})"
-    raise InputError("an id has an unsupported type", given=value_text, allowed=_ALLOWED)
+    raise InputError("an id has an unsupported type", given=value_text, allowed=_ALLOWED_TYPES)
 
 
 def id_array(values: object) -> AnyArray:
-    """Return ids as an int64 array where all are integers that fit, else as text."""
+    """Return ids as an int64 array if all are integers that fit, otherwise as texts."""
     if isinstance(values, list | tuple):
         array = np.asarray(values, dtype=object)
     else:
@@ -93,14 +95,14 @@ def id_array(values: object) -> AnyArray:
         raise InputError("ids must be one-dimensional", given=array_text, allowed="(N,)", action=action)
     if array.dtype.kind in "mMcV":
         array_text = f"dtype {array.dtype}"
-        raise InputError("ids have an unsupported type", given=array_text, allowed=_ALLOWED)
+        raise InputError("ids have an unsupported type", given=array_text, allowed=_ALLOWED_TYPES)
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
         return array.astype(np.int64)
-    text = [id_text(value) for value in array.tolist()]
+    texts = [id_text(value) for value in array.tolist()]
     if array.dtype.kind in "fO" and all(not isinstance(value, str) for value in array.tolist()):
         with suppress(ValueError, OverflowError):
-            return np.array([int(entry) for entry in text], dtype=np.int64)
-    return np.array(text, dtype=np.str_)
+            return np.array([int(text) for text in texts], dtype=np.int64)
+    return np.array(texts, dtype=np.str_)
 
 
 def id_texts(ids: AnyArray) -> list[str]:
@@ -117,8 +119,8 @@ def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
         Ids as text.
     seed : int
     purpose : str
-        Text between seed and id, for numbers that must be independent of the draw's own (such as the order
-        in which units are shown).
+        Text between seed and id, for numbers that must be independent of those of the draw, such as the order
+        in which units are shown.
     """
     prefix = f"{seed}:{purpose}"
     digests = bytearray()
@@ -136,13 +138,13 @@ def keys_of_rows(rows: slice, seed: int) -> KeyArray:
     Parameters
     ----------
     rows : slice
-        From a start to a stop.
+        Has a start and a stop.
     seed : int
     """
-    before = rows.start % _PER_COUNT
-    generator = np.random.Philox(key=seed).advance(rows.start // _PER_COUNT)
-    numbers = generator.random_raw(rows.stop - rows.start + before)
-    return np.asarray(numbers[before:], dtype=np.uint64)
+    n_skipped = rows.start % _NUMBERS_PER_COUNT
+    generator = np.random.Philox(key=seed).advance(rows.start // _NUMBERS_PER_COUNT)
+    numbers = generator.random_raw(rows.stop - rows.start + n_skipped)
+    return np.asarray(numbers[n_skipped:], dtype=np.uint64)
 
 
 def uniforms(keys: KeyArray) -> FloatArray:
@@ -157,27 +159,31 @@ def shown_order(ids: AnyArray, seed: int) -> IntArray:
     keys = keys_of_ids(texts, seed, "order:")
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
-    if (ordered[1:] == ordered[:-1]).any():  # two digests alike
+    if (ordered[1:] == ordered[:-1]).any():  # equal numbers
         order = np.lexsort((np.array(texts), keys))
     return order.astype(np.int64)
 
 
 def thresholds(counts: IntArray, sizes: IntArray, widening: int = 0) -> KeyArray:
-    """Return, per stratum (H,), a key below which at least n_h units very probably lie.
+    """Return a key for each stratum (H,) below which there are at least n_h units with high probability.
 
-    n_h plus six standard deviations and a few; each `widening` doubles the margin. A unit is a candidate
-    when its key is at most the threshold; the rare short case is repeated wider.
+    The expected number of units below it is n_h plus six standard deviations plus 10. Units with a key of at
+    most the threshold are candidates for the sample. If there are fewer than n_h candidates, the caller
+    repeats the query with a larger `widening`, which doubles the margin for each unit.
     """
     margin = (6.0 * np.sqrt(counts) + 10.0) * 2.0**widening
     shares = np.where(counts == 0, 0.0, (counts + margin) / sizes)
-    bounded = np.minimum(shares, 1.0)
-    return np.array([min(int(share * 2.0**64), 2**64 - 1) for share in bounded], dtype=np.uint64)
+    limited_shares = np.minimum(shares, 1.0)
+    return np.array([min(int(share * 2.0**64), 2**64 - 1) for share in limited_shares], dtype=np.uint64)
 
 
 def rank_smallest(stratum: IntArray, keys: KeyArray, ties: AnyArray, counts: IntArray) -> IntArray:
-    """Return the positions of the `counts` (H,) smallest keys of each stratum among candidates (m,)."""
+    """Return the positions of the `counts` (H,) smallest keys of each stratum among candidates (m,).
+
+    `ties` (m,) determine the order of equal keys.
+    """
     order = np.lexsort((ties, keys, stratum))
-    grouped = stratum[order]
-    starts = np.searchsorted(grouped, np.arange(len(counts)))
-    rank = np.arange(len(order)) - starts[grouped]
-    return np.asarray(order[rank < counts[grouped]])
+    sorted_stratum = stratum[order]
+    starts = np.searchsorted(sorted_stratum, np.arange(len(counts)))
+    rank = np.arange(len(order)) - starts[sorted_stratum]
+    return np.asarray(order[rank < counts[sorted_stratum]])

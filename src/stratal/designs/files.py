@@ -1,4 +1,4 @@
-"""Whole files or none: written under another name, brought to the disk, then renamed."""
+"""Atomic writes: files are written under a temporary name, flushed to the disk, and then renamed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from pathlib import Path
 from stratal.errors import InputError, utf8_path
 from stratal.tables.spilling import lock_file
 
-# Ending of unfinished files and folders, by which they are recognised and cleared.
+# Part of the names of unfinished files and folders, by which they are recognised and removed.
 _PARTIAL = ".partial"
 
-# Another run may clear a partial file before it is locked; five times in a row is not an accident.
-_ATTEMPTS = 5
+# Maximum number of attempts to create a locked partial file. Another run may remove one before it is locked,
+# but not several in succession by chance.
+_MAX_ATTEMPTS = 5
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path next to `path`, which replaces it when the block ends without an error.
 
-    The file and its folder are on the disk when the block has ended. Files of killed runs are removed.
+    The file and its folder are flushed to the disk at the end of the block. Files of killed runs are removed.
 
     Raises
     ------
@@ -35,23 +36,22 @@ def replacing(path: Path) -> Iterator[Path]:
     utf8_path(path)
     clear_leftovers(path)
     try:
-        partial, release = _held(path.parent, f".{path.stem}.", path.suffix, Path.touch)
+        partial, release = _create_locked(path.parent, f".{path.stem}.", path.suffix, Path.touch)
     except OSError as error:
-        folder_exists = path.parent.is_dir()
-        if folder_exists:
+        if path.parent.is_dir():
             action = "Choose another folder."
         else:
             action = f"Create the folder {path.parent} first."
         raise InputError(f"{path}: cannot write here ({error.strerror})", action=action) from None
     try:
         yield partial
-        on_disk(partial)
+        flush_to_disk(partial)
         # Windows does not rename a file that is open.
         if os.name == "nt" and release is not None:
             release()
             release = None
         partial.replace(path)
-        on_disk(path.parent)
+        flush_to_disk(path.parent)
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
@@ -65,7 +65,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def clear_leftovers(path: Path) -> None:
-    """Remove the unfinished files of killed runs for `path`; those of running ones are locked, and stay."""
+    """Remove the unfinished files of killed runs for `path`. Those of running processes are locked."""
     start = f".{path.stem}."
     end = f"{_PARTIAL}{path.suffix}"
     with contextlib.suppress(OSError):
@@ -83,8 +83,8 @@ def clear_leftovers(path: Path) -> None:
                 release()
 
 
-def on_disk(path: Path) -> None:
-    """Bring a file, or a folder's entries, to the disk, so that they outlive a loss of power."""
+def flush_to_disk(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to the disk, so that they survive a power failure."""
     # Windows cannot open a folder.
     if path.is_dir() and os.name == "nt":
         return
@@ -99,23 +99,25 @@ def on_disk(path: Path) -> None:
         os.close(handle)
 
 
-def _held(
-    place: Path, start: str, end: str, make: Callable[..., None]
+def _create_locked(
+    parent: Path, start: str, end: str, create: Callable[..., None]
 ) -> tuple[Path, Callable[[], None] | None]:
-    """Make a partial file or folder and lock it; repeat if another run removed it before it was locked.
+    """Create and lock a partial file or folder; return its path and the function that releases the lock.
 
-    Without a lock if the file system has none.
+    It is created again if another run removed it before it was locked. The function is None if the file
+    system has no locks.
     """
-    for attempt in range(_ATTEMPTS):
-        partial = place / f"{start}{secrets.token_hex(8)}{_PARTIAL}{end}"
-        make(partial, exist_ok=False)
-        folder = make is Path.mkdir
-        if folder and os.name == "nt":
+    for attempt in range(_MAX_ATTEMPTS):
+        partial = parent / f"{start}{secrets.token_hex(8)}{_PARTIAL}{end}"
+        create(partial, exist_ok=False)
+        is_folder = create is Path.mkdir
+        # Windows cannot lock a folder.
+        if is_folder and os.name == "nt":
             break
         release = lock_file(partial)
-        if release is not None and partial.is_dir() == folder:
+        if release is not None and partial.is_dir() == is_folder:
             return partial, release
-        if release is None and partial.exists() and attempt == _ATTEMPTS - 1:
+        if release is None and partial.exists() and attempt == _MAX_ATTEMPTS - 1:
             break
         # The folder was removed, and the lock created a file in its place.
         if release is not None:
@@ -127,10 +129,10 @@ def _held(
 @contextmanager
 def partial_folder(folder: Path) -> Iterator[Path]:
     """Yield a temporary folder, next to `folder` or inside an existing one."""
-    place = folder if folder.is_dir() else folder.parent
+    parent = folder if folder.is_dir() else folder.parent
     name = folder.resolve().name
-    clear_leftovers(place / name)
-    partial, release = _held(place, f".{name}.", "", Path.mkdir)
+    clear_leftovers(parent / name)
+    partial, release = _create_locked(parent, f".{name}.", "", Path.mkdir)
     try:
         yield partial
     finally:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.designs.files import clear_leftovers, on_disk, partial_folder
+from stratal.designs.files import clear_leftovers, flush_to_disk, partial_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.labels.labels import SAMPLE_TOKEN, TO_LABEL_NAME, WORKBOOK_NAME, Labels
@@ -142,11 +142,11 @@ def _put_in_place(partial: Path, folder: Path, last: str) -> None:
 
     There the file `last` comes last, so that where it is, all is there.
     """
-    on_disk(partial)
+    flush_to_disk(partial)
     if not folder.is_dir():
         # The system refuses to replace a folder that is not empty, if another command was faster.
         partial.rename(folder)
-        on_disk(folder.parent)
+        flush_to_disk(folder.parent)
         return
     release = None if os.name == "nt" else lock_file(folder)
     if os.name != "nt" and release is None:
@@ -158,7 +158,7 @@ def _put_in_place(partial: Path, folder: Path, last: str) -> None:
         for name in sorted((entry.name for entry in partial.iterdir()), key=last.__eq__):
             (partial / name).rename(folder / name)
             moved.append(folder / name)
-        on_disk(folder)
+        flush_to_disk(folder)
     except BaseException:
         # Even if the command is interrupted, no part of the files remains.
         for path in moved:
@@ -238,7 +238,7 @@ def write_to_label(sample: Sample, path: Path) -> int:
     header, *rows = labelling_rows(sample)
     with path.open("w", encoding="utf-8", newline="") as stream:
         stream.writelines(map(csv_line, [header, *rows]))
-    on_disk(path)
+    flush_to_disk(path)
     return len(rows)
 
 
@@ -248,7 +248,7 @@ def _write_labels(sample: Sample, labels: Labels, path: Path) -> None:
     rows = [[unit, *token.values(), value] for unit, value in zip(labels.ids, labels.values, strict=True)]
     with path.open("w", encoding="utf-8", newline="") as stream:
         stream.writelines(map(csv_line, [[sample.question.id, *token, LABEL], *rows]))
-    on_disk(path)
+    flush_to_disk(path)
 
 
 def write_workbook_to_label(sample: Sample, path: Path, choices: Sequence[str]) -> int:
@@ -258,7 +258,7 @@ def write_workbook_to_label(sample: Sample, path: Path, choices: Sequence[str]) 
     n_columns = len(table[0])
     n_to_fill = len(columns_to_fill(sample))
     write_workbook(path, texts, choices, columns=range(n_columns - n_to_fill, n_columns))
-    on_disk(path)
+    flush_to_disk(path)
     return len(table) - 1
 
 

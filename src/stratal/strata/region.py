@@ -1,4 +1,9 @@
-"""Two rounds for an accepted set: cells of the score, and a region of the highest with equal rates."""
+"""Two rounds of labels for an accepted set: cells of the score, and the region of the second round.
+
+The accepted set has the highest scores. The score is divided into cells, and the accepted set ends between
+two of them. The first round (pilot) is proportional. The second round labels only the region, the K cells
+with the highest scores, so that its sampling rates are equal. A fault is a label that is not correct.
+"""
 
 from __future__ import annotations
 
@@ -16,37 +21,38 @@ from stratal.strata.classical_boundaries import split_evenly
 from stratal.strata.dividing import interval_names
 from stratal.strata.strata import Strata, moments_of_bins
 
-# Cells of the score, between which the accepted set may end.
+# Number of cells of the score.
 N_CELLS = 20
-# Share of the labels in the first round, which is proportional over all units.
+# Share of the labels in the first round.
 PILOT_SHARE = 0.25
-# Local error at which a set of the plan is expected to pass, about that of 20 nested sets.
+# Local error of the test of a set in the plan; about that of the step-down test of 20 nested sets.
 _LOCAL_ERROR = 0.015
-# Labels of a cell that count as much as the fitted curve.
+# Weight of the fitted curve in the rate of a cell, as a number of labels.
 _CURVE_LABELS = 10.0
-# Standard deviations of the prior of intercept and slope, around a calibrated score.
+# Standard deviations of the normal prior of intercept and slope; its means are 0 and 1, a calibrated score.
 _PRIOR_DEVIATIONS = (3.0, 1.0)
 
-# A limit of Newton's method; the posterior is concave, so that it settles in fewer steps.
-_NEWTON_STEPS = 25
-_SETTLED = 1e-9
+# Maximum number of Newton steps, and size of a step at which they have converged. The posterior is concave,
+# so that fewer steps are sufficient.
+_MAX_NEWTON_STEPS = 25
+_STEP_TOLERANCE = 1e-9
 
-# A score of 0 or 1 has no finite log-odds.
-_CLIP = 1e-4
+# Scores are kept this far from 0 and 1, so that their log-odds are finite.
+_MIN_SCORE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PilotCells(Record):
-    """Cells between the thresholds, from the highest scores down, and their labels of the first round.
+    """The cells in the order of decreasing scores, with their labels of the first round.
 
     Parameters
     ----------
     sizes : int (J,)
-        Units of the population.
+        Number of units of the population.
     scores : float (J,)
-        Mean score of each cell's units, within 0 and 1.
+        Mean score of the units of each cell, between 0 and 1.
     counts, rights : (J,)
-        Labels, and how many of them are right.
+        Number of labels, and number of correct ones.
     """
 
     sizes: IntArray
@@ -56,10 +62,12 @@ class PilotCells(Record):
 
 
 def planned_region(cells: PilotCells, labels: int, faults: float) -> int:
-    """Return the number of cells K in which the labels of both rounds have equal sampling rates.
+    """Return the number of cells K of the region.
 
-    The accepted share that is expected of `labels` in the first K cells, relative to the best K, averaged
-    over three recalibrations of the score: by the labels, and one standard error of the intercept either way.
+    K maximises the expected number of accepted units if all `labels` are in the first K cells, relative to
+    the best K. It is averaged over three recalibrations of the score: that of the labels of the first round,
+    and those with the intercept changed by ± one standard error. `faults` is the largest accepted share of
+    faults.
 
     Examples
     --------
@@ -69,59 +77,78 @@ def planned_region(cells: PilotCells, labels: int, faults: float) -> int:
     >>> planned_region(cells, 400, 0.05)
     2
     """
-    intercept, slope, deviation = _fitted_curve(cells)
-    logits = special.logit(np.clip(cells.scores, _CLIP, 1.0 - _CLIP))
-    merit = np.zeros(len(cells.sizes))
-    for shift in (-deviation, 0.0, deviation):
+    intercept, slope, standard_error = _fit_curve(cells)
+    logits = special.logit(np.clip(cells.scores, _MIN_SCORE, 1.0 - _MIN_SCORE))
+    relative_values = np.zeros(len(cells.sizes))
+    for shift in (-standard_error, 0.0, standard_error):
         curve = special.expit(intercept + shift + slope * logits)
         rates = (_CURVE_LABELS * curve + cells.rights) / (_CURVE_LABELS + cells.counts)
-        values = _expected_shares(cells.sizes, 1.0 - rates, labels, faults)
-        merit += values / max(float(values.max()), NO_DIVISOR)
-    return int(np.argmax(merit)) + 1
+        accepted_units = _expected_accepted_units(cells.sizes, 1.0 - rates, labels, faults)
+        relative_values += accepted_units / max(float(accepted_units.max()), NO_DIVISOR)
+    return int(np.argmax(relative_values)) + 1
 
 
-def _fitted_curve(cells: PilotCells) -> tuple[float, float, float]:
-    """Return intercept, slope and the intercept's standard error of logit P(right) on the score's logit."""
-    logits = special.logit(np.clip(cells.scores, _CLIP, 1.0 - _CLIP))
+def _fit_curve(cells: PilotCells) -> tuple[float, float, float]:
+    """Fit logit P(correct) as a linear function of the score's logit; return its coefficients.
+
+    The results are the intercept, the slope, and the standard error of the intercept.
+    """
+    logits = special.logit(np.clip(cells.scores, _MIN_SCORE, 1.0 - _MIN_SCORE))
     design = np.column_stack([np.ones_like(logits), logits])
-    centre = np.array([0.0, 1.0])
+    prior_means = np.array([0.0, 1.0])
     precision = np.diag(1.0 / np.square(_PRIOR_DEVIATIONS))
-    coefficients = centre
-    for _ in range(_NEWTON_STEPS):
+    coefficients = prior_means
+    for _ in range(_MAX_NEWTON_STEPS):
         rates = special.expit(design @ coefficients)
-        slopes = design.T @ (cells.rights - cells.counts * rates) - precision @ (coefficients - centre)
+        gradient = design.T @ (cells.rights - cells.counts * rates)
+        gradient = gradient - precision @ (coefficients - prior_means)
         information = (design.T * (cells.counts * rates * (1.0 - rates))) @ design + precision
-        step = np.linalg.solve(information, slopes)
+        step = np.linalg.solve(information, gradient)
         coefficients = coefficients + step
-        if np.abs(step).max() < _SETTLED:
+        if np.abs(step).max() < _STEP_TOLERANCE:
             break
-    deviation = float(np.sqrt(np.linalg.inv(information)[0, 0]))
-    return float(coefficients[0]), float(coefficients[1]), deviation
+    standard_error = float(np.sqrt(np.linalg.inv(information)[0, 0]))
+    return float(coefficients[0]), float(coefficients[1]), standard_error
 
 
-def _expected_shares(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> FloatArray:
-    """Return the expected accepted units (K,) if the labels are spread evenly over the first 1 … K cells."""
+def _expected_accepted_units(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> FloatArray:
+    """Return the expected number of accepted units (J,) for regions of 1, …, J cells.
+
+    Parameters
+    ----------
+    sizes : int (J,)
+    faults : float (J,)
+        Rate of faults in each cell.
+    labels : int
+        Number of labels in the region.
+    limit : float
+        Largest accepted share of faults.
+    """
     totals = np.cumsum(sizes)
     rates = np.cumsum(faults * sizes) / np.maximum(totals, 1)
-    # Row: the last cell of the region; column: the last cell of the set, which lies in the region.
-    inside = np.tri(len(sizes), dtype=bool)
-    counts = np.where(inside, labels * totals // np.maximum(totals[:, None], 1), 0)
-    allowed = most_faults(labels, limit, _LOCAL_ERROR)[counts]
+    # Rows: the last cell of the region. Columns: the last cell of the set, which is part of the region.
+    is_in_region = np.tri(len(sizes), dtype=bool)
+    counts = np.where(is_in_region, labels * totals // np.maximum(totals[:, None], 1), 0)
+    allowed_faults = max_faults(labels, limit, _LOCAL_ERROR)[counts]
     # P(X ≤ a) of a binomial X, by the incomplete beta function.
-    passing = special.betaincc(np.maximum(allowed, 0) + 1.0, np.maximum(counts - allowed, 1), rates)
-    passing = np.where(inside & (allowed >= 0), passing, 0.0)
-    best = np.maximum.accumulate(passing[:, ::-1], axis=1)[:, ::-1]
-    return np.asarray(best @ sizes)
+    pass_probabilities = special.betaincc(
+        np.maximum(allowed_faults, 0) + 1.0, np.maximum(counts - allowed_faults, 1), rates
+    )
+    pass_probabilities = np.where(is_in_region & (allowed_faults >= 0), pass_probabilities, 0.0)
+    # A cell is accepted if the set that ends with it, or a larger one, passes.
+    cell_probabilities = np.maximum.accumulate(pass_probabilities[:, ::-1], axis=1)[:, ::-1]
+    return np.asarray(cell_probabilities @ sizes)
 
 
 @lru_cache(maxsize=8)
-def most_faults(labels: int, limit: float, error: float) -> FloatArray:
-    """Return the most faults among 0 … n labels (n + 1,) with a Clopper–Pearson limit of at most `limit`; −1.
+def max_faults(labels: int, limit: float, error: float) -> FloatArray:
+    """Return the largest number of faults that passes the test, for 0, …, n labels (n + 1,).
 
-    One more label never allows fewer faults.
+    It passes if the upper limit of Clopper and Pearson with the error probability `error` is at most `limit`.
+    The number is −1 if 0 faults do not pass. It does not decrease with the number of labels.
     """
     faults = np.arange(int(limit * labels) + 1)
-    # The fewest labels with which so many faults pass, by bisection.
+    # The smallest number of labels with which each number of faults passes, by bisection.
     below = faults.copy()
     above = np.full(len(faults), labels + 1)
     while np.any(above - below > 1):
@@ -130,13 +157,15 @@ def most_faults(labels: int, limit: float, error: float) -> FloatArray:
         passes &= middle > faults
         above = np.where(passes, middle, above)
         below = np.where(passes, below, middle)
-    allowed = np.full(labels + 2, -1.0)
-    np.maximum.at(allowed, above, faults)
-    return np.asarray(np.maximum.accumulate(allowed[: labels + 1]))
+    allowed_faults = np.full(labels + 2, -1.0)
+    np.maximum.at(allowed_faults, above, faults)
+    return np.asarray(np.maximum.accumulate(allowed_faults[: labels + 1]))
 
 
 def expected_set(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> tuple[float, int]:
-    """Return the units that are expected to be accepted of cells with these rates of faults, and the most.
+    """Return the expected number of accepted units, and that of the largest set within the limit.
+
+    The arguments are those of `_expected_accepted_units`, for the best region.
 
     Examples
     --------
@@ -146,15 +175,19 @@ def expected_set(sizes: IntArray, faults: FloatArray, labels: int, limit: float)
     """
     totals = np.cumsum(sizes)
     rates = np.cumsum(faults * sizes) / totals
-    valid = totals[rates <= limit]
-    return float(_expected_shares(sizes, faults, labels, limit).max()), int(valid.max(initial=0))
+    satisfying_sizes = totals[rates <= limit]
+    expected = float(_expected_accepted_units(sizes, faults, labels, limit).max())
+    return expected, int(satisfying_sizes.max(initial=0))
 
 
-def score_cells(distribution: Distribution, column: str, most: int) -> Strata:
-    """Return about equal cells of the `most` units with the highest scores; the others need no label."""
-    above = np.cumsum(distribution.counts[::-1])[::-1]
-    first = int(np.searchsorted(-above, -most))
-    mass = np.where(np.arange(len(above)) < first, 0, distribution.counts)
+def score_cells(distribution: Distribution, column: str, max_units: int) -> Strata:
+    """Return cells of about equal sizes of the `max_units` units with the highest scores as strata.
+
+    The other units are a stratum without labels.
+    """
+    units_from_bin = np.cumsum(distribution.counts[::-1])[::-1]
+    first = int(np.searchsorted(-units_from_bin, -max_units))
+    mass = np.where(np.arange(len(units_from_bin)) < first, 0, distribution.counts)
     boundaries = split_evenly(mass.astype(np.float64), N_CELLS)
     known_influences: tuple[Expression | None, ...] = ()
     if first > 0:
@@ -178,28 +211,28 @@ def total_labels(sizes: IntArray, counts: IntArray, region: int, labels: int) ->
     Parameters
     ----------
     sizes, counts : int (J,)
-        Units, and labels of the first round.
+        Number of units, and number of labels of the first round.
     region : int
-        Cells that belong to it.
+        Number of cells of the region.
     labels : int
-        In total.
+        Total number of labels of both rounds.
     """
     totals = counts.astype(np.int64).copy()
-    inside = np.arange(len(sizes)) < region
+    is_in_region = np.arange(len(sizes)) < region
     additional = labels - int(counts.sum())
-    # A cell that has more than its share already keeps it, and the others share the rest.
+    # A cell with more labels than its share keeps them, and the others share the rest.
     while additional > 0:
-        open_cells = inside & (totals < sizes)
-        if not open_cells.any():
+        is_available = is_in_region & (totals < sizes)
+        if not is_available.any():
             break
-        rate = (totals[open_cells].sum() + additional) / sizes[open_cells].sum()
-        target_labels = np.minimum(np.where(open_cells, rate * sizes, 0.0), sizes)
-        lacking = np.maximum(target_labels - totals, 0.0)
-        shares = lacking * (additional / lacking.sum())
+        rate = (totals[is_available].sum() + additional) / sizes[is_available].sum()
+        target_labels = np.minimum(np.where(is_available, rate * sizes, 0.0), sizes)
+        missing = np.maximum(target_labels - totals, 0.0)
+        shares = missing * (additional / missing.sum())
         added = np.floor(shares).astype(np.int64)
-        left = additional - int(added.sum())
+        remainder = additional - int(added.sum())
         order = np.argsort(-(shares - added), kind="stable")
-        added[order[:left]] += 1
+        added[order[:remainder]] += 1
         added = np.minimum(added, sizes - totals)
         if not added.any():
             break

@@ -1,9 +1,9 @@
-"""k-means in whole numbers: the same rows and seed give the same centres on every machine.
+"""k-means with integer coordinates: equal rows and seeds give equal centres on every machine.
 
-Floating-point sums depend on their order, and with it on the processor, the BLAS library and the number of
-threads. A last digit decides between two starting centres, and k-means then ends in another local optimum.
-Here coordinates are whole numbers on a grid (`population.rules.Grid`), few enough bits long that every
-product, distance and sum is exact in double precision or 64-bit integers, whatever the order.
+Floating-point sums depend on the order of the additions, and therefore on the processor, the BLAS library and
+the number of threads. Such differences may lead k-means to another local optimum. Here, coordinates are
+integers on a grid (`population.rules.IntegerGrid`) with so few bits that every product, distance and sum is
+exact in double precision or in 64-bit integers, for any order.
 """
 
 from __future__ import annotations
@@ -14,29 +14,30 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 
-# Starts, of which the one with the smallest sum of squares is kept.
-STARTS = 4
+# Number of random starts; the result has the smallest sum of squares.
+N_STARTS = 4
 
-# Assignments of all rows per start at most.
-_ITERATIONS = 300
+# Maximum number of Lloyd's steps of a start.
+_MAX_STEPS = 300
 
-# A start ends when a step takes off less than this fraction of the sum of squares: one part in 2^14.
+# A start has converged if a step reduces the sum of squares by less than the share 2⁻¹⁴.
 _TOLERANCE_BITS = 14
 
-# Rows whose distances are held at once.
+# Number of rows whose distances are computed at once, which limits the memory.
 _ROWS_AT_ONCE = 16_384
 
-# Bits of a whole number that a double holds exactly, and of one that a signed 64-bit integer holds.
+# Bits of the integers that a double represents exactly.
 _DOUBLE_BITS = 53
 
-# Sums of integers must fit into 64 bits with a sign.
+# Bits of a signed 64-bit integer without the sign.
 _INTEGER_BITS = 63
 
 
 def coordinate_bits(n_rows: int, n_columns: int) -> int:
-    """Return the bits of a coordinate with which squared distances of n rows add up exactly.
+    """Return the largest number of bits of a coordinate for which sums of squared distances are exact.
 
-    A squared distance is at most d · 2^(2 bits + 2): a double holds it, and 64 bits the sum over n rows.
+    A squared distance is at most d · 2^(2 bits + 2). It must fit into a double, and the sum over n rows into
+    a 64-bit integer.
     """
     columns = math.ceil(math.log2(n_columns))
     rows = math.ceil(math.log2(max(n_rows, 2)))
@@ -44,9 +45,9 @@ def coordinate_bits(n_rows: int, n_columns: int) -> int:
 
 
 def whole_number_k_means(rows: FloatArray, n_clusters: int, seed: int) -> FloatArray:
-    """Return the centres (K, d) of the best of several starts, as whole numbers; fewer where rows are equal.
+    """Return integer centres (K, d); there are fewer if there are fewer distinct rows.
 
-    Starting centres are drawn by greedy k-means++ (Arthur & Vassilvitskii 2007), improved by Lloyd's steps.
+    Initial centres are drawn by greedy k-means++ (Arthur & Vassilvitskii 2007) and improved by Lloyd's steps.
 
     Parameters
     ----------
@@ -58,10 +59,10 @@ def whole_number_k_means(rows: FloatArray, n_clusters: int, seed: int) -> FloatA
     squares = np.sum(rows**2, axis=1)
     best_centres = rows[:1]
     best_total = math.inf
-    for start in range(STARTS):
-        raw = np.random.Philox(key=seed, counter=start << 64)
-        centres = _starting_centres(rows, squares, n_clusters, raw)
-        centres, total = _improved_centres(rows, squares, centres)
+    for start in range(N_STARTS):
+        bit_generator = np.random.Philox(key=seed, counter=start << 64)
+        centres = _initial_centres(rows, squares, n_clusters, bit_generator)
+        centres, total = _improve_centres(rows, squares, centres)
         if total < best_total:
             best_centres = centres
             best_total = total
@@ -69,50 +70,54 @@ def whole_number_k_means(rows: FloatArray, n_clusters: int, seed: int) -> FloatA
 
 
 def _squared_distances(rows: FloatArray, squares: FloatArray, centres: FloatArray) -> FloatArray:
-    """Return the squared distances (n, K), exact."""
+    """Return the exact squared distances (n, K); `squares` (n,) are the squared norms of the rows."""
     return np.asarray(squares[:, None] - 2.0 * (rows @ centres.T) + np.sum(centres**2, axis=1))
 
 
-def _starting_centres(
-    rows: FloatArray, squares: FloatArray, n_clusters: int, raw: np.random.Philox
+def _initial_centres(
+    rows: FloatArray, squares: FloatArray, n_clusters: int, bit_generator: np.random.Philox
 ) -> FloatArray:
-    """Return at most K distinct rows, each drawn in proportion to its squared distance from those before."""
-    trials = 2 + int(math.log(n_clusters))
-    first = _below(raw, len(rows))
-    chosen = [first]
+    """Return at most K distinct rows, drawn one after another by greedy k-means++.
+
+    Of several candidates, which are drawn with probabilities proportional to the squared distances from the
+    nearest centre, the one that reduces the sum of squares most becomes the next centre.
+    """
+    n_candidates = 2 + int(math.log(n_clusters))
+    first = _random_below(bit_generator, len(rows))
+    centre_rows = [first]
     nearest = _squared_distances(rows, squares, rows[[first]])[:, 0].astype(np.int64)
-    while len(chosen) < n_clusters:
+    while len(centre_rows) < n_clusters:
         cumulative = np.cumsum(nearest)
         total = int(cumulative[-1])
-        if total == 0:  # every row is a centre already
+        if total == 0:  # every distinct row is a centre already
             break
-        targets = [_below(raw, total) for _ in range(trials)]
+        targets = [_random_below(bit_generator, total) for _ in range(n_candidates)]
         candidates = np.searchsorted(cumulative, targets, side="right")
         distances = _squared_distances(rows, squares, rows[candidates]).astype(np.int64)
-        remaining = np.minimum(distances, nearest[:, None])
-        best = int(np.argmin(remaining.sum(axis=0)))
-        chosen.append(int(candidates[best]))
-        nearest = remaining[:, best]
-    return rows[chosen]
+        new_nearest = np.minimum(distances, nearest[:, None])
+        best = int(np.argmin(new_nearest.sum(axis=0)))
+        centre_rows.append(int(candidates[best]))
+        nearest = new_nearest[:, best]
+    return rows[centre_rows]
 
 
-def _below(raw: np.random.Philox, limit: int) -> int:
-    """Return a random whole number from 0 to limit − 1, from raw output, which NumPy keeps stable."""
-    return int(raw.random_raw()) * limit >> 64
+def _random_below(bit_generator: np.random.Philox, limit: int) -> int:
+    """Return a random integer from 0 to limit − 1, from raw output, which is equal in all NumPy versions."""
+    return int(bit_generator.random_raw()) * limit >> 64
 
 
-def _improved_centres(rows: FloatArray, squares: FloatArray, centres: FloatArray) -> tuple[FloatArray, int]:
+def _improve_centres(rows: FloatArray, squares: FloatArray, centres: FloatArray) -> tuple[FloatArray, int]:
     """Return the centres (K, d) after Lloyd's steps, and the sum of squared distances to them."""
-    labels, distances = _nearest(rows, squares, centres)
+    labels, distances = _nearest_centres(rows, squares, centres)
     total = int(distances.sum())
-    for _ in range(_ITERATIONS):
-        moved = _rounded_means(rows, labels, distances, len(centres))
-        new_labels, new_distances = _nearest(rows, squares, moved)
+    for _ in range(_MAX_STEPS):
+        new_centres = _rounded_means(rows, labels, distances, len(centres))
+        new_labels, new_distances = _nearest_centres(rows, squares, new_centres)
         new_total = int(new_distances.sum())
         if new_total >= total:
             break
         gain = total - new_total
-        centres = moved
+        centres = new_centres
         labels = new_labels
         distances = new_distances
         total = new_total
@@ -121,26 +126,29 @@ def _improved_centres(rows: FloatArray, squares: FloatArray, centres: FloatArray
     return centres, total
 
 
-def _nearest(rows: FloatArray, squares: FloatArray, centres: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return each row's nearest centre (n,), the first among equals, and its squared distance (n,)."""
+def _nearest_centres(rows: FloatArray, squares: FloatArray, centres: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the nearest centre of each row (n,), the first of several, and its squared distance (n,)."""
     labels = np.empty(len(rows), np.int64)
     distances = np.empty(len(rows), np.int64)
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        every = _squared_distances(rows[part], squares[part], centres)
-        labels[part] = np.argmin(every, axis=1)
-        distances[part] = every[np.arange(len(every)), labels[part]]
+        batch = slice(start, start + _ROWS_AT_ONCE)
+        batch_distances = _squared_distances(rows[batch], squares[batch], centres)
+        labels[batch] = np.argmin(batch_distances, axis=1)
+        distances[batch] = batch_distances[np.arange(len(batch_distances)), labels[batch]]
     return labels, distances
 
 
 def _rounded_means(rows: FloatArray, labels: IntArray, distances: IntArray, n_clusters: int) -> FloatArray:
-    """Return the mean of each cluster's rows, rounded to the grid; an empty one takes the farthest row."""
+    """Return the mean of the rows of each cluster, rounded to the grid.
+
+    The centre of an empty cluster is the row with the largest distance from its centre.
+    """
     sums = np.zeros((n_clusters, rows.shape[1]))
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        part = slice(start, start + _ROWS_AT_ONCE)
-        members: AnyArray = np.zeros((n_clusters, len(labels[part])))
-        members[labels[part], np.arange(members.shape[1])] = 1.0
-        sums += members @ rows[part]
+        batch = slice(start, start + _ROWS_AT_ONCE)
+        is_member: AnyArray = np.zeros((n_clusters, len(labels[batch])))
+        is_member[labels[batch], np.arange(is_member.shape[1])] = 1.0
+        sums += is_member @ rows[batch]
     counts = np.bincount(labels, minlength=n_clusters)
     means = np.floor(sums / np.maximum(counts, 1)[:, None] + 0.5)
     empty = np.flatnonzero(counts == 0)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from stratal.strata.region import PilotCells, most_faults, planned_region, total_labels
+from stratal.strata.region import PilotCells, max_faults, planned_region, total_labels
 
 
 def test_the_most_faults_are_those_of_clopper_and_pearson():
-    allowed = most_faults(200, 0.05, 0.05)
+    allowed = max_faults(200, 0.05, 0.05)
 
     assert allowed[58] == -1
     assert allowed[59] == 0
