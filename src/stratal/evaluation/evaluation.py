@@ -245,10 +245,10 @@ class Evaluation:
         if result.study is not None:
             # The modules of studies, with their database, are imported only for studies.
             from stratal.study import open_study
-            from stratal.study.status import pairs_of
+            from stratal.study.status import pairwise_agreement
 
             with open_study(result.study, reading=True) as study:
-                annotator_pairs = pairs_of(study)
+                annotator_pairs = pairwise_agreement(study)
                 columns = study.form.columns
                 study_question, _ = columns.get(request.value or "", next(iter(columns.values())))
             question = question or study_question.text

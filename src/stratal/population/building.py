@@ -1,4 +1,4 @@
-"""Build a population from arrays, a file, a dataframe or a table: in memory if possible."""
+"""Build a population from arrays, a file, a dataframe or a table: in memory if its rows fit."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         notes = (history.note(history.count_items(items), len(items)),)
         proxies = {HISTORY: history_proxy, **proxies}
         features = {**features, **columns}
-    described, outlier_notes = _describe_proxies(keywords, proxies)
+    described_proxies, outlier_notes = _describe_proxies(keywords, proxies)
     notes = (*notes, *outlier_notes)
     shown = keywords.get("show") or {}
-    proxy_columns = {info.name: values for info, values, _ in described}
+    proxy_columns = {info.name: values for info, values, _ in described_proxies}
     group_columns = {name: _group_column(name, values) for name, values in groups.items()}
     feature_columns = {name: arrays.finite_vector(name, values) for name, values in features.items()}
     shown_columns = {name: frozen(object_column(values), object) for name, values in shown.items()}
@@ -69,10 +69,10 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         groups=group_columns,
         features=feature_columns,
         shown=shown_columns,
-        second={info.name: moments for info, _, moments in described},
+        second={info.name: moments for info, _, moments in described_proxies},
         ids=ids,
         size=_common_size(ids, proxy_columns, group_columns | feature_columns | shown_columns),
-        proxies=tuple(info for info, _, _ in described),
+        proxies=tuple(info for info, _, _ in described_proxies),
         id_name=id_name or "id",
         row_base=declaration.ROW_BASE if ids is None else None,
         roles=roles,
@@ -85,7 +85,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
 
 
 def _ids_of_arrays(keywords: declaration.ArrayKeywords) -> tuple[Any, str | None]:
-    """Return the ids and their name: those that are given, else the common index of pandas columns."""
+    """Return the ids and their name: the declared ids, else the common index of pandas columns."""
     ids = keywords.get("ids")
     id_name = keywords.get("id_name")
     if ids is not None:
@@ -99,9 +99,9 @@ def _ids_of_arrays(keywords: declaration.ArrayKeywords) -> tuple[Any, str | None
 def _describe_proxies(
     keywords: declaration.ArrayKeywords, proxies: Mapping[str, Any]
 ) -> tuple[list[tuple[ProxyInfo, FloatArray, FloatArray | None]], list[str]]:
-    """Return each proxy with its description and second moments, and notes on values that look wrong.
+    """Return the description, values and second moments of each proxy, and notes on suspicious values.
 
-    A proxy has outliers only if nothing declares its scale: then most values within [0, 1] are evidence.
+    Values outside [0, 1] are suspicious only if the scale of the proxy is not declared.
     """
     bounds = keywords.get("bounds")
     scaled = keywords.get("scaled")
@@ -115,7 +115,7 @@ def _describe_proxies(
 
 
 def _named_proxies(proxy: object) -> dict[str, Any]:
-    """Return the proxies by name: a single one has the name of its Series, or is called `proxy`."""
+    """Return the proxies by name; the name of a single proxy is that of its Series, or `proxy`."""
     if proxy is None:
         return {}
     if isinstance(proxy, Mapping):
@@ -125,7 +125,7 @@ def _named_proxies(proxy: object) -> dict[str, Any]:
 
 
 def _row_numbers(columns: Sequence[Any], history: History) -> AnyArray:
-    """Return the row number of each unit, which is its item in a history without ids."""
+    """Return the row number of each unit (N,), which identifies its item in a history without ids."""
     if not columns:
         return np.arange(len(history.ids))
     return np.arange(len(values_of(columns[0])))
@@ -134,7 +134,7 @@ def _row_numbers(columns: Sequence[Any], history: History) -> AnyArray:
 def _history_columns(
     history: History, items: object, bounds: tuple[float, float] | None
 ) -> tuple[Proxy, dict[str, AnyArray]]:
-    """Return the proxy that a history gives each item, and its features by name."""
+    """Return the proxy and the features by name that a history predicts for the items."""
     columns = dict(zip(history.names, history.of(items).T, strict=True))
     # The outcome of a history is right (1) or wrong (0).
     is_scaled = bounds in (None, (0.0, 1.0))
@@ -144,7 +144,7 @@ def _history_columns(
 
 
 def _checked_ids(ids: object) -> AnyArray:
-    """Return ids as an array; raise an error for an empty one."""
+    """Return ids as an array; raise an error for a blank id."""
     id_column = id_array(ids)
     is_blank = id_column.dtype.kind == "U" and np.char.strip(id_column) == ""
     if np.any(is_blank):
@@ -156,7 +156,7 @@ def _checked_ids(ids: object) -> AnyArray:
 def _roles_of_arrays(
     keywords: declaration.ArrayKeywords, groups: Mapping[str, object], proxies: Mapping[str, object]
 ) -> ColumnRoles:
-    """Return the roles of arrays: all are groups; judges may be proxies."""
+    """Return the roles of arrays: each must be a group; scores of judges may be proxies."""
     columns = declared_columns(keywords, declaration.name_tuple)
     roles = ColumnRoles.of(columns)
     for keyword, names in columns.items():
@@ -188,7 +188,7 @@ def describe_proxy(
     scaled: bool | None,
     label: tuple[float, float] | None = None,
 ) -> tuple[ProxyInfo, FloatArray, FloatArray | None]:
-    """Return the scale, the values and the second moments of a proxy, from an array or a `Proxy`.
+    """Return the description, the values (N,) and the second moments of a proxy, an array or a `Proxy`.
 
     Values in [0, 1] are assumed to be probabilities. Other values without bounds only order the units,
     because their scale is unknown.
@@ -210,13 +210,13 @@ _MOSTLY_PROBABILITIES = 0.9
 
 def _note_on_outliers(info: ProxyInfo, values: FloatArray) -> str | None:
     """Return a note on a proxy (N,) that only orders units because of a few values outside [0, 1]."""
-    outside = values[(values < 0) | (values > 1)]
-    if info.scaled or len(outside) == 0 or len(outside) > (1 - _MOSTLY_PROBABILITIES) * len(values):
+    outliers = values[(values < 0) | (values > 1)]
+    if info.scaled or len(outliers) == 0 or len(outliers) > (1 - _MOSTLY_PROBABILITIES) * len(values):
         return None
-    verb = "lies" if len(outside) == 1 else "lie"
+    verb = "lies" if len(outliers) == 1 else "lie"
     return (
-        f"{len(outside):,} of {len(values):,} values of {info.name!r} {verb} outside [0, 1] (such as "
-        f"{outside[0]:g}), so the proxy is only used to order units; correct these values, or declare what "
+        f"{len(outliers):,} of {len(values):,} values of {info.name!r} {verb} outside [0, 1] (such as "
+        f"{outliers[0]:g}), so the proxy is only used to order units; correct these values, or declare what "
         "the proxy predicts: predicts= (--predicts)"
     )
 
@@ -255,12 +255,12 @@ def _group_column(name: str, values: object) -> AnyArray:
         if is_nested or (isinstance(entry, str) and "\0" in entry):
             allowed = "numbers, dates, or text without NUL characters; one per unit"
             raise InputError(problem, given=f"{entry!r} at position {position}", allowed=allowed)
-    missing = np.flatnonzero(_missing(array, values))
+    missing = np.flatnonzero(_is_missing_category(array, values))
     if len(missing):
         n_missing = f"{len(missing)} missing value{'s' if len(missing) > 1 else ''}"
         problem = f"group column '{name}' holds {n_missing} (first at position {missing[0]})"
         raise InputError(problem, action="Assign a separate category to them.")
-    # As the text of the engines: 1 and not 1.0.
+    # Engines write whole numbers as 1 and not as 1.0.
     if array.dtype.kind == "f":
         array = np.array([str(int(number) if number.is_integer() else number) for number in array.tolist()])
     if array.dtype.kind == "M":
@@ -269,7 +269,7 @@ def _group_column(name: str, values: object) -> AnyArray:
 
 
 def _with_set_texts(array: AnyArray) -> AnyArray:
-    """Return a column of objects (N,) with lists of tags as the text of their set."""
+    """Return a column of objects (N,) in which lists of tags are replaced by the text of their set."""
     texts = np.empty(len(array), dtype=object)
     for position, entry in enumerate(array.tolist()):
         if isinstance(entry, str):
@@ -288,8 +288,8 @@ def _timestamp_text(text: str) -> str:
     return text
 
 
-def _missing(array: AnyArray, values: Any) -> Any:
-    """Return which categories (N,) are masked, None, NaN or the NA of a dataframe; a text never is."""
+def _is_missing_category(array: AnyArray, values: Any) -> Any:
+    """Return which categories (N,) are masked, None, NaN or the NA of a dataframe; texts are not missing."""
     if arrays.is_masked(values):
         return np.ma.getmaskarray(values)
     if array.dtype.kind in "mM":
@@ -357,56 +357,62 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
         action = "Read a dataframe with Population.from_table, arrays with Population.from_arrays."
         raise InputError("a file must be given by its path", given=type(path).__name__, action=action)
     columns: Any = dict(keywords)
-    reading: Any = {name: columns.pop(name) for name in ReadOptions.__annotations__ if name in columns}
+    options: Any = {name: columns.pop(name) for name in ReadOptions.__annotations__ if name in columns}
     if columns.get("history") is not None:
-        limits: Any = {name: reading[name] for name in ("threads", "memory") if name in reading}
+        limits: Any = {name: options[name] for name in ("threads", "memory") if name in options}
         columns["history"] = as_history(columns["history"], within=limits)
 
     def has_columns(names: Sequence[str]) -> bool:
-        """Return whether a table with these columns has the declared ones."""
+        """Return whether a table with these columns has the declared columns."""
         try:
             declaration.declare_columns(columns, names, str(path))
         except InputError:
             return False
         return True
 
-    return _of_table(open_table(path, reading, has_columns), columns, reading.get("threads"))
+    return _population_of_table(open_table(path, options, has_columns), columns, options.get("threads"))
 
 
 def from_table(table: object, keywords: declaration.TableKeywords) -> Population:
     """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
-    return _of_table(frame_table(table), keywords)
+    return _population_of_table(frame_table(table), keywords)
 
 
 Population.builders |= {"file": read, "table": from_table}
 
 
-def _of_table(table: Table, keywords: declaration.TableKeywords, threads: int | None = None) -> Population:
+def _population_of_table(
+    table: Table, keywords: declaration.TableKeywords, threads: int | None = None
+) -> Population:
     """Return the population of a table: in memory if it fits, else in the engine of the table."""
     if table.log is not None:
         keywords = declaration.with_log_defaults(keywords, table.log)
     if keywords.get("history") is not None:
         keywords = {**keywords, "history": as_history(keywords["history"])}
     declared = declaration.declare_columns(keywords, table.names, table.table_name, table.index)
-    content = table.read_columns(declared)
-    if isinstance(content, Rows):
-        population = _in_memory(content, declared, threads)
+    rows_or_source = table.read_columns(declared)
+    if isinstance(rows_or_source, Rows):
+        population = _population_in_memory(rows_or_source, declared, threads)
         if population is not None:
             return population
-        content = content.to_source()
-    # Late, because these load Ibis, which takes long.
+        rows_or_source = rows_or_source.to_source()
+    # Imported late, because they import Ibis, which takes long.
     from stratal.population.queries.table import table_population
-    from stratal.population.queries.units import prepared
+    from stratal.population.queries.units import with_derived_columns
 
-    numbered = declared.id == declaration.ROW and declaration.ROW not in table.names
-    return table_population(*prepared(content, declared), declaration.ROW_BASE if numbered else None)
+    is_numbered_by_row = declared.id == declaration.ROW and declaration.ROW not in table.names
+    return table_population(
+        *with_derived_columns(rows_or_source, declared), declaration.ROW_BASE if is_numbered_by_row else None
+    )
 
 
-def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | None) -> ArrayPopulation | None:
-    """Return a population in memory; None if it is too large, or if only queries can prepare or check it."""
+def _population_in_memory(
+    rows: Rows, declared: declaration.Declaration, threads: int | None
+) -> ArrayPopulation | None:
+    """Return a population in memory; None if its rows do not fit or require computed columns or an error."""
     types = rows.types()
-    numbered = declared.id == declaration.ROW and declaration.ROW not in types
-    columns = _columns_in_memory(rows, declared, types, numbered)
+    is_numbered_by_row = declared.id == declaration.ROW and declaration.ROW not in types
+    columns = _column_expressions(rows, declared, types, is_numbered_by_row)
     derived = declared.softmax or declared.answers or declared.history or declared.second_moments
     if derived or None in columns.values() or not columns:
         return None
@@ -414,13 +420,13 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
     if not arrow_columns or not len(arrow_columns[0]):
         return None
     values = {
-        (kind, name): object_column(column) if kind == "shown" else _array_in_memory(column)
-        for (kind, name), column in zip(columns, arrow_columns, strict=True)
+        (role, name): object_column(column) if role == "shown" else _numpy_column(column)
+        for (role, name), column in zip(columns, arrow_columns, strict=True)
     }
     if any(column is None for column in values.values()):
         return None
     numbers = np.arange(len(arrow_columns[0])) + declaration.ROW_BASE
-    ids: Any = numbers if numbered else values["id", declared.id]
+    ids: Any = numbers if is_numbered_by_row else values["id", declared.id]
     # The order of the batches of a table, so that an engine and memory fit the same curves.
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")
     if declared.may_be_softmax and declaration.is_softmax(rows.row_sum_facts(declared.proxies)):
@@ -433,20 +439,23 @@ def _in_memory(rows: Rows, declared: declaration.Declaration, threads: int | Non
         # The queries of an engine raise the error again, with the row in the file.
         return None
     population.notes = (*rows.notes, *population.notes)
-    if numbered:
+    if is_numbered_by_row:
         population.row_base = declaration.ROW_BASE
     else:
         population.row_base = None
     return population
 
 
-def _columns_in_memory(
-    rows: Rows, declared: declaration.Declaration, types: Mapping[str, str], numbered: bool
+def _column_expressions(
+    rows: Rows, declared: declaration.Declaration, types: Mapping[str, str], is_numbered_by_row: bool
 ) -> dict[tuple[str, str], str | None]:
-    """Return the SQL of each declared column by its kind and name; None for a type that NumPy cannot hold."""
+    """Return the SQL of each declared column by role and name; None for a type without a NumPy equivalent.
+
+    The roles are `id`, `number`, `group` and `shown`.
+    """
     shown = {name: rows.columns[name] if types[name] in _SHOWN_TYPES else None for name in declared.shown}
     return {
-        **({} if numbered else {("id", declared.id): rows.columns[declared.id]}),
+        **({} if is_numbered_by_row else {("id", declared.id): rows.columns[declared.id]}),
         **{("number", name): rows.as_number(name, types[name]) for name in declared.numbers},
         **{("group", name): rows.as_category(name, types[name]) for name in declared.groups},
         **{("shown", name): column for name, column in shown.items()},
@@ -456,7 +465,7 @@ def _columns_in_memory(
 def _array_keywords(
     declared: declaration.Declaration, values: Mapping[tuple[str, str], AnyArray]
 ) -> Keywords:
-    """Return what is declared as keywords of `from_arrays`, with the columns (N,) by their kind and name."""
+    """Return a declaration as keywords of `from_arrays`, given its columns (N,) by role and name."""
     return {
         "bounds": declared.bounds,
         "scaled": declared.scaled,
@@ -472,14 +481,14 @@ def _array_keywords(
     }
 
 
-def _array_in_memory(column: Any) -> AnyArray | None:
-    """Return numbers or texts; None if one is missing, or if NumPy would pad short texts to a long one."""
+def _numpy_column(column: Any) -> AnyArray | None:
+    """Return numbers or texts (N,); None if one is missing, or if the texts need too much memory in NumPy."""
     if column.null_count:
         return None
     if str(column.type) != "string":
         return np.asarray(column.to_numpy())
     texts = column.to_pylist()
-    # NumPy has four bytes for each character of the longest text.
+    # NumPy stores each text with four bytes per character of the longest text.
     if 4 * len(texts) * max(map(len, texts)) > MAX_MEMORY_BYTES:
         return None
     return np.array(texts, object)

@@ -1,4 +1,4 @@
-"""Describe a file of predictions: its columns, and which of them could serve as id and proxy."""
+"""Describe the columns of a file of predictions, and suggest the id and the proxy."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from stratal.question.recognition import StatedRoles, recognise
 from stratal.report.notes import NUMBERS_AS_TEXT, Note
 from stratal.tables.column_facts import facts_of_description, may_be_whole
 from stratal.tables.frames import register_columns
+from stratal.tables.logs.log import Log
 from stratal.tables.readers import open_table
 from stratal.tables.source import ReadOptions, Rows, stack_columns, translate_engine_errors
 
@@ -36,14 +37,15 @@ def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
     Parameters
     ----------
     columns : sequence of mapping
-        As `describe_columns` describes them.
+        `columns` of the result of `describe_columns`.
     rows : int
+        Number of rows.
 
     Returns
     -------
     dict or None
-        `column`, which names the models; `count`; `id`, the column whose values stand once for each model,
-        None if there is none.
+        `column`, the column with the names of the models; `count`, their number; `id`, the column whose
+        values occur once for each model, None if there is none.
     """
     named = {row["name"].casefold(): row for row in columns}
     model_column = next((named[name] for name in MODEL_NAMES if name in named), None)
@@ -72,112 +74,120 @@ ANSWER_COLUMN_NAMES = ("answer", "choice", "model_answer", "model_output", "outp
 
 # Smallest number of columns with the same first word that are answers of several models. Two may be an answer
 # and the correct answer.
-_SEVERAL = 3
+_MIN_ANSWER_COLUMNS = 3
 
 # Largest number of columns of one query. For text in a small table it is larger, since each query parses the
 # file again. For JSON it is limited by the number of values.
 _MAX_QUERY_COLUMNS = 500
 _MAX_TEXT_COLUMNS = 2_000
 _SMALL_TABLE_ROWS = 10_000
-_JSON_VALUES = 2_000_000
+_MAX_JSON_VALUES = 2_000_000
 
 # Number of first rows in which numbers are searched for in text.
-_HEAD = 1_000
+_HEAD_ROWS = 1_000
 
 
-def describe_columns(path: str | os.PathLike[str], **reading: Unpack[ReadOptions]) -> JsonDict:
+def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> JsonDict:
     """Return the number of rows and, per column, kind, missing values, distinct values and range.
 
     Parameters
     ----------
     path : str or path
         Parquet, CSV or JSON Lines.
-    **reading
+    **options
         `delimiter`, `directory`, `remote`, `engine` and others, as in `Population.read`.
 
     Returns
     -------
     dict
         `rows`; `columns`: name, kind (number or text), missing, distinct, minimum, maximum, mean; `softmax`:
-        the columns, or a pattern of them, that add up to 1; `models` of a table with a row for each item and
-        model, as `judged_models` tells them; `notes`; `log`, of an evaluation tool's log: its tool, proxy
-        and cluster, and how many answers `failed`, by filter or model, and how many scores are
-        `missing`, by column.
+        the columns that add up to 1, or a pattern of them; `models`, for a table with a row for each item and
+        model, as returned by `judged_models`; `notes`; `log`, for the log of an evaluation tool: its tool,
+        proxy and cluster, the number of `failed` answers by filter or model, and of `missing` scores by
+        column.
 
     Raises
     ------
     InputError
         For a file that does not exist or cannot be read.
     """
-    table = open_table(path, reading)
+    table = open_table(path, options)
     names = list(dict.fromkeys(table.names))
-    below = table.read_long_format
-
-    def of(columns: Sequence[str]) -> Any:
-        if below is None:
-            return source
-        return table.read_columns(Declaration(id=columns[0], shown=tuple(columns)))
-
-    source = table.read_columns(Declaration(id=names[0], shown=() if below else tuple(names)))
-    notes = [*source.notes]
+    has_long_format = table.read_long_format is not None
+    # In long format, the values are read group by group.
+    initial_columns = () if has_long_format else tuple(names)
+    source = table.read_columns(Declaration(id=names[0], shown=initial_columns))
     if isinstance(source, Rows):
-        rows_in_memory = source
+        row_count, columns = _describe_rows(source, names, table.read_long_format)
     else:
-        rows_in_memory = None
-    if rows_in_memory is None:
-        rows, described = _of_source(source, names)
-    else:
-        rows, described = _of_rows(rows_in_memory, names, below)
-    description: JsonDict = {"rows": rows, "columns": described, "softmax": None, "models": None}
+        row_count, columns = _describe_source(source, names)
+    notes = [*source.notes]
+    description: JsonDict = {"rows": row_count, "columns": columns, "softmax": None, "models": None}
     description["notes"] = notes
-    log = table.log
-    if log is not None:
-        proxy = next(iter(log.proxies), None)
+    if table.log is not None:
+        proxy = next(iter(table.log.proxies), None)
         if proxy is not None:
             notes.append(f"its scores can also be used as labels: --value {proxy}")
-        log_description = {"tool": log.tool, "proxy": proxy, "cluster": log.cluster}
-        return description | {
-            "log": log_description | {"failed": log.failed_by_variant, "missing": dict(log.missing)}
-        }
-    if rows_in_memory is not None and rows_in_memory.all_text:
-        texts = [row["name"] for row in described if row["kind"] == "text"]
-        if texts:
-            firsts = of(texts[:_MAX_QUERY_COLUMNS]).head(texts[:_MAX_QUERY_COLUMNS], _HEAD)
-        else:
-            firsts = {}
-        for name, entries in firsts.items():
-            nonempty = [entry for entry in entries if entry]
-            with_points = (entry.replace(",", ".").replace("%", "").strip() for entry in nonempty)
-            if _all_numbers(with_points) and not _all_numbers(nonempty):
-                text = f"{name!r} contains numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
-                notes.append(Note(NUMBERS_AS_TEXT, text))
-    if rows_in_memory is None:
-        added = None
-    else:
-        added = softmax_among(described, lambda names: of(names).row_sum_facts(names))
-    if added is not None:
-        words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
-        notes.append(words)
-        description["softmax"] = as_pattern(added, names)
-    answers = answer_columns(described)
-    if answers:
-        sentence = f"{len(answers)} columns contain answers ({answers[0]} … {answers[-1]})"
-        advice = (
-            "the number that agree with a model's answer predicts whether it is right. "
-            "Name that model's column in --predicted"
+        return description | {"log": _describe_log(table.log)}
+
+    def read_again(names: Sequence[str]) -> Rows:
+        """Return rows with at least these columns."""
+        rows: Rows = source
+        if has_long_format:
+            rows = table.read_columns(Declaration(id=names[0], shown=tuple(names)))
+        return rows
+
+    softmax = models = None
+    if isinstance(source, Rows):
+        if source.all_text:
+            notes += _number_format_notes(columns, read_again)
+        softmax = softmax_among(columns, lambda names: read_again(names).row_sum_facts(names))
+        models = judged_models(columns, row_count)
+    if softmax is not None:
+        description["softmax"] = as_pattern(softmax, names)
+        notes.append(
+            f"{len(softmax)} columns add up to 1 in each row: a softmax ({softmax[0]} … {softmax[-1]})"
         )
-        notes.append(f"{sentence}: {advice}")
-    if rows_in_memory is None:
-        models = None
-    else:
-        models = judged_models(described, rows)
-    if rows_in_memory is not None and models is not None:
-        rows_of = of([models["column"]])
-        models["first"] = str(rows_of.query_row(f"min({rows_of.columns[models['column']]})")[0])
+    answers = answer_columns(columns)
+    if answers:
+        notes.append(
+            f"{len(answers)} columns contain answers ({answers[0]} … {answers[-1]}): the number that agree "
+            "with a model's answer predicts whether it is right. Name that model's column in --predicted"
+        )
+    if models is not None:
+        rows = read_again([models["column"]])
+        models["first"] = str(rows.query_row(f"min({rows.columns[models['column']]})")[0])
         description["models"] = models
-        words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
-        notes.append(words)
+        notes.append(f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one")
     return description
+
+
+def _describe_log(log: Log) -> JsonDict:
+    """Return the description of an evaluation tool's log; see `describe_columns`."""
+    return {
+        "tool": log.tool,
+        "proxy": next(iter(log.proxies), None),
+        "cluster": log.cluster,
+        "failed": log.failed_by_variant,
+        "missing": dict(log.missing),
+    }
+
+
+def _number_format_notes(
+    columns: Sequence[JsonMapping], read_again: Callable[[Sequence[str]], Rows]
+) -> list[Note]:
+    """Return notes on columns of text that are numbers with a decimal comma or a percent sign."""
+    names = [row["name"] for row in columns if row["kind"] == "text"][:_MAX_QUERY_COLUMNS]
+    if not names:
+        return []
+    notes = []
+    for name, entries in read_again(names).head(names, _HEAD_ROWS).items():
+        nonempty = [entry for entry in entries if entry]
+        with_points = (entry.replace(",", ".").replace("%", "").strip() for entry in nonempty)
+        if _all_numbers(with_points) and not _all_numbers(nonempty):
+            text = f"{name!r} contains numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
+            notes.append(Note(NUMBERS_AS_TEXT, text))
+    return notes
 
 
 def _all_numbers(texts: Iterable[str]) -> bool:
@@ -185,36 +195,47 @@ def _all_numbers(texts: Iterable[str]) -> bool:
 
 
 # Facts of a column in the order in which a query returns them; text has only the first two.
-_FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
+_FACT_NAMES = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 
-def _of_rows(rows: Rows, names: Sequence[str], below: Any) -> tuple[int, list[JsonDict]]:
-    """Return the number of rows, and the description of each column, from DuckDB without Ibis or PyArrow."""
+def _describe_rows(rows: Rows, names: Sequence[str], read_long_format: Any) -> tuple[int, list[JsonDict]]:
+    """Return the number of rows and the description of each column, from DuckDB without Ibis or PyArrow.
+
+    `read_long_format` is as in `Table`.
+    """
     types = rows.types()
     (size,) = rows.query_row("count(*)")
     descriptions: list[JsonDict] = []
     if rows.all_text and size <= _SMALL_TABLE_ROWS:
-        step = _MAX_TEXT_COLUMNS
+        max_columns = _MAX_TEXT_COLUMNS
     else:
-        step = _MAX_QUERY_COLUMNS
-    if below is not None:
-        step = max(_MAX_QUERY_COLUMNS, min(_MAX_TEXT_COLUMNS, _JSON_VALUES // max(size, 1)))
-    for start in range(0, len(names), step):
-        group = names[start : start + step]
-        stacked = _stacked_texts(rows, group) if below is None else below(group)
-        facts = _facts(rows, group, types, stacked)
-        descriptions += [_described(name, size, facts.get(number, {})) for number, name in enumerate(group)]
+        max_columns = _MAX_QUERY_COLUMNS
+    if read_long_format is not None:
+        max_columns = max(_MAX_QUERY_COLUMNS, min(_MAX_TEXT_COLUMNS, _MAX_JSON_VALUES // max(size, 1)))
+    for start in range(0, len(names), max_columns):
+        group = names[start : start + max_columns]
+        if read_long_format is None:
+            long_format = _text_columns_in_long_format(rows, group)
+        else:
+            long_format = read_long_format(group)
+        facts = _query_facts(rows, group, types, long_format)
+        descriptions += [
+            _describe_column(name, size, facts.get(number, {})) for number, name in enumerate(group)
+        ]
     return size, descriptions
 
 
-def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> dict[int, JsonDict]:
-    """Return the facts of columns, by one group-by of their values, below each other."""
-    if below is None:
+def _query_facts(
+    rows: Rows, names: Sequence[str], types: Any, long_format: Rows | None
+) -> dict[int, JsonDict]:
+    """Return the facts of columns by their position, from one group-by of their values in long format."""
+    if long_format is None:
         texts = [f"CAST({rows.columns[name]} AS VARCHAR)" for name in names]
         numbers = [rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names]
         values = stack_columns(rows.from_clause, texts, numbers)
     else:
-        values = below.sql(*below.columns.values(), str(below.as_number("text", "varchar")))
+        number = str(long_format.as_number("text", "varchar"))
+        values = long_format.sql(*long_format.columns.values(), number)
     aggregates = (
         "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
         "min(finite), max(finite), avg(finite)"
@@ -222,11 +243,11 @@ def _facts(rows: Rows, names: Sequence[str], types: Any, below: Rows | None) -> 
     finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
     with translate_engine_errors(rows.table_name):
         answer = rows.connection.execute(f"SELECT {aggregates} FROM ({finite}) GROUP BY c0").fetchall()
-    return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
+    return {row[0]: dict(zip(_FACT_NAMES, row[1:], strict=True)) for row in answer}
 
 
-def _stacked_texts(rows: Rows, names: Sequence[str]) -> Rows | None:
-    """Return many columns of text as one, with the number of the column; None for other or too large ones."""
+def _text_columns_in_long_format(rows: Rows, names: Sequence[str]) -> Rows | None:
+    """Return columns of text in long format; None for few columns, other types and too large tables."""
     if not rows.all_text or len(names) <= _MAX_QUERY_COLUMNS:
         return None
     # Late, because PyArrow takes long to load.
@@ -243,8 +264,8 @@ def _stacked_texts(rows: Rows, names: Sequence[str]) -> Rows | None:
     return replace(stacked, all_text=True)
 
 
-def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict]]:
-    """Return the same of a table on another engine, through Ibis."""
+def _describe_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict]]:
+    """Return the number of rows and the description of each column of a table on another engine."""
     # The queries import Ibis, which takes long, and which files do not need.
     from stratal.population.queries.units import is_nan
     from stratal.population.queries.units import text_number_expression as number_of
@@ -252,20 +273,22 @@ def _of_source(source: Source, names: Sequence[str]) -> tuple[int, list[JsonDict
     aggregates = {"rows": source.table.count()}
     for number, name in enumerate(names):
         column = source.column(name)
-        text = source.is_text(name)
+        is_text = source.is_text(name)
         facts = [column.count(), column.nunique()]
-        if text or column.type().is_numeric() or column.type().is_boolean():
-            values = (number_of(column) if text else column).cast("float64")
+        if is_text or column.type().is_numeric() or column.type().is_boolean():
+            values = (number_of(column) if is_text else column).cast("float64")
             finite = is_nan(values).ifelse(None, values)
             ranges = finite.min(), finite.max(), finite.mean()
             facts += [finite.count(), is_nan(values).sum(), *ranges]
-        aggregates |= {f"{key}{number}": fact for key, fact in zip(_FACTS, facts, strict=False)}
+        aggregates |= {f"{key}{number}": fact for key, fact in zip(_FACT_NAMES, facts, strict=False)}
     row_of_facts = source.first_row(source.table.aggregate(**aggregates))
-    described = [
-        _described(name, row_of_facts["rows"], {key: row_of_facts.get(f"{key}{number}") for key in _FACTS})
+    columns = [
+        _describe_column(
+            name, row_of_facts["rows"], {key: row_of_facts.get(f"{key}{number}") for key in _FACT_NAMES}
+        )
         for number, name in enumerate(names)
     ]
-    return row_of_facts["rows"], described
+    return row_of_facts["rows"], columns
 
 
 def softmax_among(
@@ -275,17 +298,17 @@ def softmax_among(
 
     Columns with the same first word are tried first, then all columns of probabilities together.
     """
-    probable = [
+    probability_columns = [
         row["name"]
         for row in columns
         if row["kind"] == "number" and not row["missing"] and row["minimum"] >= 0 and row["maximum"] <= 1
     ]
     means = {row["name"]: row["mean"] for row in columns}
     families: dict[str, list[str]] = {}
-    for name in probable:
+    for name in probability_columns:
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
-    for group in [*families.values(), probable]:
-        # The means add up to 1 too, which saves the query for most groups.
+    for group in [*families.values(), probability_columns]:
+        # The means must add up to 1 as well. This condition saves the query for most groups.
         may_add_up = (
             len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= declaration.SOFTMAX_TOLERANCE
         )
@@ -295,14 +318,14 @@ def softmax_among(
 
 
 def answer_columns(columns: Sequence[JsonMapping]) -> tuple[str, ...]:
-    """Return the columns of several models' answers: text or whole numbers, and named alike."""
+    """Return the columns of several models' answers: text or whole numbers with the same first word."""
     families: dict[str, list[str]] = {}
     for row in columns:
         family = re.split(r"[^A-Za-z]", row["name"])[0].casefold()
         if family.startswith(ANSWER_COLUMN_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
             families.setdefault(family, []).append(row["name"])
     largest = max(families.values(), key=len, default=[])
-    if len(largest) >= _SEVERAL:
+    if len(largest) >= _MIN_ANSWER_COLUMNS:
         return tuple(largest)
     return ()
 
@@ -313,9 +336,9 @@ def _may_be_classes(row: JsonMapping) -> bool:
 
 
 def answer_options(columns: JsonDict, predicted: str | None = None) -> list[str]:
-    """Return the options that make a proxy of several columns of answers: `--predicted`, `--answers`.
+    """Return the options for a proxy computed from several columns of answers: `--predicted`, `--answers`.
 
-    The evaluated model is the first unless it is named.
+    If `predicted` does not name the answers of the evaluated model, the first column is proposed.
     """
     answers = answer_columns(columns["columns"])
     if not answers:
@@ -325,9 +348,9 @@ def answer_options(columns: JsonDict, predicted: str | None = None) -> list[str]
 
 
 def model_answer(columns: JsonDict, options: Sequence[str]) -> list[str]:
-    """Return the option that names the only column of a model's answers with few classes, if there is one.
+    """Return the option `--predicted` for the only column with few classes that is called like an answer.
 
-    `options` name other columns.
+    The result is empty if there is no such column or several. Columns in `options` are excluded.
     """
     rows = columns["rows"]
     names = [
@@ -345,7 +368,7 @@ def model_answer(columns: JsonDict, options: Sequence[str]) -> list[str]:
 
 
 def group_columns(columns: JsonDict, options: Sequence[str]) -> list[str]:
-    """Return the columns with few categories, for results by group; `options` name other columns."""
+    """Return the columns with few categories, for results by group, without the columns in `options`."""
     recognition = recognise(facts_of_description(columns), StatedRoles(others=tuple(options)))
     # The text of an object is no category; its entries are columns of their own.
     objects = {row["name"].rpartition(".")[0] for row in columns["columns"]}
@@ -360,16 +383,17 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     return ",".join(names)
 
 
-def _described(name: str, rows: int, facts: JsonMapping) -> JsonDict:
-    present, distinct, numbers, nan = (int(facts.get(key) or 0) for key in _FACTS[:4])
-    # A NaN in a column of numbers is a missing value, and among text it is text.
+def _describe_column(name: str, rows: int, facts: JsonMapping) -> JsonDict:
+    """Return the description of a column, given the number of rows and its facts by name."""
+    present, distinct, numbers, nan = (int(facts.get(key) or 0) for key in _FACT_NAMES[:4])
+    # NaN is a missing value in a column of numbers, and a text in a column of text.
     is_number = bool(numbers and numbers + nan == present)
     return {
         "name": name,
         "kind": "number" if is_number else "text",
         "missing": rows - present + (nan if is_number else 0),
         "distinct": distinct - (1 if is_number and nan else 0),
-        **{key: facts[key] if is_number else None for key in _FACTS[4:]},
+        **{key: facts[key] if is_number else None for key in _FACT_NAMES[4:]},
     }
 
 
@@ -409,7 +433,7 @@ def describe_proxies(population: Population) -> JsonDict:
 def suggested_score(
     columns: JsonMapping, suggested: Sequence[str], answer: str | None = None
 ) -> JsonDict | None:
-    """Return what the suggested proxy seems to predict, by its smallest and largest value.
+    """Return the quantity that the suggested proxy predicts, inferred from its smallest and largest value.
 
     Parameters
     ----------
@@ -438,9 +462,9 @@ def suggested_score(
 def suggestion(
     columns: JsonDict, id_name: str | None, proxy: str | None, softmax: str | None = None
 ) -> list[str]:
-    """Return the options that a next command could take: `--id`, `--proxy` or `--softmax`, `--missing`.
+    """Return options for the next command: `--id`, `--proxy` or `--softmax`, and `--missing`.
 
-    Several scores from 0 to 1 are all proposed, as a plan divides their mean.
+    If there are several scores from 0 to 1, all are proposed, because a plan stratifies by their mean.
     """
     models = columns.get("models") or {}
     proxies = None if proxy is None else tuple(proxy.split(","))
@@ -450,25 +474,25 @@ def suggestion(
         others=(*answer_columns(columns["columns"]), *([models["column"]] if models else [])),
     )
     recognition = recognise(facts_of_description(columns), stated)
-    first = ["--id", recognition.id or declaration.ROW]
+    id_options = ["--id", recognition.id or declaration.ROW]
     softmax = softmax or columns.get("softmax")
     if softmax and proxy is None:
-        return [*first, "--softmax", softmax]
+        return [*id_options, "--softmax", softmax]
     if proxy is not None:
-        return [*first, "--proxy", proxy]
+        return [*id_options, "--proxy", proxy]
     if "log" in columns:
-        chosen = columns["log"]["proxy"]
+        proxy_column = columns["log"]["proxy"]
     else:
-        chosen = recognition.plan_proxy
-    if chosen is None:
-        return first
-    missing = next(row["missing"] for row in columns["columns"] if row["name"] == chosen)
+        proxy_column = recognition.plan_proxy
+    if proxy_column is None:
+        return id_options
+    missing = next(row["missing"] for row in columns["columns"] if row["name"] == proxy_column)
     if missing:
-        return [*first, "--proxy", chosen, "--missing", declaration.OWN_STRATUM]
-    if chosen == recognition.plan_proxy:
-        names = (chosen, *recognition.further_scores)
+        return [*id_options, "--proxy", proxy_column, "--missing", declaration.OWN_STRATUM]
+    if proxy_column == recognition.plan_proxy:
+        names = (proxy_column, *recognition.further_scores)
     else:
-        names = (chosen,)
+        names = (proxy_column,)
     # A name with a comma would be split.
-    listed = ",".join((chosen, *(name for name in names[1:] if "," not in name)))
-    return [*first, "--proxy", listed]
+    proxy_columns = ",".join((proxy_column, *(name for name in names[1:] if "," not in name)))
+    return [*id_options, "--proxy", proxy_columns]

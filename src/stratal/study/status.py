@@ -1,4 +1,4 @@
-"""How a study stands: `study_status`, one plain dict; and how far two annotators agree on what both labelled.
+"""The status of a study as a plain dict (`study_status`), and the agreement of pairs of annotators.
 
 Krippendorff's α for any number of annotators is `stratal.annotator_agreement`.
 """
@@ -32,11 +32,11 @@ from stratal.study.journal import head
 from stratal.study.question import ASKED, CHOICES, CLASSES, SCALE, TAGS, Form, StudyQuestion
 from stratal.study.study import Study, anytime_interval, update_stopping
 
-# Parts of an annotator's work that drift compares.
-PARTS = 4
+# Number of consecutive parts of an annotator's answers whose means are reported.
+DRIFT_PARTS = 4
 
-# p-value below which a drift is mentioned: smaller than .05, because each annotator has two tests.
-UNLIKELY = 0.01
+# p-value below which a drift is reported: smaller than .05, because each annotator has two tests.
+DRIFT_SIGNIFICANCE_LEVEL = 0.01
 
 
 def study_status(study: Study, *, confidence_level: float = 0.95, require: Sequence[str] = ()) -> JsonDict:
@@ -47,8 +47,8 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
     study : Study
     confidence_level : float
     require : sequence of str
-        Such as `"value>=.9"`: held against the interval that holds at every moment, if there is one, so that
-        one may look again and again.
+        Requirements such as `"value>=.9"`. They are compared with the anytime-valid interval, if there is
+        one, so that the status may be computed any number of times.
 
     Returns
     -------
@@ -56,25 +56,25 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         Plain numbers, text, lists and dicts.
     """
     form = study.form
-    requirements = [_of_value(text) for text in require]
+    requirements = [_value_requirement(text) for text in require]
     outcomes: list[JsonDict] = []
     notes: list[str] = []
     with warnings.catch_warnings(), study.verified() as connection:
         # Missing labels are expected, since labelling has not ended.
         warnings.simplefilter("ignore", StratalWarning)
         seconds = items.median_seconds(connection)
-        wanted_yet = connection.one("SELECT total - done FROM tally")[0]
-        working = max(1, items.active_annotators(connection, study.clock()))
+        missing_answers = connection.one("SELECT total - done FROM tally")[0]
+        active_annotators = max(1, items.active_annotators(connection, study.clock()))
         if seconds is None:
             seconds_left = None
         else:
-            seconds_left = seconds * wanted_yet / working
-        people = _dicts(connection, _PEOPLE)
+            seconds_left = seconds * missing_answers / active_annotators
+        people = _rows_as_dicts(connection, _ANNOTATOR_QUERY)
         for row in people:
             row["set_aside"] = bool(row["set_aside"])
             row["seconds_per_item"] = items.median_seconds(connection, row["annotator"], limit=-1)
-            row["rounds"] = _dicts(connection, _ROUNDS_OF, row["annotator"])
-        described = {
+            row["rounds"] = _rows_as_dicts(connection, _ROUNDS_OF_ANNOTATOR_QUERY, row["annotator"])
+        status = {
             "study": study.id,
             "folder": str(study.folder),
             "question": form.first.text,
@@ -82,94 +82,103 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
             "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
             "annotators": people,
-            "rounds": _dicts(connection, _ROUNDS),
+            "rounds": _rows_as_dicts(connection, _ROUND_QUERY),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
-            "disagreements": _dicts(connection, _DISAGREEMENTS)[0],
+            "disagreements": _rows_as_dicts(connection, _DISAGREEMENT_QUERY)[0],
             "decisions": _decisions(connection),
-            "flags": _dicts(connection, _FLAGS),
-            "notes_of_annotators": _dicts(connection, _NOTES),
+            "flags": _rows_as_dicts(connection, _FLAG_QUERY),
+            "notes_of_annotators": _rows_as_dicts(connection, _NOTE_QUERY),
             "time": {"seconds_per_item": seconds, "seconds_left": seconds_left},
         }
         answers = _shared_answers(connection)
-        labelled = described["nonresponse"]["labelled"]
-        by_time = connection.all(
+        labelled = status["nonresponse"]["labelled"]
+        answers_by_time = connection.all(
             "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
         )
-        late = items.clock_delay(connection, study.clock()) > items.CLOCK_TOLERANCE
+        is_clock_late = items.clock_delay(connection, study.clock()) > items.CLOCK_TOLERANCE
         first: dict[str, Any] = {}
-        for name, (question, part) in form.columns.items():
-            if part == ASKED and question.is_numeric:
+        for name, (question, component) in form.columns.items():
+            if component == ASKED and question.is_numeric:
                 continue
             labels = present_labels(connection, form, str(study.folder), name, requested=True)
-            shared = _of_outcome(form, name, answers)
-            agreed, agreement = _agreement(labels, shared, question)
-            drifts = _drifts(shared, [(who, form.outcome(name, value)) for who, value in by_time])
-            interim, figures, reasons = _interim(study, labelled, confidence_level, name)
+            shared = _answers_of_outcome(form, name, answers)
+            annotator_agreement, agreement = _agreement(labels, shared, question)
+            outcomes_by_time = [
+                (annotator, form.outcome(name, value)) for annotator, value in answers_by_time
+            ]
+            drifts = _drift_by_annotator(shared, outcomes_by_time)
+            interim, figures, reasons = _interim_results(study, labelled, confidence_level, name)
             # The plan was made for the first question.
             if not outcomes:
-                first, refuted = _of_first(study, interim, figures, confidence_level, requirements)
+                first, refuted = _first_outcome_status(
+                    study, interim, figures, confidence_level, requirements
+                )
                 reasons = [*refuted, *reasons]
-            reasons = [*(agreed.warnings if agreed is not None else ()), *reasons]
+            if annotator_agreement is not None:
+                reasons = [*annotator_agreement.warnings, *reasons]
             reasons += [
                 f"{entry['annotator']}: {entry['what']} changed over time "
                 f"({', '.join(f'{part:.2f}' for part in entry['parts'])}; p = {entry['p_value']:.2g})"
                 for entry in drifts
-                if entry["p_value"] is not None and entry["p_value"] < UNLIKELY
+                if entry["p_value"] is not None and entry["p_value"] < DRIFT_SIGNIFICANCE_LEVEL
             ]
             notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
             figures |= {"agreement": agreement, "drift": drifts}
             outcomes.append({"outcome": name, "text": question.text, **figures})
             first = figures | first
-    stop = _stop(study, labelled, outcomes[0]["anytime_interval"])
+    stop = _stopping_status(study, labelled, outcomes[0]["anytime_interval"])
     if stop["enough"]:
         notes.append("the interval is as narrow as requested: labelling may stop")
-    undisputed = described["decisions"]["without_disagreement"]
+    undisputed = status["decisions"]["without_disagreement"]
     if undisputed:
-        named = ", ".join(map(repr, undisputed[:_FEW])) + (", …" if len(undisputed) > _FEW else "")
+        items_text = ", ".join(map(repr, undisputed[:_MAX_ITEMS_LISTED]))
+        if len(undisputed) > _MAX_ITEMS_LISTED:
+            items_text += ", …"
         problem = f"annotators do not differ (or no longer differ) on {len(undisputed)} items with a decision"
-        notes.append(f"{problem}: {named}")
-    if late:
+        notes.append(f"{problem}: {items_text}")
+    if is_clock_late:
         notes.append("this computer's clock is behind the times of earlier labels")
-    return {**described, **first, "questions": outcomes, "stop": stop, "notes": list(dict.fromkeys(notes))}
+    return {**status, **first, "questions": outcomes, "stop": stop, "notes": list(dict.fromkeys(notes))}
 
 
-def pairs_of(study: Study) -> list[JsonDict]:
-    """Return how far each pair of annotators agrees on what both answered, by the first question."""
+def pairwise_agreement(study: Study) -> list[JsonDict]:
+    """Return the agreement of each pair of annotators on their common items, for the first outcome."""
     form = study.form
     name, (question, _) = next(iter(form.columns.items()))
     with study.verified() as connection:
-        return _pairs(_of_outcome(form, name, _shared_answers(connection)), question)
+        return _pairwise_agreement(_answers_of_outcome(form, name, _shared_answers(connection)), question)
 
 
-def _dicts(connection: Connection, query: str, *values: object) -> list[JsonDict]:
+def _rows_as_dicts(connection: Connection, query: str, *values: object) -> list[JsonDict]:
+    """Return the rows of a query as dicts by column."""
     return [dict(row) for row in connection.all(query, *values)]
 
 
 # Queries of the parts of the status.
-_PEOPLE = (
+_ANNOTATOR_QUERY = (
     "SELECT name AS annotator, submitted, skipped, aside AS set_aside, min(at) AS first, max(at) AS last "
     "FROM annotator LEFT JOIN journal ON annotator = name AND item IS NOT NULL WHERE role = 'annotator' "
     "GROUP BY name ORDER BY name"
 )
-_ROUNDS_OF = (
+_ROUNDS_OF_ANNOTATOR_QUERY = (
     "SELECT round, sum(status = 'submitted') AS submitted, sum(status = 'skipped') AS skipped "
     "FROM answer JOIN item USING (item) WHERE annotator = ? GROUP BY round ORDER BY round"
 )
-_ROUNDS = (
+_ROUND_QUERY = (
     "SELECT round AS round, count(*) AS items, sum(answers > 0 OR decision IS NOT NULL) AS labelled, "
     "sum(copies) AS wanted, sum(min(answers, copies)) AS answers FROM item GROUP BY round ORDER BY round"
 )
-_DISAGREEMENTS = (
+_DISAGREEMENT_QUERY = (
     "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided, "
     "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared, "
     "1.0 * sum(apart) / nullif(sum(answers > 1), 0) AS share FROM item"
 )
 # With more items, a note would be longer than a line.
-_FEW = 5
+_MAX_ITEMS_LISTED = 5
 
 
 def _decisions(connection: Connection) -> JsonDict:
-    """Return how many decisions there are, by whom, and the items whose answers do not differ."""
+    """Return the number of decisions, in total and by person, and the decided items whose answers agree."""
     rows = connection.all(
         "SELECT id, journal.annotator AS who, apart FROM item JOIN journal ON seq = decision "
         "ORDER BY item.item"
@@ -181,11 +190,11 @@ def _decisions(connection: Connection) -> JsonDict:
     }
 
 
-_NOTES = (
+_NOTE_QUERY = (
     "SELECT item.id AS item, annotator, note FROM journal JOIN item USING (item) WHERE note <> '' "
     "AND action <> 'flag' ORDER BY seq DESC LIMIT 50"
 )
-_FLAGS = (
+_FLAG_QUERY = (
     "SELECT item.id AS item, annotator, note FROM journal AS flag JOIN item USING (item) "
     "WHERE action = 'flag' AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.item = flag.item "
     "AND later.annotator = flag.annotator AND later.seq > flag.seq AND later.action IN ('flag', 'unflag')) "
@@ -195,7 +204,7 @@ _FLAGS = (
 
 def _nonresponse(connection: Connection, names: tuple[str, ...]) -> JsonDict:
     """Return the numbers of labelled, only skipped, and open items, also by stratum."""
-    strata = _dicts(
+    strata = _rows_as_dicts(
         connection,
         "SELECT stratum, count(*) AS items, sum(labelled) AS labelled, "
         "sum(NOT labelled AND skips) AS skipped, sum(NOT labelled AND NOT skips) AS open "
@@ -209,11 +218,12 @@ def _nonresponse(connection: Connection, names: tuple[str, ...]) -> JsonDict:
     return {**{name: sum(row[name] for row in strata) for name in counts}, "strata": strata}
 
 
-# Item, annotator and answer in the journal's order, of items that several people labelled.
-Shared = list[tuple[str, str, str]]
+# Item, annotator and answer, in the order of the journal, for the items that several annotators labelled.
+SharedAnswers = list[tuple[str, str, str]]
 
 
-def _shared_answers(connection: Connection) -> Shared:
+def _shared_answers(connection: Connection) -> SharedAnswers:
+    """Return the answers to items that several annotators labelled."""
     rows = connection.all(
         "SELECT item.id, answer.annotator, answer.value FROM answer JOIN item USING (item) "
         "JOIN annotator ON name = answer.annotator "
@@ -222,25 +232,25 @@ def _shared_answers(connection: Connection) -> Shared:
     return [tuple(row) for row in rows]
 
 
-def _of_outcome(form: Form, name: str, answers: Shared) -> Shared:
-    """Return the answers on one outcome, for the items with answers of several people."""
-    answers_of_outcome: Shared = []
-    for item, who, answer in answers:
+def _answers_of_outcome(form: Form, name: str, answers: SharedAnswers) -> SharedAnswers:
+    """Return the answers for one outcome, for the items with several of them."""
+    answers_of_outcome: SharedAnswers = []
+    for item, annotator, answer in answers:
         value = form.answer_text(name, answer)
         if value is not None:
-            answers_of_outcome.append((item, who, value))
-    people = Counter(item for item, *_ in answers_of_outcome)
-    return [answer for answer in answers_of_outcome if people[answer[0]] > 1]
+            answers_of_outcome.append((item, annotator, value))
+    answer_counts = Counter(item for item, *_ in answers_of_outcome)
+    return [answer for answer in answers_of_outcome if answer_counts[answer[0]] > 1]
 
 
 def _agreement(
-    labels: Labels, answers: Shared, question: StudyQuestion
+    labels: Labels, answers: SharedAnswers, question: StudyQuestion
 ) -> tuple[AnnotatorAgreement | None, JsonDict | None]:
-    """Return the agreement of the annotators, and a plain dict that also has each pair."""
+    """Return the agreement of all annotators, and a plain dict of it that includes each pair."""
     if not answers:
         return None, None
     classes = question.kind in (CLASSES, CHOICES, TAGS) and not question.is_numeric
-    pairs = _pairs(answers, question)
+    pairs = _pairwise_agreement(answers, question)
     try:
         agreement = measure_agreement(labels, classes=classes)
         return agreement, {**({} if agreement is None else agreement.to_dict()), "pairs": pairs}
@@ -249,25 +259,31 @@ def _agreement(
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 
-def _pairs(answers: Shared, question: StudyQuestion) -> list[JsonDict]:
-    answers_by_person: dict[str, dict[str, str]] = {}
-    for item, who, value in answers:
-        answers_by_person.setdefault(who, {})[item] = value
+def _pairwise_agreement(answers: SharedAnswers, question: StudyQuestion) -> list[JsonDict]:
+    """Return the agreement of each pair of annotators with common items."""
+    answers_by_annotator: dict[str, dict[str, str]] = {}
+    for item, annotator, value in answers:
+        answers_by_annotator.setdefault(annotator, {})[item] = value
     pairs = []
-    for first, second in itertools.combinations(sorted(answers_by_person), 2):
-        shared = [item for item in answers_by_person[first] if item in answers_by_person[second]]
-        answers_of = [[answers_by_person[who][item] for item in shared] for who in (first, second)]
-        if shared:
-            agreed = pair_agreement(*answers_of, scale=question.kind == SCALE)
-            pairs.append({"first": first, "second": second, **agreed})
+    for first, second in itertools.combinations(sorted(answers_by_annotator), 2):
+        first_answers = answers_by_annotator[first]
+        second_answers = answers_by_annotator[second]
+        common_items = [item for item in first_answers if item in second_answers]
+        if common_items:
+            agreement = pair_agreement(
+                [first_answers[item] for item in common_items],
+                [second_answers[item] for item in common_items],
+                scale=question.kind == SCALE,
+            )
+            pairs.append({"first": first, "second": second, **agreement})
     return pairs
 
 
 def pair_agreement(first: Sequence[str], second: Sequence[str], *, scale: bool = False) -> JsonDict:
-    """Return how far two annotators agree, by the answers of each to the items (n,) that both labelled.
+    """Return the agreement of two annotators, from the answers of each to the n items that both labelled.
 
-    On a scale κ weighs disagreements by their squared distance. `kappa` is None where it is undefined: no
-    item is shared, or both always gave the same answer.
+    On a scale, κ weights disagreements by their squared distance. `kappa` is None if it is undefined: there
+    is no common item, or both annotators always gave the same answer.
     """
     classes, codes = np.unique(np.array([first, second], dtype=object), return_inverse=True)
     table = np.zeros((len(classes), len(classes)), np.int64)
@@ -284,7 +300,7 @@ def pair_agreement(first: Sequence[str], second: Sequence[str], *, scale: bool =
 def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | None:
     """Return Cohen's κ of a confusion table (K, K), weighted by squared distance if `numbers` (K,) are given.
 
-    Cohen (1960), and (1968) for the weighted form. None where chance alone would always agree.
+    Cohen (1960), and Cohen (1968) for the weighted form. None if agreement by chance is certain.
     """
     total = table.sum()
     if total == 0:
@@ -297,49 +313,58 @@ def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | N
     expected = float(np.sum(distances * chance))
     if expected == 0:
         return None
-    # Rounding errors would show an agreement of 1 as .9999….
+    # Without rounding, an agreement of 1 could be printed as .9999….
     return round(1.0 - float(np.sum(distances * table)) / expected, 12)
 
 
 def drift(values: Sequence[float]) -> JsonDict | None:
-    """Return the change of values (n,) over an annotator's work; None with fewer than two in each part.
+    """Return the change over time of an annotator's values (n,); None for fewer than two in each part.
 
-    Items come in random order, so that the parts of the work differ by chance alone, unless the person (or
-    the rubric) changed. `p_value`: of the first half against the second (Mann-Whitney); None where all are
-    the same.
+    Items are assigned in random order, so that consecutive parts differ only by chance, unless the annotator
+    or the rubric changed. `parts` are the means of `DRIFT_PARTS` parts, and `p_value` is that of the
+    Mann-Whitney test of the first against the second half; None if all values are equal.
     """
-    if len(values) < 2 * PARTS:
+    if len(values) < 2 * DRIFT_PARTS:
         return None
     # `scipy.stats` takes longer to import than all else of a status.
     from scipy.stats import mannwhitneyu
 
     array = np.asarray(values, np.float64)
-    first = array[: len(array) // 2]
-    second = array[len(array) // 2 :]
-    same = bool(np.all(array == array[0]))
-    parts = [float(part.mean()) for part in np.array_split(array, PARTS)]
-    return {"parts": parts, "p_value": None if same else float(mannwhitneyu(first, second).pvalue)}
+    first_half = array[: len(array) // 2]
+    second_half = array[len(array) // 2 :]
+    parts = [float(part.mean()) for part in np.array_split(array, DRIFT_PARTS)]
+    p_value = None
+    if not np.all(array == array[0]):
+        p_value = float(mannwhitneyu(first_half, second_half).pvalue)
+    return {"parts": parts, "p_value": p_value}
 
 
-def _drifts(answers: Shared, outcomes: Sequence[tuple[str, Any]]) -> list[JsonDict]:
-    """Return how agreement with others and outcomes of each annotator changed over the work."""
+def _drift_by_annotator(answers: SharedAnswers, outcomes: Sequence[tuple[str, Any]]) -> list[JsonDict]:
+    """Return the drift of each annotator's agreement with others and of the annotator's outcomes.
+
+    `outcomes` are pairs of annotator and outcome in the order of time.
+    """
     same_answers = Counter((item, value) for item, _, value in answers)
-    people = Counter(item for item, *_ in answers)
-    agreeing = defaultdict[str, list[float]](list)
-    counted = defaultdict[str, list[float]](list)
-    for item, who, value in answers:
-        agreeing[who].append((same_answers[item, value] - 1) / (people[item] - 1))
-    for who, value in outcomes:
+    answer_counts = Counter(item for item, *_ in answers)
+    agreements = defaultdict[str, list[float]](list)
+    numbers = defaultdict[str, list[float]](list)
+    for item, annotator, value in answers:
+        agreements[annotator].append((same_answers[item, value] - 1) / (answer_counts[item] - 1))
+    for annotator, value in outcomes:
         if isinstance(value, float):
-            counted[who].append(value)
-    work = [(who, "agreement", values) for who, values in sorted(agreeing.items())]
-    work += [(who, "outcome", values) for who, values in counted.items()]
-    drifts = [{"annotator": who, "what": quantity, **(drift(values) or {})} for who, quantity, values in work]
-    return [entry for entry in drifts if "parts" in entry]
+            numbers[annotator].append(value)
+    series = [(annotator, "agreement", values) for annotator, values in sorted(agreements.items())]
+    series += [(annotator, "outcome", values) for annotator, values in numbers.items()]
+    drifts = []
+    for annotator, quantity, values in series:
+        drift_of_values = drift(values)
+        if drift_of_values is not None:
+            drifts.append({"annotator": annotator, "what": quantity, **drift_of_values})
+    return drifts
 
 
-def _of_value(text: str) -> Requirement:
-    """Return a requirement of the estimate, refusing those of anything else."""
+def _value_requirement(text: str) -> Requirement:
+    """Return a requirement of the estimate, refusing requirements of other quantities."""
     requirement = Requirement.parse(text)
     if requirement.name != "value":
         problem = f"'{requirement}': the status of a study contains only the estimate 'value'"
@@ -349,36 +374,36 @@ def _of_value(text: str) -> Requirement:
     return requirement
 
 
-def _stop(study: Study, labelled: int, anytime: list[float] | None) -> JsonDict:
-    """Return the half-width at which labelling ends, the one of now, and about how many labels are between.
+def _stopping_status(study: Study, labelled: int, anytime: list[float] | None) -> JsonDict:
+    """Return the requested and the current half-width, and the expected number of labels until the request.
 
-    The interval narrows about as 1/√n.
+    The half-width is assumed to be proportional to 1/√n.
     """
-    requested_width = float(study.setting("half_width") or 0) or None
+    requested_half_width = float(study.setting("half_width") or 0) or None
     if study.database.reading:
-        enough = study.setting("enough") == "yes"
+        is_narrow_enough = study.setting("enough") == "yes"
     else:
-        enough = update_stopping(study)
+        is_narrow_enough = update_stopping(study)
     if anytime is None:
-        current_width = None
+        half_width = None
     else:
-        current_width = (anytime[1] - anytime[0]) / 2
-    if current_width is None or requested_width is None:
+        half_width = (anytime[1] - anytime[0]) / 2
+    if half_width is None or requested_half_width is None:
         more_labels = None
     else:
-        more_labels = max(0, math.ceil(labelled * ((current_width / requested_width) ** 2 - 1)))
+        more_labels = max(0, math.ceil(labelled * ((half_width / requested_half_width) ** 2 - 1)))
     return {
-        "half_width": requested_width,
-        "enough": enough,
-        "half_width_now": current_width,
+        "half_width": requested_half_width,
+        "enough": is_narrow_enough,
+        "half_width_now": half_width,
         "more_labels": more_labels,
     }
 
 
-def _interim(
+def _interim_results(
     study: Study, labelled: int, confidence_level: float, name: str
 ) -> tuple[Estimate | None, JsonDict, list[str]]:
-    """Return the estimate so far, it and the interval that holds at every moment, and why one is missing."""
+    """Return the interim estimate, a dict with it and the anytime-valid interval, and notes."""
     figures: JsonDict = {"estimate": None, "anytime_interval": None}
     if isinstance(study.sample().design, Disagreements):
         return (
@@ -390,7 +415,7 @@ def _interim(
         return None, figures, ["no item is labelled yet, so there is no estimate"]
     try:
         interim = estimate_study(study, name)
-        quantity = _quantity(study, interim, name)
+        quantity = _quantity_name(study, interim, name)
         figures["estimate"] = interim.to_dict(confidence_level) | {"quantity": quantity}
     except StratalError as error:
         return None, figures, [str(error)]
@@ -401,29 +426,39 @@ def _interim(
     return interim, figures, []
 
 
-def _quantity(study: Study, interim: Estimate, name: str) -> str:
-    """Return the name of what is estimated; the study stores numbers, and the annotators' words name it."""
+def _quantity_name(study: Study, interim: Estimate, name: str) -> str:
+    """Return the name of the estimated quantity, in the words of the annotators."""
     if interim.label:
         return interim.quantity
     return interim.quantity_in_words(join_labels(study.sample(), study.labels(name, words=True)).table())
 
 
-# Verdict on a requirement as long as there is no estimate.
-_OPEN_YET = {"estimate": None, "confidence_interval": None, "verdict": UNDECIDED, "more_labels": None}
+# Result for a requirement as long as there is no estimate.
+_UNDECIDED_REQUIREMENT = {
+    "estimate": None,
+    "confidence_interval": None,
+    "verdict": UNDECIDED,
+    "more_labels": None,
+}
 
 
-def _of_first(
+def _first_outcome_status(
     study: Study,
     interim: Estimate | None,
     figures: JsonDict,
     confidence_level: float,
     require: Sequence[Requirement],
 ) -> tuple[JsonDict, list[str]]:
-    """Return what is required and the planned look, and what speaks against the plan or hides that look."""
+    """Return entries of the first outcome's status, and notes.
+
+    The entries are the verdicts on requirements, the course of the estimate and the planned interim analysis.
+    The notes are the assumptions of the plan that the labels refute, and the reason if that analysis is
+    missing.
+    """
     additions: Keywords = {}
     if require:
         additions["requirements"] = [
-            {**_OPEN_YET, "required": str(requirement)}
+            {**_UNDECIDED_REQUIREMENT, "required": str(requirement)}
             if interim is None
             else requirement.held_against(interim, confidence_level, ends=figures["anytime_interval"])
             for requirement in require

@@ -146,15 +146,15 @@ def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkey
 
     found = describe_columns(path)
     monkeypatch.setattr(inspection, "_MAX_QUERY_COLUMNS", 4)
-    monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
+    monkeypatch.setattr(inspection, "_MAX_JSON_VALUES", 1)
     monkeypatch.setattr("stratal.tables.source._MAX_LIST_LENGTH", 3)
     assert found == describe_columns(path)
 
     def through_ibis(rows, names, below):
         whole = inspection.open_table(path).read_columns(Declaration(id=names[0], shown=tuple(names)))
-        return inspection._of_source(whole.to_source(), names)
+        return inspection._describe_source(whole.to_source(), names)
 
-    monkeypatch.setattr(inspection, "_of_rows", through_ibis)
+    monkeypatch.setattr(inspection, "_describe_rows", through_ibis)
 
     assert found == describe_columns(path)
 
@@ -186,7 +186,7 @@ def test_keys_of_json_lines_are_described_as_they_are_read(tmp_path):
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
 def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(inspection, "_MAX_QUERY_COLUMNS", 50)
-    monkeypatch.setattr(inspection, "_JSON_VALUES", 1)
+    monkeypatch.setattr(inspection, "_MAX_JSON_VALUES", 1)
     paths = []
     for columns in (100, 400, 800):
         paths.append(tmp_path / f"p{columns}.{ending}")

@@ -1,4 +1,4 @@
-"""A population that remains a table: every operation is a query, run where the rows are."""
+"""A population whose rows stay in a table: every operation is a query, which the engine of the table runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stratal.population.expressions import ArrayEvaluator, Expression
 from stratal.population.in_memory import object_column
 from stratal.population.population import UNIT_ID, NumberColumns, Population
 from stratal.population.predictions import with_predictions
-from stratal.population.queries.units import Units, checked, units_of
+from stratal.population.queries.units import Units, units_of_source, validate_units
 from stratal.population.rules import CELL, INFLUENCE, Rule
 from stratal.population.summary import (
     Candidates,
@@ -46,15 +46,17 @@ from stratal.tables.engine import (
 )
 from stratal.tables.source import Source
 
-# A position is a bin and, in its lowest bits, the offset within the bin.
+# Number of the lowest bits of a position on the grid that contain the offset within the bin; the others
+# contain the bin.
 _OFFSET_BITS = distributions.OFFSET_COUNT.bit_length() - 1
 
+# Runs an Ibis expression and returns a PyArrow table.
 Run = Callable[[Foreign], Foreign]
 
 
 @dataclass(frozen=True)
 class TableCounter:
-    """Counts the proxies of a table by group-bys.
+    """Counts the values of a proxy in a table by group-bys; see `ProxyCounter`.
 
     Parameters
     ----------
@@ -62,15 +64,15 @@ class TableCounter:
         Runs an Ibis expression and returns a PyArrow table.
     table : Ibis table
     total_extent : Extent
-        Extent of all proxies.
+        Extent of all rows.
     value : str
-        Column of proxies, doubles.
+        Column of the proxy (doubles).
     second : str, optional
-        Column of second moments.
+        Column of its second moments.
     steps : MomentSteps, optional
         Conversion of the second moments to integers.
-    first : mapping of column to array, optional
-        The histogram over all rows, if one query has computed it for many tables.
+    total_histogram : mapping of column to array, optional
+        The histogram of all rows, if one query has computed it together with those of other tables.
     """
 
     run: Run
@@ -79,13 +81,13 @@ class TableCounter:
     value: str
     second: str | None = None
     steps: distributions.MomentSteps | None = None
-    first: Mapping[str, Foreign] | None = None
+    total_histogram: Mapping[str, Foreign] | None = None
 
     def extent(self, span: distributions.Span) -> distributions.Extent:
         """Return smallest and largest proxy and count within the span."""
         if span == distributions.Span():
             return self.total_extent
-        inside = self._inside(span)
+        inside = self._rows_within(span)
         low = inside[self.value].min()
         high = inside[self.value].max()
         range_row = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
@@ -107,9 +109,9 @@ class TableCounter:
 
     def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
         """Return the histogram of the proxies within the span."""
-        if self.first is not None and span == distributions.Span():
-            return _full_histogram(self.first)
-        inside = self._inside(span)
+        if self.total_histogram is not None and span == distributions.Span():
+            return _full_histogram(self.total_histogram)
+        inside = self._rows_within(span)
         query = _histogram_rows(
             inside, inside[self.value], double(grid.low), double(grid.scale), self._moments(inside)
         )
@@ -123,7 +125,8 @@ class TableCounter:
         scale = double(float(self.steps.scale))
         return steps_expression(table[self.second], low, scale)
 
-    def _inside(self, span: distributions.Span) -> Foreign:
+    def _rows_within(self, span: distributions.Span) -> Foreign:
+        """Return the rows whose proxy is within a span."""
         table = self.table
         if math.isfinite(span.at_least):
             table = table.filter(table[self.value] >= double(span.at_least))
@@ -143,7 +146,10 @@ def columns_of(table: Foreign) -> dict[str, Foreign]:
 
 
 def _distinct_rows(table: Foreign, values: Foreign, moments: Foreign, *keys: str) -> Foreign:
-    """Return the group-by of distinct values: counts, and sums of the second moments in steps."""
+    """Return the query of the count and the sum of second moments of each distinct value.
+
+    `moments` are the second moments as integers, None without them. `keys` are further columns to group by.
+    """
     measures = {"n": table.count()}
     if moments is not None:
         measures["second"] = moments.sum().cast("int64")
@@ -155,28 +161,32 @@ def _distinct_rows(table: Foreign, values: Foreign, moments: Foreign, *keys: str
 def _histogram_rows(
     table: Foreign, values: Foreign, low: Foreign, scale: Foreign, moments: Foreign, *keys: str
 ) -> Foreign:
-    """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
+    """Return the query of the count, integer sums, and smallest and largest value of each bin of a grid.
+
+    `low` and `scale` are those of the grid; `moments` and `keys` are as in `_distinct_rows`.
+    """
     position = ((values - low) * scale).floor().cast("int64")
-    # The largest value belongs to the last bin.
+    # The largest value belongs to the last bin, whose upper end is exclusive otherwise.
     last = ibis.literal(distributions.BIN_COUNT * distributions.OFFSET_COUNT - 1, "int64")
     columns = {"position": ibis.least(position, last), "value": values}
     columns |= {key: table[key] for key in keys}
     if moments is not None:
         columns["moment"] = moments
-    placed = table.select(**columns)
-    placed = placed.mutate(bin=placed.position >> _OFFSET_BITS)
+    positioned_rows = table.select(**columns)
+    positioned_rows = positioned_rows.mutate(bin=positioned_rows.position >> _OFFSET_BITS)
     measures = {
-        "n": placed.count(),
-        "offsets": (placed.position & (distributions.OFFSET_COUNT - 1)).sum().cast("int64"),
-        "low": placed.value.min(),
-        "high": placed.value.max(),
+        "n": positioned_rows.count(),
+        "offsets": (positioned_rows.position & (distributions.OFFSET_COUNT - 1)).sum().cast("int64"),
+        "low": positioned_rows.value.min(),
+        "high": positioned_rows.value.max(),
     }
     if moments is not None:
-        measures["second"] = placed.moment.sum().cast("int64")
-    return placed.group_by([*keys, "bin"]).aggregate(**measures)
+        measures["second"] = positioned_rows.moment.sum().cast("int64")
+    return positioned_rows.group_by([*keys, "bin"]).aggregate(**measures)
 
 
 def _full_histogram(columns: Mapping[str, Foreign]) -> distributions.Histogram:
+    """Return the histogram with all bins, from the result of `_histogram_rows` for the occupied ones."""
     bins = columns["bin"].astype(np.int64)
 
     def by_bin(name: str) -> IntArray:
@@ -186,17 +196,17 @@ def _full_histogram(columns: Mapping[str, Foreign]) -> distributions.Histogram:
         return values
 
     # If each bin has a single distinct value, the bins are exact.
-    atoms: FloatArray | None = None
+    single_values: FloatArray | None = None
     if np.array_equal(columns["low"], columns["high"]):
-        atoms = np.full(distributions.BIN_COUNT, np.nan)
-        atoms[bins] = columns["low"]
+        single_values = np.full(distributions.BIN_COUNT, np.nan)
+        single_values[bins] = columns["low"]
     second = None
     if "second" in columns:
         second = by_bin("second")
-    return distributions.Histogram(by_bin("n"), by_bin("offsets"), second, atoms)
+    return distributions.Histogram(by_bin("n"), by_bin("offsets"), second, single_values)
 
 
-# ---- all levels of a category at once
+# ---- distributions within all levels of a group column at once
 
 
 def _level_extents(
@@ -213,11 +223,11 @@ def _level_extents(
     return sorted(names), facts
 
 
-def _grid_scales(extents: Sequence[distributions.Extent], few: BoolArray) -> FloatArray:
+def _grid_scales(extents: Sequence[distributions.Extent], has_few_values: BoolArray) -> FloatArray:
     """Return the scale (L,) of the grid of each level; 0 for levels whose few distinct values are counted."""
     scales = np.zeros(len(extents))
     for number, extent in enumerate(extents):
-        if not few[number]:
+        if not has_few_values[number]:
             scales[number] = distributions.Grid.over(extent.low, extent.high).scale
     return scales
 
@@ -242,13 +252,13 @@ def level_bins(
     names, facts = _level_extents(run, table, level, value, second)
     ends_and_counts = [facts[name].tolist() for name in ("low", "high", "n")]
     extents = [distributions.Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
-    few = np.fromiter(map(distributions.has_distinct_value_bins, extents), bool, len(names))
+    has_few_values = np.fromiter(map(distributions.has_distinct_value_bins, extents), bool, len(names))
     parameters = {
         "level_name": np.array(names, dtype=object),
         "level_number": np.arange(len(names)),
-        "few": few,
+        "has_few_values": has_few_values,
         "grid_low": facts["low"],
-        "grid_scale": _grid_scales(extents, few),
+        "grid_scale": _grid_scales(extents, has_few_values),
     }
     steps = None
     if second is not None:
@@ -262,7 +272,7 @@ def level_bins(
             return None
         return steps_expression(rows[second], rows.step_low, rows.step_scale)
 
-    rows = joined.filter(joined.few)
+    rows = joined.filter(joined.has_few_values)
     distinct = columns_of(run(_distinct_rows(rows, rows[value], moments(rows), "level_number")))
     order = np.lexsort((distinct["value"], distinct["level_number"]))
     distinct = {name: column[order] for name, column in distinct.items()}
@@ -271,14 +281,14 @@ def level_bins(
     if steps is not None:
         means = steps[distinct["level_number"]].means(distinct["second"].astype(np.int64), counts)
     large: dict[int, TableCounter] = {}
-    if not np.all(few):
+    if not np.all(has_few_values):
         # One query for all levels with many values.
-        rows = joined.filter(~joined.few)
+        rows = joined.filter(~joined.has_few_values)
         binned = _histogram_rows(
             rows, rows[value], rows.grid_low, rows.grid_scale, moments(rows), "level_number"
         )
         bins = columns_of(run(binned))
-        for number in np.flatnonzero(~few).tolist():
+        for number in np.flatnonzero(~has_few_values).tolist():
             in_level = bins["level_number"] == number
             level_steps = None
             if steps is not None:
@@ -409,7 +419,10 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
 
 
 def _nested_choice(column: object, cuts: list[float], first: int, last: int) -> Foreign:
-    """Return nested choices: a value is compared with log₂ H cut points instead of H."""
+    """Return the number of cut points at or below a value as nested conditions.
+
+    A value is compared with about log₂ H cut points instead of H, as in a binary search.
+    """
     if first == last:
         return ibis.literal(first, "int32")
     middle = (first + last) // 2
@@ -418,6 +431,7 @@ def _nested_choice(column: object, cuts: list[float], first: int, last: int) -> 
 
 
 def _derived_codes(rule: rules.Derived, units: Units, table: Foreign, out: str) -> Foreign:
+    """Return `table` with the codes of a rule that uses formulas; see `with_codes`."""
     columns = TableEvaluator(units, table)
     influence = f"{out}_{INFLUENCE}"
     cell = f"{out}_{CELL}"
@@ -439,7 +453,7 @@ def _derived_codes(rule: rules.Derived, units: Units, table: Foreign, out: str) 
 def _interval_codes_by_level(
     rule: rules.Crossed, column: str, cuts: list[FloatArray], units: Units, table: Foreign, out: str
 ) -> Foreign:
-    """Return the codes by a join with the intervals of every level: one query for any number of levels."""
+    """Return `table` with the codes of intervals within levels, by a join with a table of all intervals."""
     levels = []
     lows = []
     highs = []
@@ -466,6 +480,7 @@ def _interval_codes_by_level(
 
 
 def _nearest_centre_codes(rule: rules.NearestCentre, units: Units, table: Foreign, out: str) -> Foreign:
+    """Return `table` with the number of the nearest centre of each unit; see `with_codes`."""
     # The nearest centre c maximises 2 c·x − c·c. All are whole numbers, so that every engine gets the same.
     grid = rule.grid
     doubled, squares = rule.integer_centres
@@ -588,7 +603,7 @@ class TablePopulation(Population):
     def _units_below_limits(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[Foreign, IntArray, KeyArray, AnyArray]:
-        """Return the units below the limits of their strata; the query also computes the digest if possible.
+        """Return the units with keys up to the limits of their strata; the query may also compute the digest.
 
         An engine that returns rows together with sums needs one query: it returns all units below the highest
         limit, which are then assigned to their strata.
@@ -596,9 +611,9 @@ class TablePopulation(Population):
         units = self.units
         highest = int(limits[counts > 0].max(initial=np.uint64(0)))
         # An engine returns rows together with sums if it has structs, and Arrow has their types.
-        kinds = [units.table[name].type() for name in units.shown.values()]
+        shown_types = [units.table[name].type() for name in units.shown.values()]
         is_transferable = all(
-            k.is_string() or k.is_numeric() or k.is_boolean() or k.is_temporal() for k in kinds
+            t.is_string() or t.is_numeric() or t.is_boolean() or t.is_temporal() for t in shown_types
         )
         is_one_pass = units.backend.name in ANALYTIC_ENGINES and is_transferable
         if seed in self._digests or highest > _MAX_KEY_WITH_SUMS or not is_one_pass:
@@ -783,8 +798,8 @@ class TablePopulation(Population):
 
 def table_population(source: Source, declared: Declaration, row_base: int | None = None) -> TablePopulation:
     """Return the population of a table's rows after checking them; see `Population.row_base`."""
-    units = units_of(source, declared)
-    size, extents = checked(units, source, declared)
+    units = units_of_source(source, declared)
+    size, extents = validate_units(units, source, declared)
     population = TablePopulation(
         size=size,
         proxies=declared.proxy_infos(extents),
@@ -835,6 +850,7 @@ def _summary_of_groups(columns: dict[str, Foreign], rule: Rule, k: int) -> Strat
 
 
 def _text_array(column: Foreign) -> AnyArray:
+    """Return a column of texts as an array; raise an error for the character NUL, which NumPy would drop."""
     texts = column.to_pylist()
     for text in texts:
         if "\0" in text:
@@ -859,6 +875,7 @@ def _id_array(column: object, integers: bool) -> AnyArray:
 
 
 def _numpy_column(column: object) -> AnyArray:
+    """Return a column as an array of numbers or of text."""
     array: AnyArray = np.asarray(column)
     if array.dtype.kind == "O":
         return array.astype(np.str_)
@@ -910,10 +927,12 @@ def _digest_of_sums(columns: DigestedColumns, row: Mapping[str, Foreign]) -> Pop
 
 
 def _stored_columns(units: Units) -> list[str]:
+    """Return the columns of the table that a sample stores for the drawn units."""
     return [*units.numbers.values(), *units.categories.values(), *units.shown.values()]
 
 
 def _digest(units: Units, seed: int) -> Foreign:
+    """Return the MD5 digest of seed and id, whose first digits are the permanent random number."""
     return md5_digest(units.backend, ibis.literal(f"{seed}:") + units.table.unit_id)
 
 

@@ -1,4 +1,4 @@
-"""Validate a table: one pass counts, one finds duplicates, and further passes describe invalid values."""
+"""Validate the rows of a table and add computed columns, with queries in the engine of the table."""
 
 from __future__ import annotations
 
@@ -48,16 +48,17 @@ from stratal.whole_numbers import MAX_EXACT_INTEGER
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Units:
-    """A lazy table with one row per unit and columns of known kinds.
+    """A table with one row per unit, whose columns have been converted to numbers, categories and text.
 
     Parameters
     ----------
     table : Ibis table
         Columns `unit_id` (text), `unit_key` (to find duplicates), then numbers, categories and shown columns.
     numbers, categories, shown : mapping of str to str
-        The user's column names to the table's: doubles, text, and unchanged values.
+        Column names in `table` by the user's column names. The values are doubles, text, and unchanged
+        values.
     integer_ids : bool
-        Whether ids are integers, and returned as integers.
+        Whether ids are integers and are returned as integers.
     backend : Ibis backend
         Runs the queries.
     """
@@ -69,9 +70,9 @@ class Units:
     integer_ids: bool
     backend: Foreign
 
-    def internal(self, name: str, kind: Mapping[str, str]) -> str:
-        """Return the table's name of a column, preferably of this kind."""
-        for mapping in (kind, self.numbers, self.categories):
+    def internal(self, name: str, preferred: Mapping[str, str]) -> str:
+        """Return the table's name of a column; `preferred` is `numbers` or `categories`, searched first."""
+        for mapping in (preferred, self.numbers, self.categories):
             if name in mapping:
                 return mapping[name]
         raise InputError(
@@ -79,55 +80,57 @@ class Units:
         )
 
 
-def units_of(source: Source, declared: Declaration) -> Units:
-    """Return the source's rows as units.
+def units_of_source(source: Source, declared: Declaration) -> Units:
+    """Return the rows of a source as units.
 
     Raises
     ------
     InputError
         For a column whose type cannot be an id, a number or a category.
     """
-    raw_id = source.column(declared.id)
+    id_column = source.column(declared.id)
     numbers = {name: f"x{i}" for i, name in enumerate(declared.numbers)}
     categories = {name: f"g{i}" for i, name in enumerate(declared.groups)}
     shown = {name: f"s{i}" for i, name in enumerate(declared.shown)}
     where = f"{source.table_name}: column"
-    columns = {"unit_id": id_text_of(raw_id, f"{where} {declared.id!r}")}
-    if raw_id.type().is_integer():
-        columns["unit_key"] = raw_id
+    columns = {"unit_id": id_text_of(id_column, f"{where} {declared.id!r}")}
+    if id_column.type().is_integer():
+        columns["unit_key"] = id_column
     else:
         columns["unit_key"] = columns["unit_id"]
     columns |= {numbers[name]: number_expression(source, name, f"{where} {name!r}") for name in numbers}
-    columns |= {categories[name]: category(source.column(name), f"{where} {name!r}") for name in categories}
+    columns |= {
+        categories[name]: category_expression(source.column(name), f"{where} {name!r}") for name in categories
+    }
     columns |= {shown[name]: source.column(name) for name in shown}
     return Units(
         table=source.table.select(**columns),
         numbers=numbers,
         categories=categories,
         shown=shown,
-        integer_ids=_is_integer_type(raw_id.type()) or raw_id.type().is_floating(),
+        integer_ids=_is_integer_type(id_column.type()) or id_column.type().is_floating(),
         backend=source.backend,
     )
 
 
-def _is_integer_type(kind: Foreign) -> bool:
-    return bool(kind.is_integer() or (kind.is_decimal() and kind.scale == 0))
+def _is_integer_type(column_type: Foreign) -> bool:
+    return bool(column_type.is_integer() or (column_type.is_decimal() and column_type.scale == 0))
 
 
 def id_text_of(column: Foreign, name: str) -> Foreign:
     """Return the text of ids as an Ibis expression; a float that is no whole number below 2⁵³ is null."""
-    kind = column.type()
-    if kind.is_string():
+    column_type = column.type()
+    if column_type.is_string():
         return column
-    if kind.is_floating():
+    if column_type.is_floating():
         return whole_number_expression(column).cast("string")
-    if kind.is_uuid():
+    if column_type.is_uuid():
         return column.cast("string").lower()
-    if _is_integer_type(kind) or kind.is_null():
+    if _is_integer_type(column_type) or column_type.is_null():
         return column.cast("string")
     raise InputError(
         f"{name} has an unsupported type for ids",
-        given=str(kind),
+        given=str(column_type),
         allowed="text, integers, whole floats, UUIDs",
         action="Convert the column to text.",
     )
@@ -145,49 +148,49 @@ def number_expression(source: Source, name: str, label: str | None = None) -> Fo
     """Return a column as numbers; text that is not a number is null. `label` names it in errors."""
     label = label or f"{source.table_name}: column {name!r}"
     column = source.column(name)
-    kind = column.type()
+    column_type = column.type()
     if source.is_text(name):
         return text_number_expression(column)
-    if kind.is_boolean():
+    if column_type.is_boolean():
         return column.cast("int8").cast("float64")
-    if kind.is_numeric() or kind.is_null():
+    if column_type.is_numeric() or column_type.is_null():
         return column.cast("float64")
-    raise InputError(f"{label} is not numeric", given=str(kind), allowed="numbers")
+    raise InputError(f"{label} is not numeric", given=str(column_type), allowed="numbers")
 
 
 def text_number_expression(column: Foreign) -> Foreign:
-    """Return text as numbers, null if it is no number.
+    """Return text as numbers, null if it is not a number.
 
-    `1_0` is no number here, although engines and Python read it as 10. `true` and `false` are 1 and 0, as
-    Boolean columns of Parquet are.
+    `1_0` is not a number here, although engines and Python read it as 10. `true` and `false` are 1 and 0,
+    like the values of Boolean columns of Parquet.
     """
     number = ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
     plain = column.strip().lower()
     truth = ibis.cases((plain == "true", 1.0), (plain == "false", 0.0), else_=ibis.null("float64"))
-    # Inside `coalesce`, DuckDB strips all values, which takes six times as long as their conversion.
+    # With `coalesce`, DuckDB would strip all values, which takes six times as long as their conversion.
     return ibis.ifelse(number.notnull(), number, truth)
 
 
-def with_point(column: Foreign) -> Foreign:
+def with_decimal_point(column: Foreign) -> Foreign:
     """Return text as numbers: decimal commas become points, percent signs are removed; else null."""
     return text_number_expression(column.replace(",", ".").replace("%", "").strip())
 
 
-def category(column: Foreign, label: str) -> Foreign:
+def category_expression(column: Foreign, label: str) -> Foreign:
     """Return a column as the text of categories, null for missing values; `label` names it in errors."""
-    kind = column.type()
-    if kind.is_boolean():
+    column_type = column.type()
+    if column_type.is_boolean():
         return ibis.cases((column, "True"), (~column, "False"))
-    if kind.is_floating():
+    if column_type.is_floating():
         double = ibis.ifelse(is_nan(column), ibis.null("float64"), column.cast("float64"))
         return whole_number_expression(double).cast("string").coalesce(double.cast("string"))
-    if kind.is_array() and not kind.value_type.is_nested():
+    if column_type.is_array() and not column_type.value_type.is_nested():
         return _json_text(column)
-    if kind.is_binary() or kind.is_nested():
+    if column_type.is_binary() or column_type.is_nested():
         raise InputError(
-            f"{label} cannot be used as a group", given=str(kind), allowed="text, numbers, dates"
+            f"{label} cannot be used as a group", given=str(column_type), allowed="text, numbers, dates"
         )
-    if kind.is_timestamp():
+    if column_type.is_timestamp():
         return timestamp_text(column)
     return column.cast("string")
 
@@ -209,6 +212,7 @@ def is_nan(column: Foreign) -> Foreign:
     return column.nullif(-sys.float_info.max).isnan()
 
 
+# Returns a Boolean Ibis expression of a column.
 Predicate = Callable[[Foreign], Foreign]
 
 _FILL = "Drop or fill these units."
@@ -218,11 +222,12 @@ _FILL_OR_SEPARATE = (
 )
 
 
+# Smallest and largest value of each column of numbers.
 Extents = dict[str, tuple[float, float]]
 
 
-def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, Extents]:
-    """Return N, and the smallest and largest value of each number, of a valid table.
+def validate_units(units: Units, source: Source, declared: Declaration) -> tuple[int, Extents]:
+    """Return N and the extents of the numbers of a valid table, from one query and one for duplicate ids.
 
     Raises
     ------
@@ -234,7 +239,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     # `unit_key` is null if the id is, and needs no conversion of integers to text.
     measures = {"size": table.count(), "ids": table.unit_key.count()}
     if not units.integer_ids:
-        # Few ids begin with white space, and to strip all takes five times as long.
+        # Only ids that begin with white space are stripped: stripping all ids takes five times as long.
         may_be_blank = table.unit_id.left(1).isin(("", *string.whitespace))
         is_blank = ibis.ifelse(may_be_blank, table.unit_id.strip() == "", False)
         measures["blank_ids"] = table.count(where=is_blank)
@@ -250,7 +255,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         raise InputError(f"{source.table_name} has no rows", allowed="one row per unit")
     if row["ids"] < size or row.get("blank_ids"):
         refuse = _invalid_rows_raiser(source, declared, declared.id)
-        refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
+        refuse("missing id", lambda ids: is_absent(ids, ("",)), action="Every unit needs an id.")
         if source.column(declared.id).type().is_floating():
             refuse(
                 "id that is of an unsupported type",
@@ -267,19 +272,19 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
     for name, column in units.categories.items():
         if row[f"{column}_n"] < size:
             refuse = _invalid_rows_raiser(source, declared, name, f"group column {name!r}")
-            refuse("missing value", absent, action="Assign a separate category to them.")
+            refuse("missing value", is_absent, action="Assign a separate category to them.")
     _require_distinct_ids(units, source, size)
     return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
 
 
-def absent(raw: Foreign, words: tuple[str, ...] = ()) -> Foreign:
-    """Return whether there is no value, NaN or one of these words in lower case, as an Ibis expression."""
-    kind = raw.type()
-    if kind.is_floating():
-        return raw.isnull() | is_nan(raw)
-    if words and kind.is_string():
-        return raw.isnull() | raw.strip().lower().isin(words)
-    return raw.isnull()
+def is_absent(column: Foreign, words: tuple[str, ...] = ()) -> Foreign:
+    """Return whether a value is null, NaN or one of the words (in lower case), as an Ibis expression."""
+    column_type = column.type()
+    if column_type.is_floating():
+        return column.isnull() | is_nan(column)
+    if words and column_type.is_string():
+        return column.isnull() | column.strip().lower().isin(words)
+    return column.isnull()
 
 
 # Kinds of texts in a column of numbers, with the remedy for each.
@@ -299,31 +304,33 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
     """Raise the error on the first kind of invalid value: missing, not a number, NaN, infinite."""
     is_text = source.is_text(name)
 
-    def numbers(raw: Foreign) -> Foreign:
+    def numbers(column: Foreign) -> Foreign:
         if is_text:
-            return text_number_expression(raw)
-        return raw
+            return text_number_expression(column)
+        return column
 
-    def missing(raw: Foreign) -> Foreign:
+    def missing(column: Foreign) -> Foreign:
         if is_text:
-            return absent(raw, ("",))
-        return raw.isnull()
+            return is_absent(column, ("",))
+        return column.isnull()
 
-    kinds: dict[str, Predicate] = {"missing value": missing}
+    problems: dict[str, Predicate] = {"missing value": missing}
     if is_text:
-        kinds[_DECIMAL_COMMA_VALUE] = lambda raw: numbers(raw).isnull() & with_point(raw).notnull()
-        kinds[_TEXT_VALUE] = lambda raw: ~missing(raw) & numbers(raw).isnull()
+        problems[_DECIMAL_COMMA_VALUE] = lambda column: (
+            numbers(column).isnull() & with_decimal_point(column).notnull()
+        )
+        problems[_TEXT_VALUE] = lambda column: ~missing(column) & numbers(column).isnull()
     if is_text or source.column(name).type().is_floating():
-        kinds["value that is NaN"] = lambda raw: is_nan(numbers(raw))
-        kinds["value that is infinite"] = lambda raw: numbers(raw).isinf()
+        problems["value that is NaN"] = lambda column: is_nan(numbers(column))
+        problems["value that is infinite"] = lambda column: numbers(column).isinf()
     may_be_separate = declared.missing is None and name in (*declared.proxies, *declared.softmax)
     fill = _FILL_OR_SEPARATE if may_be_separate else _FILL
     remedies = {**_REMEDIES, _TEXT_VALUE: f"{_REMEDIES[_TEXT_VALUE]}{fill[0].lower()}{fill[1:]}"}
     refuse = _invalid_rows_raiser(source, declared, name)
-    for kind, predicate in kinds.items():
-        refuse(kind, predicate, "; allowed: finite numbers", action=remedies.get(kind, fill))
-    problem = f"{source.table_name}: column {name!r} holds a value that cannot be used"
-    raise InputError(problem, allowed="finite numbers", action=fill)
+    for problem, predicate in problems.items():
+        refuse(problem, predicate, "; allowed: finite numbers", action=remedies.get(problem, fill))
+    message = f"{source.table_name}: column {name!r} holds a value that cannot be used"
+    raise InputError(message, allowed="finite numbers", action=fill)
 
 
 # Largest number of keys in one query for distinct keys: DuckDB can do this in its memory limit for two
@@ -366,7 +373,11 @@ def _require_distinct_ids(units: Units, source: Source, size: int) -> None:
 def _invalid_rows_raiser(
     source: Source, declared: Declaration, name: str, column_label: str | None = None
 ) -> Callable[..., None]:
-    """Return a function that raises an `InputError` with the number and the first of the invalid rows."""
+    """Return a function that raises an error if a column has invalid values, with their number and the first.
+
+    `refuse(noun_phrase, is_invalid, suffix)` counts the rows for which `is_invalid` is true. `noun_phrase`
+    names such a value in the message, and `suffix` is added to the first one.
+    """
     columns = {"id": source.column(declared.id), "value": source.column(name)}
     if source.ordered:
         columns["row"] = ibis.row_number()
@@ -375,8 +386,8 @@ def _invalid_rows_raiser(
         order = "id"
     table = source.table.select(**columns)
 
-    def refuse(kind: str, bad: Predicate, suffix: str = "", **details: str) -> None:
-        rows = table.filter(lambda t: bad(t.value))
+    def refuse(noun_phrase: str, is_invalid: Predicate, suffix: str = "", **details: str) -> None:
+        rows = table.filter(lambda t: is_invalid(t.value))
         count = int(source.first_row(rows.aggregate(n=rows.count()))["n"])
         if not count:
             return
@@ -390,8 +401,8 @@ def _invalid_rows_raiser(
             parts.append(source.locate(int(row["row"])))
         elif source.ordered:
             parts.append(f"row {row['row'] + 1}")
-        first = ", ".join(parts) or "no id"
-        problem = f"holds {_count_text(count, kind)} (first: {first}{suffix})"
+        first_row_text = ", ".join(parts) or "no id"
+        problem = f"holds {_count_text(count, noun_phrase)} (first: {first_row_text}{suffix})"
         label = column_label or f"column {name!r}"
         raise InputError(f"{source.table_name}: {label} {problem}", **details)
 
@@ -406,12 +417,12 @@ def _count_text(count: int, noun_phrase: str) -> str:
     return f"{count} {noun}s{that}{rest.replace('is ', 'are ', 1).replace('not a number', 'not numbers')}"
 
 
-# Largest distance from 1 of the sums of columns that the user declares a softmax.
+# Largest distance from 1 of a row's sum, if the user declares the columns to be a softmax.
 DECLARED_SOFTMAX_TOLERANCE = 0.05
 
 
-def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
-    """Return the source with the derived columns of the declaration, and the declaration of these columns."""
+def with_derived_columns(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
+    """Return the source with the computed columns of a declaration, and the declaration that names them."""
     if declared.id == declaration.ROW and declaration.ROW not in source.columns:
         if not source.ordered:
             raise InputError(
@@ -421,9 +432,9 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
             )
         # The number of each row, stored once.
         source = _with_columns(source, **{declaration.ROW: ibis.row_number() + declaration.ROW_BASE})
-        source = _stored(source, tuple(source.columns))
+        source = _materialise_columns(source, tuple(source.columns))
     columns = declared.softmax
-    if declared.may_be_softmax and declaration.is_softmax(totals(source, declared.proxies)):
+    if declared.may_be_softmax and declaration.is_softmax(row_sum_facts(source, declared.proxies)):
         columns = declared.proxies
     if columns:
         source, declared = _with_softmax(source, declared, columns)
@@ -437,13 +448,14 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
 
 
 def _with_columns(source: Source, notes: Sequence[str] = (), **columns: object) -> Source:
-    """Return the source with more columns, under the user's names."""
-    internal = {name: f"derived_{name}" for name in columns}
-    table = source.table.mutate(**{internal[name]: column for name, column in columns.items()})
-    return replace(source, table=table, columns={**source.columns, **internal}, notes=(*source.notes, *notes))
+    """Return the source with additional columns by the user's names, and additional notes."""
+    internal_names = {name: f"derived_{name}" for name in columns}
+    table = source.table.mutate(**{internal_names[name]: column for name, column in columns.items()})
+    all_columns = {**source.columns, **internal_names}
+    return replace(source, table=table, columns=all_columns, notes=(*source.notes, *notes))
 
 
-def _stored(source: Source, names: Sequence[str]) -> Source:
+def _materialise_columns(source: Source, names: Sequence[str]) -> Source:
     """Return some columns of the source, copied into the engine's storage."""
     columns = {name: source.columns[name] for name in names}
     with translate_engine_errors(source.table_name):
@@ -454,8 +466,8 @@ def _stored(source: Source, names: Sequence[str]) -> Source:
 # ---- a softmax
 
 
-def totals(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
-    """Return the number of complete rows, their smallest value, and the largest distance of a sum from 1."""
+def row_sum_facts(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
+    """Return facts by which columns are recognised as a softmax; see `Rows.row_sum_facts`."""
     values = [number_expression(source, name) for name in columns]
     total = reduce(add, values)
     is_complete = total.notnull() & ~is_nan(total)
@@ -469,7 +481,7 @@ def _with_softmax(
     source: Source, declared: Declaration, columns: tuple[str, ...]
 ) -> tuple[Source, Declaration]:
     """Return the source with the probability of the answer, and the most probable class if none is named."""
-    row_sums = totals(source, columns)
+    row_sums = row_sum_facts(source, columns)
     if len(columns) < 2 or not declaration.is_softmax(row_sums, DECLARED_SOFTMAX_TOLERANCE):
         given_text = "no row with all values"
         if row_sums["n"]:
@@ -483,21 +495,21 @@ def _with_softmax(
     numbers = [number_expression(source, name) for name in columns]
     values = dict(zip(declaration.class_names(columns), numbers, strict=True))
     total = reduce(add, values.values())
-    largest = ibis.ifelse(absent(total), total, ibis.greatest(*values.values()))
-    columns_made = {declaration.CONFIDENCE: largest}
+    largest = ibis.ifelse(is_absent(total), total, ibis.greatest(*values.values()))
+    new_columns = {declaration.CONFIDENCE: largest}
     name = declared.roles.answer
-    answer = name and category(source.column(name), name)
+    answer = name and category_expression(source.column(name), name)
     meaning = f"the most probable class ({name!r} names others)"
     if answer is None:
-        columns_made[PREDICTED] = ibis.cases(
-            *((v == largest, label) for label, v in values.items()), else_="none"
+        new_columns[PREDICTED] = ibis.cases(
+            *((value == largest, class_name) for class_name, value in values.items()), else_="none"
         )
         meaning = f"the most probable class, kept as {PREDICTED!r}"
         name = PREDICTED
         declared = replace(declared, groups=(*declared.groups, PREDICTED))
     elif _distinct_answers(source, answer, len(values) + 1) <= set(values):
-        columns_made[declaration.CONFIDENCE] = ibis.cases(
-            *((answer == label, v) for label, v in values.items())
+        new_columns[declaration.CONFIDENCE] = ibis.cases(
+            *((answer == class_name, value) for class_name, value in values.items())
         )
         meaning = f"the answer in {name!r}"
     note = (
@@ -505,7 +517,7 @@ def _with_softmax(
     )
     roles = replace(declared.roles, answer=name)
     declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), roles=roles)
-    return _with_columns(source, (f"{note}probability of {meaning}",), **columns_made), declared
+    return _with_columns(source, (f"{note}probability of {meaning}",), **new_columns), declared
 
 
 def _distinct_answers(source: Source, answer: object, limit: int) -> set[str]:
@@ -515,6 +527,7 @@ def _distinct_answers(source: Source, answer: object, limit: int) -> set[str]:
 
 
 def _columns_text(columns: Sequence[str]) -> str:
+    """Return the names of columns for a message, shortened to the first and the last of many."""
     if len(columns) <= 4:
         return ", ".join(columns)
     return f"{columns[0]} … {columns[-1]}"
@@ -524,8 +537,8 @@ def _columns_text(columns: Sequence[str]) -> str:
 
 
 def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
-    """Return the source with the weighted shares of other models that agree with a model."""
-    # The model's answer may be the most probable class of a softmax, which has its name only now.
+    """Return the source with the weighted share of other models that agree with each model."""
+    # The model's answer may be the most probable class of a softmax, whose column was computed just now.
     if not declared.agreements:
         model = declared.roles.answer
         if model is None:
@@ -538,7 +551,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     column_label = f"{source.table_name}: column"
     texts = {
         name: _normalised_answers(
-            category(source.column(name), f"{column_label} {name!r}"), declared.normalisation
+            category_expression(source.column(name), f"{column_label} {name!r}"), declared.normalisation
         )
         for name in declared.answer_columns
     }
@@ -547,14 +560,15 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         key=md5_digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
         **{f"a{at}": text for at, text in enumerate(texts.values())},
     )
-    # The limit is computed from keys alone, because a sort of rows with a thousand answers needs much memory.
+    # Weights are fitted to the rows with the smallest keys. Their limit is computed from keys alone, because
+    # a sort of rows with a thousand answers needs much memory.
     smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MAX_ITEMS)
     highest = source.first_row(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
-    chosen = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
-    codes = answer_codes([chosen[f"a{at}"].to_pylist() for at in range(len(texts))])
-    place = {name: at for at, name in enumerate(texts)}
+    fitted_rows = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
+    codes = answer_codes([fitted_rows[f"a{at}"].to_pylist() for at in range(len(texts))])
+    position_of = {name: position for position, name in enumerate(texts)}
     weights = {
-        name: peer_weights(codes[:, [place[peer] for peer in declared.own_and_peer_columns(model)]])
+        name: peer_weights(codes[:, [position_of[peer] for peer in declared.own_and_peer_columns(model)]])
         for name, model in declared.agreements.items()
         if len(codes)
     }
@@ -566,10 +580,10 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         model, *peers = (texts[peer] for peer in declared.own_and_peer_columns(declared.agreements[name]))
         pairs = zip(peers, model_weights.weights.tolist(), strict=True)
         weighted_peers = [(text, weight) for text, weight in pairs if weight]
-        agreeing_weight = _balanced_sum(
+        agreeing_weight = _sum_as_balanced_tree(
             [ibis.ifelse(text == model, weight, 0) for text, weight in weighted_peers]
         )
-        answered_weight = _balanced_sum(
+        answered_weight = _sum_as_balanced_tree(
             [ibis.ifelse(text.notnull(), weight, 0) for text, weight in weighted_peers]
         )
         numerator = (MAX_WEIGHT * agreeing_weight + model_weights.prior[0]).cast("float64")
@@ -580,16 +594,16 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     declared = replace(declared, proxies=(*new_columns, *declared.proxies), answers=(), agreements=agreements)
     if new_columns and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, which may depend on a thousand columns of answers.
-        source = _stored(source, declared.select_from(source.columns))
+        source = _materialise_columns(source, declared.select_from(source.columns))
     return source, declared
 
 
-def _normalised_answers(text: Foreign, kind: str | None) -> Foreign:
+def _normalised_answers(text: Foreign, normalisation: str | None) -> Foreign:
     """Return answers without case, punctuation and articles (`text`), or their last numbers (`number`)."""
-    if kind == "number":
+    if normalisation == "number":
         number = text.replace(",", "").re_extract(LAST_NUMBER, 1).nullif("").try_cast("float64")
-        return category(number, "")
-    if kind == "text":
+        return category_expression(number, "")
+    if normalisation == "text":
         text = ibis.literal(" ") + text.lower().re_replace(PUNCTUATION, "").re_replace(BLANKS, " ") + " "
         for article in ARTICLES:
             text = text.replace(f" {article} ", " ")
@@ -597,12 +611,12 @@ def _normalised_answers(text: Foreign, kind: str | None) -> Foreign:
     return text
 
 
-def _balanced_sum(terms: Sequence[Foreign]) -> Foreign:
+def _sum_as_balanced_tree(terms: Sequence[Foreign]) -> Foreign:
     """Return a sum of expressions as a balanced tree: engines limit the depth of nested expressions."""
     if len(terms) == 1:
         return terms[0].cast("int64")
     half = len(terms) // 2
-    return _balanced_sum(terms[:half]) + _balanced_sum(terms[half:])
+    return _sum_as_balanced_tree(terms[:half]) + _sum_as_balanced_tree(terms[half:])
 
 
 # ---- earlier models' results
@@ -612,19 +626,19 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     """Return the source with the columns of a history, joined by id."""
     history = declared.history
     assert history is not None
-    columns = {f"history_{at}_": values for at, values in enumerate(history.values.T)}
+    columns = {f"history_{number}_": values for number, values in enumerate(history.values.T)}
     history_table = literal_table(
         {"history_key": np.array(history.ids.tolist(), object), **columns}, source.backend
     )
     key = id_text_of(source.column(declared.id), f"{source.table_name}: column {declared.id!r}")
-    joined = source.table.mutate(history_own=key)
-    joined = joined.left_join(history_table, joined.history_own == history_table.history_key)
-    is_known = joined.history_key.notnull()
+    joined = source.table.mutate(item_key=key)
+    joined = joined.left_join(history_table, joined.item_key == history_table.history_key)
+    has_history = joined.history_key.notnull()
     new_columns = {
-        name: ibis.ifelse(is_known, joined[f"history_{at}_"], double(float(default)))
-        for at, (name, default) in enumerate(zip(history.names, history.unknown, strict=True))
+        name: ibis.ifelse(has_history, joined[f"history_{number}_"], double(float(default)))
+        for number, (name, default) in enumerate(zip(history.names, history.unknown, strict=True))
     }
-    row = source.first_row(joined.aggregate(size=joined.count(), known=is_known.sum()))
+    row = source.first_row(joined.aggregate(size=joined.count(), known=has_history.sum()))
     note = history.note(int(row["known"] or 0), int(row["size"]))
     source = _with_columns(replace(source, table=joined), (note,), **new_columns)
     proxy, *features = history.names
@@ -647,22 +661,26 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     missing_masks = []
     for name in names:
         if source.is_text(name):
-            missing_masks.append(absent(source.column(name), EMPTY_CELL_TEXTS))
+            missing_masks.append(is_absent(source.column(name), EMPTY_CELL_TEXTS))
         else:
-            missing_masks.append(absent(source.column(name)))
+            missing_masks.append(is_absent(source.column(name)))
     is_missing = reduce(or_, missing_masks)
-    measured = source.table.mutate(absent=is_missing, **{f"v{at}": v for at, v in enumerate(values.values())})
-    measures = {"n": measured.absent.sum()}
-    for at in range(len(names)):
-        value_or_null = ibis.ifelse(measured.absent | is_nan(measured[f"v{at}"]), None, measured[f"v{at}"])
-        measures |= {f"low{at}": value_or_null.min(), f"high{at}": value_or_null.max()}
+    measured = source.table.mutate(
+        is_missing=is_missing, **{f"v{number}": value for number, value in enumerate(values.values())}
+    )
+    measures = {"n": measured.is_missing.sum()}
+    for number in range(len(names)):
+        value_or_null = ibis.ifelse(
+            measured.is_missing | is_nan(measured[f"v{number}"]), None, measured[f"v{number}"]
+        )
+        measures |= {f"low{number}": value_or_null.min(), f"high{number}": value_or_null.max()}
     row = source.first_row(measured.aggregate(**measures))
     count = int(row["n"] or 0)
     if not count:
         return source, replace(declared, missing=None)
     new_columns: dict[str, Foreign] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, "known")}
-    for at, (name, value) in enumerate(values.items()):
-        fill = declaration.outcome_midpoint(declared.bounds, row[f"low{at}"], row[f"high{at}"])
+    for number, (name, value) in enumerate(values.items()):
+        fill = declaration.outcome_midpoint(declared.bounds, row[f"low{number}"], row[f"high{number}"])
         if source.is_text(name):
             # The column remains text, so that errors quote invalid values as they are in the file.
             new_columns[name] = ibis.ifelse(is_missing, ibis.literal(repr(fill)), source.column(name))
