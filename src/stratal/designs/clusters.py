@@ -269,17 +269,19 @@ class ClusterSample(Design):
             count = min(math.floor(whole_number("budget", self.budget) * clusters / size), clusters)
         if not min(2, clusters) <= count <= clusters:
             least = min(2, clusters)
-            given = f"n_clusters={count}"
+            options_text = f"n_clusters={count}"
             action = "Choose another number of clusters."
             if self.n_clusters is None:
                 least_budget = math.ceil(least * size / clusters)
-                given = f"a budget of {self.budget} units; clusters of {size / clusters:.4g} on average"
+                options_text = (
+                    f"a budget of {self.budget} units; clusters of {size / clusters:.4g} on average"
+                )
                 action = f"Use a budget of at least {least_budget} units, or a column with smaller clusters."
             if count < 2:
                 action = f"A variance cannot be estimated from one cluster. {action}"
             raise BudgetError(
                 f"{count} clusters of '{self.cluster}' cannot be drawn",
-                given=given,
+                given=options_text,
                 allowed=f"{least} to {clusters} clusters",
                 action=action,
             )

@@ -286,7 +286,7 @@ def _missing_labels_note(
 ) -> Note:
     """Return the warning on rows (m,) without a label, with the assumption and the error if it fails."""
     missing = int(np.sum(~is_labelled))
-    given = f" given {', '.join(f'`{name}`' for name in proxies)}" if proxies else ""
+    condition = f" given {', '.join(f'`{name}`' for name in proxies)}" if proxies else ""
     rows = "1 row has no label, which is" if missing == 1 else f"{missing:,} rows have no label. They are"
     share = missing / len(is_labelled)
     action = "label these rows"
@@ -294,8 +294,8 @@ def _missing_labels_note(
         action += ", or state how the labelled ones were chosen: chosen= (--chosen)"
     return Note(
         ROWS_WITHOUT_LABEL,
-        f"{rows} assumed to be missing at random{given}: if it depends on the label whether it is missing, "
-        f"the estimate may be off by up to {100 * share:.2g}% of the outcome's range, for which the interval "
+        f"{rows} assumed to be missing at random{condition}: if it depends on the label whether it is "
+        f"missing, the estimate may be off by up to {100 * share:.2g}% of the outcome's range, for which the interval "
         f"does not allow; {action}",
     )
 

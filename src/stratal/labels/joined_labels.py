@@ -145,12 +145,12 @@ class JoinedLabels(Record):
             count_text = f" ({len(reported_rows)} such labels)"
         unit_id = id_text(self.ids.tolist()[self.unit[reported_rows[0]]])
         distinct_labels = list(dict.fromkeys(texts[row] for row in reported_rows))
-        given = ", ".join(map(repr, distinct_labels[:MAX_VALUES_SHOWN]))
+        labels_text = ", ".join(map(repr, distinct_labels[:MAX_VALUES_SHOWN]))
         if len(distinct_labels) > MAX_VALUES_SHOWN:
-            given += ", …"
+            labels_text += ", …"
         return LabelError(
             f"{source}: label {first_text!r} of id {unit_id!r} {problem}{count_text}",
-            given=given if len(distinct_labels) > 1 else None,
+            given=labels_text if len(distinct_labels) > 1 else None,
             allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
             action=action,
         )

@@ -208,7 +208,7 @@ def test_a_large_minimum_makes_fewer_strata_as_for_the_mean(pool):
 def test_a_budget_beyond_all_units_is_refused_for_every_estimand(pool):
     population, _ = pool
     for estimand in (None, "f1:match,probability=score", "difference:answer,older", "mean@part"):
-        with pytest.raises(BudgetError, match="allowed: 1 to 6000"):
+        with pytest.raises(BudgetError, match="allowed: 1 to 6,000"):
             stratal.plan(population, 6001, estimand=estimand)
 
 

@@ -164,7 +164,7 @@ def test_ratings_and_a_second_proxy_are_regressed_too():
 
     assert previous.numbers == ("length",)
     assert previous.spread < 0.3
-    low, high = 1 + 4 * previous.expected_share.of(columns)
+    low, high = 1 + 4 * previous.expected_share.evaluate(columns)
     assert low == pytest.approx(1.2, abs=0.35)
     assert high == pytest.approx(2.8, abs=0.35)
 
