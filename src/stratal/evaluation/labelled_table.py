@@ -295,8 +295,8 @@ def _missing_labels_note(
     return Note(
         ROWS_WITHOUT_LABEL,
         f"{rows} assumed to be missing at random{condition}: if it depends on the label whether it is "
-        f"missing, the estimate may be off by up to {100 * share:.2g}% of the outcome's range, for which the interval "
-        f"does not allow; {action}",
+        f"missing, the estimate may be off by up to {100 * share:.2g}% of the outcome's range, for which the "
+        f"interval does not allow; {action}",
     )
 
 
