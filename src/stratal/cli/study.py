@@ -297,7 +297,7 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
     allow_images : https, default study
         https shows images from https addresses too (their servers see each request); study shows only those
         in the folder. It is stored in the study.
-    invalidate_links : bool
+    new_links : bool
         Create new links; earlier ones become invalid.
     output : FILE
         Also write the links to this CSV file.
@@ -308,7 +308,7 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
     format: Text = None
     media: Path | None = None
     allow_images: Text = None
-    invalidate_links: bool = False
+    new_links: bool = False
     output: Path | None = None
 
 
@@ -365,7 +365,7 @@ def label(requested: LabelOptions) -> None:
                 print_text(watch, "", "Ctrl-C stops the server; nothing is lost.")
             sys.stdout.flush()
 
-        serve(opened, served, fresh=requested.invalidate_links, ready=ready)
+        serve(opened, served, fresh=requested.new_links, ready=ready)
 
 
 class StatusOptions(OfStudy, frozen=True, kw_only=True):
