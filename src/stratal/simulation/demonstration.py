@@ -1,4 +1,4 @@
-"""Fully labelled populations: read from a file, or made by the demonstration.
+"""Fully labelled populations for simulations: the data of the demonstration, or a file.
 
 The demonstration uses the 1,797 handwritten digits of scikit-learn. A logistic regression is trained on 300
 images and predicts the other 1,497. Their labels are used only for the units that are sampled.
@@ -31,7 +31,8 @@ from stratal.proxy import Proxy
 from stratal.proxy.history import history_columns
 from stratal.question.scores import Predictions
 
-# Few enough that the classifier makes mistakes: 1,497 images remain as the population.
+# Number of training images, small enough that the classifier makes errors. The other 1,497 are the
+# population.
 TRAINING_IMAGES = 300
 # The split into training images and population is the same in every run.
 DATA_SEED = 0
@@ -64,7 +65,7 @@ class DemoData:
 
     @property
     def outcomes(self) -> FloatArray:
-        """1 where the prediction is correct, otherwise 0 (N,)."""
+        """1 if the prediction is correct, otherwise 0 (N,)."""
         return np.asarray(self.predicted == self.label, dtype=np.float64)
 
 

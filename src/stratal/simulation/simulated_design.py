@@ -20,28 +20,29 @@ if TYPE_CHECKING:
     from stratal.population.population import Population
 
 
-# `oracle` is Neyman's rule with the true S_h, which are unknown in a study.
-ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
+# Allocations of the complete budget in one round. `oracle` is Neyman allocation with the true S_h, which are
+# not known in practice.
+ONE_ROUND_ALLOCATIONS = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
 
 
-# `two-round`: half of the budget in a proportional pilot, then Neyman's rule with recalibrated S_h.
-# `opt-a1`, `opt-a2`: the rules of Kumar & Raj, unchanged.
-ROUNDS = ("two-round", "opt-a1", "opt-a2")
+# Allocations that depend on labels. `two-round` is a proportional pilot with half of the budget, followed by
+# Neyman allocation with recalibrated S_h. `opt-a1` and `opt-a2` are those of Kumar & Raj (2016), unchanged.
+ADAPTIVE_ALLOCATIONS = ("two-round", "opt-a1", "opt-a2")
 
 
 # Designs without strata.
 DRAW_MECHANISMS = ("poisson", "proportional-to-size", "systematic")
 
 
-# Designs of `stratal.plan` for the estimand: the complete budget at once, or half of it as a pilot.
+# Designs of `stratal.plan` for the estimand: the complete budget in one round, or half of it as a pilot.
 PLANS = ("planned", "two-round")
 
 
-# Pilot that is used by default: share of the budget for `two-round`, labels per stratum for the others.
+# Default pilots: a share of the budget for `two-round`, labels per stratum for the other allocations.
 _DEFAULT_PILOTS = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
 
 
-# stratification:n_strata:allocation[:pilot[:step]]
+# The text of a stratified design: stratification:n_strata:allocation[:pilot[:step]].
 _STRATIFIED_DESIGN = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
 
 
@@ -56,7 +57,7 @@ class SimulatedDesign:
     n_strata : int
         H.
     allocation : str
-        One of `ONE_ROUND` or `ROUNDS`.
+        One of `ONE_ROUND_ALLOCATIONS` or `ADAPTIVE_ALLOCATIONS`.
     pilot : float, optional
         `two-round`: share of the budget, 0.5 by default. `opt-a1`, `opt-a2`: labels per stratum, 10 and 5 by
         default.
@@ -69,7 +70,7 @@ class SimulatedDesign:
     label : str, optional
         Name in the table. Default: the text of the design.
     mechanism : str, optional
-        One of `MECHANISMS` or `PLANS` instead of strata; drawn one replicate at a time.
+        One of `DRAW_MECHANISMS` or `PLANS`, instead of strata. Replicates are drawn one at a time.
     size : str
         `poisson`, `proportional-to-size`: the size measure, as in `stratal.designs.ProportionalToSize`.
 
@@ -98,7 +99,9 @@ class SimulatedDesign:
             check_choice("mechanism", self.mechanism, (*DRAW_MECHANISMS, *PLANS))
         if self.stratification is not None:
             check_choice("stratification", self.stratification, STRATIFICATION_METHODS)
-        check_choice("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS))
+        check_choice(
+            "allocation in a simulation", self.allocation, (*ONE_ROUND_ALLOCATIONS, *ADAPTIVE_ALLOCATIONS)
+        )
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
             raise InputError(
                 "the pilot must be a share of the budget", given=self.pilot, allowed="between 0 and 1"
@@ -114,7 +117,7 @@ class SimulatedDesign:
     @property
     def adaptive(self) -> bool:
         """Whether the allocation depends on labels."""
-        return self.stratification is not None and self.allocation in ROUNDS
+        return self.stratification is not None and self.allocation in ADAPTIVE_ALLOCATIONS
 
     @property
     def pilot_size(self) -> float:
@@ -175,7 +178,7 @@ class SimulatedDesign:
         )
 
     def to_dict(self) -> JsonDict:
-        """Return a JSON-ready description."""
+        """Return a JSON-serializable dict."""
         return field_values(self)
 
 
@@ -200,7 +203,7 @@ def check_settings(settings: Settings, size: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationTask:
-    """Designs with the same strata and the data of the simulation: the work of one process.
+    """Designs with the same strata, and the data of the simulation, which one process simulates.
 
     Parameters
     ----------

@@ -121,7 +121,7 @@ def bounded_level(
     standard_errors: FloatArray,
     labels: FloatArray,
     max_change: float,
-    level: float,
+    confidence_level: float,
     bounds: tuple[float, float],
 ) -> tuple[FloatArray, FloatArray]:
     """Return the weighted mean (…,) of the latest waves with the shortest interval, and its half-width (…,).
@@ -132,8 +132,7 @@ def bounded_level(
     labels : float (T,)
     max_change : float
         Largest change of the level between two waves.
-    level : float
-        Confidence level.
+    confidence_level : float
     bounds : (float, float)
         Of the outcome.
     """
@@ -144,7 +143,7 @@ def bounded_level(
     weights = weights / weights.sum(axis=-1, keepdims=True)
     errors = np.sqrt(variances @ (weights**2).T)
     biases = max_change * (weights @ ages)
-    half_widths = errors * biased_quantile(biases / errors, level)
+    half_widths = errors * biased_quantile(biases / errors, confidence_level)
     best = np.argmin(half_widths, axis=-1)[..., None]
     mean = np.take_along_axis(values @ weights.T, best, axis=-1)[..., 0]
     error = np.take_along_axis(errors, best, axis=-1)[..., 0]
@@ -156,11 +155,11 @@ def bounded_level(
     inner = mean + np.clip(middle - mean, -half_width / 2.0, half_width / 2.0)
     spread = np.maximum((mean - low) * (high - mean), np.finfo(float).tiny)
     error = error * np.sqrt((inner - low) * (high - inner) / spread)
-    return mean, error * biased_quantile(biases[best[..., 0]] / error, level)
+    return mean, error * biased_quantile(biases[best[..., 0]] / error, confidence_level)
 
 
-def biased_quantile(bias: FloatArray, level: float) -> FloatArray:
-    """Return the quantile of |N(bias, 1)|, for biases in standard errors.
+def biased_quantile(bias: FloatArray, probability: float) -> FloatArray:
+    """Return the quantile of |X| for a normal X with the mean `bias` and the standard deviation 1.
 
     Examples
     --------
@@ -172,7 +171,7 @@ def biased_quantile(bias: FloatArray, level: float) -> FloatArray:
     # The quantile lies above the bias, by less than 10: bisection to the precision of a float.
     for _ in range(60):
         middle = (low + high) / 2.0
-        is_below = ndtr(middle - bias) - ndtr(-middle - bias) < level
+        is_below = ndtr(middle - bias) - ndtr(-middle - bias) < probability
         low = np.where(is_below, middle, low)
         high = np.where(is_below, high, middle)
     return np.asarray(high)
@@ -184,7 +183,7 @@ def pool_levels(
     labels: FloatArray,
     *,
     max_change: float | None,
-    level: float,
+    confidence_level: float,
     bounds: tuple[float, float] | None,
 ) -> PooledLevel | None:
     """Return the pooled level of the latest of T waves; None with few waves or without any error."""
@@ -196,6 +195,6 @@ def pool_levels(
         return PooledLevel(
             value=float(np.clip(limited_level(values, standard_errors, labels, bounds), *bounds))
         )
-    mean, half_width = bounded_level(values, standard_errors, labels, max_change, level, bounds)
+    mean, half_width = bounded_level(values, standard_errors, labels, max_change, confidence_level, bounds)
     low, high = np.clip([mean - half_width, mean + half_width], *bounds).tolist()
     return PooledLevel(value=float(mean), confidence_interval=(low, high), max_change=max_change)

@@ -87,12 +87,13 @@ class Trend(PageDisplay, PlotDisplay):
     ----------
     waves : tuple of Wave
     rows : tuple of TrendRow
-        Of the latest wave with labels.
+        Levels and changes of the latest wave with labels.
     alarms : tuple of Alarm, optional
         One for each requirement; None if nothing is required.
     confidence_level : float
     row_level : float
-        The level of each row's interval, so that all hold together with `confidence_level` (Šidák).
+        Confidence level of the interval of each row. All intervals hold together with `confidence_level`
+        (Šidák).
     interval : str
         Method of the intervals of levels.
     notes : tuple of str
@@ -249,13 +250,13 @@ def trend(
     Parameters
     ----------
     waves : list, mapping of name to wave, or table
-        In their order in time. A wave is a pair (sample, labels); a folder that `draw` wrote, with the labels
-        in its to_label.csv or as `FOLDER=FILE,…`; or a study. A wave without labels is used only for the
-        drift of the score.
+        The waves in the order of time. A wave is a pair (sample, labels); a folder that `draw` wrote, with
+        the labels in its to_label.csv or as `FOLDER=FILE,…`; or a study. A wave without labels is used only
+        for the drift of the score.
     wave : str, optional
-        Of one table with labels, the column of the wave. Waves are sorted if they differ in one number only
-        (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March, Q1 2026) they
-        keep the order of the rows, if the rows of each wave are adjacent and years rise.
+        The column of the wave, if `waves` is one table with labels. Waves are sorted if they differ in one
+        number only (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March, Q1
+        2026) they keep the order of the rows, if the rows of each wave are adjacent and years rise.
     require : str or sequence of str, optional
         An alarm for `>=.9` or `<=.05` (the level of every wave), `value@de>=.9` (the level of a group of
         `by`), `fell<=.03` or `rose<=.03` (the change since the reference).
@@ -295,29 +296,29 @@ def trend(
     for name in SINGLE_SAMPLE_OPTIONS:
         if options.pop(name, None):
             raise InputError(f"trend takes no {name}=", allowed="options that hold for every wave")
-    level = options.get("confidence_level", 0.95)
-    tail_shares(level, "two-sided")
+    confidence_level = options.get("confidence_level", 0.95)
+    tail_shares(confidence_level, "two-sided")
     if reference < 1:
         raise InputError(
             "reference= (--reference) must be a number of waves", given=reference, allowed="1 or more"
         )
     if max_change is not None and not 0 <= max_change < np.inf:
         raise InputError("max_change= (--max-change) is out of range", given=max_change, allowed="0 or more")
-    results = read_waves(waves, wave, options)
-    labelled = [one for one in results if one.evaluation is not None]
+    all_waves = read_waves(waves, wave, options)
+    labelled = waves_with_labels(all_waves)
     if not labelled:
         raise InputError(
             "no wave has a label",
-            given=", ".join(one.name for one in results),
+            given=", ".join(entry.name for entry in all_waves),
             action="Fill in the column label of each to_label.csv, or name the files: FOLDER=FILE.",
         )
     method = options.get("interval", "auto")
-    rows, row_level = _simultaneous_rows(labelled, level, method)
+    rows, row_level = _simultaneous_rows(labelled, confidence_level, method)
     alarms = None
     if require is not None:
         requirements = require.split(";") if isinstance(require, str) else list(require)
-        alarms = raise_alarms(results, requirements, reference, level)
-    pooled = _pooled_level(labelled, max_change, level)
+        alarms = raise_alarms(all_waves, requirements, reference, confidence_level)
+    pooled = _pooled_level(labelled, max_change, confidence_level)
     if pooled is None and max_change is not None:
         raise InputError(
             "no level can be pooled",
@@ -325,22 +326,24 @@ def trend(
             action="Leave max_change= (--max-change) out.",
         )
     return Trend(
-        waves=tuple(results),
+        waves=tuple(all_waves),
         rows=rows,
         alarms=alarms,
-        confidence_level=level,
+        confidence_level=confidence_level,
         row_level=row_level,
         interval=method,
         notes=(
-            *_order_notes(results, wave),
-            *_trend_notes(results, rows, alarms),
-            *_large_change_warnings(labelled, max_change, level),
+            *_order_notes(all_waves, wave),
+            *_trend_notes(all_waves, rows, alarms),
+            *_large_change_warnings(labelled, max_change, confidence_level),
         ),
         pooled=pooled,
     )
 
 
-def _pooled_level(labelled: Sequence[Wave], max_change: float | None, level: float) -> PooledLevel | None:
+def _pooled_level(
+    labelled: Sequence[Wave], max_change: float | None, confidence_level: float
+) -> PooledLevel | None:
     """Return the pooled level of all items; None if waves share items, or have other estimands.
 
     The method assumes independent estimates.
@@ -355,16 +358,19 @@ def _pooled_level(labelled: Sequence[Wave], max_change: float | None, level: flo
         np.array([row.standard_error for row in estimates], dtype=np.float64),
         np.array([row.labels for row in estimates], dtype=np.float64),
         max_change=max_change,
-        level=level,
+        confidence_level=confidence_level,
         bounds=estimates[-1].bounds,
     )
 
 
-def _large_change_warnings(labelled: Sequence[Wave], max_change: float | None, level: float) -> list[str]:
+def _large_change_warnings(
+    labelled: Sequence[Wave], max_change: float | None, confidence_level: float
+) -> list[str]:
     """Return a warning if two waves in succession differ by more than the stated largest change."""
     if max_change is None:
         return []
-    pair_level = level ** (1.0 / (len(labelled) - 1))
+    # Šidák, for all pairs of successive waves.
+    pair_level = confidence_level ** (1.0 / (len(labelled) - 1))
     names = []
     for earlier, later in pairwise(labelled):
         change = change_between(later.rows[()], earlier.rows[()], 0.0)
@@ -378,9 +384,9 @@ def _large_change_warnings(labelled: Sequence[Wave], max_change: float | None, l
 
 
 def _simultaneous_rows(
-    labelled: Sequence[Wave], level: float, method: str
+    labelled: Sequence[Wave], confidence_level: float, method: str
 ) -> tuple[tuple[TrendRow, ...], float]:
-    """Return the rows of the latest wave with simultaneous intervals, and the level of each of these."""
+    """Return the rows of the latest wave with simultaneous intervals, and the level of each interval."""
     latest = labelled[-1]
     references = {}
     if len(labelled) > 2:
@@ -397,7 +403,7 @@ def _simultaneous_rows(
                     correlation = correlation_between(latest, wave, label)
                     change = change_between(row, wave.rows[label], correlation)
                 entries.append((label, quantity, wave.name, change))
-    row_level = level ** (1.0 / len(entries))
+    row_level = confidence_level ** (1.0 / len(entries))
     rows = []
     for label, quantity, reference, estimate in entries:
         if isinstance(estimate, Change):

@@ -120,7 +120,10 @@ def test_a_stated_change_that_the_waves_exceed_is_a_note():
 
 def test_what_cannot_be_pooled_is_refused():
     assert (
-        pool_levels(np.ones(3), np.full(3, 0.1), LABELS[:3], max_change=None, level=0.95, bounds=None) is None
+        pool_levels(
+            np.ones(3), np.full(3, 0.1), LABELS[:3], max_change=None, confidence_level=0.95, bounds=None
+        )
+        is None
     )
     with pytest.raises(InputError, match="3 waves or more"):
         stratal.trend(waves([90, 92]), max_change=0.01)
