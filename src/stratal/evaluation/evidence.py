@@ -178,8 +178,8 @@ def _read_sample(path: Path, labels: Any) -> Sample:
     require_present(path)
     file = sample_file(path)
     if labels is None or labels == []:
-        example = f"Give their file too: stratal estimate {file} {file.parent / 'to_label.csv'}"
-        raise InputError(f"{file}: the labels are missing", allowed=SOURCE_FORMS, action=f"{example}.")
+        action = f"Give their file too, after the sample: {file.parent / 'to_label.csv'}."
+        raise InputError(f"{file}: the labels are missing", allowed=SOURCE_FORMS, action=action)
     return Sample.read(file)
 
 
