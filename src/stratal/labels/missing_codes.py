@@ -142,7 +142,10 @@ def _describe_counts(count_of: Mapping[float, int], codes: list[float], total: i
 def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_class: bool) -> str:
     """Return the ways to state what codes mean."""
     texts = [class_text(code) for code in codes]
-    no_label = f"If so, pass {format_mapping(dict.fromkeys(texts))}."
+    no_label = f"If so, pass {format_mapping(dict.fromkeys(texts))}"
+    if len(codes) > 1:
+        no_label += ", with only those of them that do"
+    no_label += "."
     as_itself = format_mapping(dict(zip(texts, codes, strict=True)))
     is_one = len(codes) == 1
     if is_class:

@@ -9,9 +9,10 @@ A negative code below a rest without negative labels is suspected
 
 - among ratings, unless -1, or -2 and -1, belong to the scale (`_scale_below_zero`); -1 belongs to none if
   labels state whether answers are right;
-- among measurements if they are decimals; if it occurs at least three times, and either more than twice as
-  often as the other labels on average or next to a rest of which 0 is the most frequent label; or if the gap
-  to the rest is as large as its range, or twice its largest inner gap.
+- among measurements if they are decimals, or whole numbers that are mostly 5 or more apart or have a common
+  factor that the code lacks; if it occurs at least three times, and either more than twice as often as the
+  other labels on average or next to a rest of which 0 is the most frequent label; or if the gap to the rest
+  is as large as its range, or twice the largest gap in the lower half of its values.
 
 Every other code must be *repeated* or *far*:
 
@@ -19,18 +20,21 @@ Every other code must be *repeated* or *far*:
   least twice the largest gap inside the rest, or four times if only two labels are different. The labels
   missing in the gap must be a surprise, too. A distribution without a second mode has at least as many labels
   at each place in the gap as at the code, so that the number of places times the number of codes is the
-  number of labels to expect there. It must be at least 5, because exp(-5) is the probability of none. If many
-  labels of the rest end in 9, they are prices, and a repeated 99 or 999 is one, too.
+  number of labels to expect there. It must be at least 5, because exp(-5) is the probability of none. Codes
+  that are more than a tenth of the labels need three places, or a gap as large as the range of the rest.
 - A code of two digits or more is far, however rare, if it is more than four times the largest rating, or if
   the gap is seven times the range of at least three different ratings, or of measurements, and is no tail:
   the ratio of gap and range must exceed that of the upper and the lower half of the measurements. One or two
   codes of two digits are not far from counts, of which 0 is the most frequent.
+
+If a third of the labels end in 9, they are prices, and codes below ten times the highest one are prices, too.
 
 A positive code below the rest, such as 99 below years, must have fewer digits than all other labels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,6 +57,17 @@ _MIN_RANGES = 7.0
 _MIN_RATIO = 4.0
 _MIN_RATINGS_WITH_RANGE = 3
 
+# Median gap between whole measurements from which on it is no chance that one has the digits of a code.
+_MIN_MEDIAN_GAP = 5.0
+
+# Share of decimals among different labels from which on a whole number below zero is a code.
+_MIN_SHARE_OF_DECIMALS = 0.25
+
+# Share of repeated codes above which the gap needs three places, or the range of the rest: classes from 0
+# to 9 may lack 7.
+_MAX_SHARE_OF_NEAR_CODES = 0.1
+_MIN_PLACES_OF_FREQUENT_CODES = 3
+
 # How many times the average number of equal labels a negative code next to whole measurements must occur.
 _MIN_AVERAGE_COUNTS = 2.0
 
@@ -66,6 +81,9 @@ _LARGEST_VALUE_OF_FIVE_POINTS = 3.0
 
 # Share of labels that end in 9 from which on they are prices.
 _MIN_SHARE_OF_PRICES = 1 / 3
+
+# A code that is at least so many times the highest price is no price.
+_MIN_RATIO_TO_PRICES = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +146,8 @@ class Spread:
 
     @property
     def are_decimals(self) -> bool:
-        """Whether most different labels are no whole numbers."""
-        return bool(np.mean(self.values % 1 != 0) > 0.5)
+        """Whether many different labels are no whole numbers."""
+        return bool(np.mean(self.values % 1 != 0) >= _MIN_SHARE_OF_DECIMALS)
 
     @property
     def are_counts(self) -> bool:
@@ -150,6 +168,18 @@ class Spread:
         if len(self.values) == 1:
             return max(abs(self.lowest), 1.0)
         return float(np.max(np.diff(self.values)))
+
+    @property
+    def median_gap(self) -> float:
+        """Median difference between neighbouring labels."""
+        return float(np.median(np.diff(self.values)))
+
+    @property
+    def common_factor(self) -> int:
+        """The greatest common factor of the labels, such as 5 of percentages in steps of 5; 1 of decimals."""
+        if np.any(self.values % 1 != 0):
+            return 1
+        return max(math.gcd(*(int(value) for value in self.values.tolist())), 1)
 
     @property
     def smallest_gap(self) -> float:
@@ -220,7 +250,7 @@ def _scale_below_zero(codes: Spread, rest: Spread, *, has_losses: bool) -> int:
     share = negative / (negative + rest.total)
     has_ties = rest.lowest == 0
     min_share = _MIN_LOSS_SHARE if has_ties else _MIN_LOSS_SHARE_WITHOUT_TIES
-    max_share = _MAX_LOSS_SHARE if has_ties else 1.0
+    max_share = _MAX_LOSS_SHARE if has_ties and size == 1 else 1.0
     if is_scale and negative >= _MIN_REPEATS and min_share <= share <= max_share:
         return size
     return 0
@@ -243,11 +273,15 @@ def _is_suspected_below_zero(codes: Spread, rest: Spread) -> bool:
     if rest.are_ratings or rest.are_decimals:
         return True
     average_count = rest.total / len(rest.values)
-    is_frequent = codes.total > _MIN_AVERAGE_COUNTS * average_count or rest.mode == 0
+    code_count = codes.total / len(codes.values)
+    is_frequent = code_count > _MIN_AVERAGE_COUNTS * average_count or rest.mode == 0
     if codes.total >= _MIN_REPEATS and is_frequent:
         return True
+    if rest.median_gap >= _MIN_MEDIAN_GAP or np.any(codes.values % rest.common_factor != 0):
+        return True
     gap = rest.lowest - codes.highest
-    return gap >= rest.range or gap >= _MIN_INNER_GAPS * rest.largest_gap
+    lower_half = rest.part(0, len(rest.values) // 2)
+    return gap >= min(rest.range, _MIN_INNER_GAPS * lower_half.largest_gap)
 
 
 def _is_separate(codes: Spread, rest: Spread) -> bool:
@@ -255,13 +289,21 @@ def _is_separate(codes: Spread, rest: Spread) -> bool:
     return _are_repeated(codes, rest) or _are_far(codes, rest)
 
 
+def _is_price(code: float, rest: Spread) -> bool:
+    """Return whether a code above the rest is a price that ends in 9, as many of the rest do."""
+    return rest.are_prices and code < _MIN_RATIO_TO_PRICES * rest.highest
+
+
 def _are_repeated(codes: Spread, rest: Spread) -> bool:
     """Return whether codes above the rest are repeated, with a gap that is a surprise."""
     count = codes.total if rest.are_ratings else int(codes.counts.max())
-    if count < _MIN_REPEATS or codes.total > rest.total or rest.are_prices:
+    if count < _MIN_REPEATS or codes.total > rest.total or _is_price(codes.lowest, rest):
         return False
     gap = codes.lowest - rest.highest
     missing_places = gap / rest.smallest_gap - 1
+    is_rare = codes.total <= _MAX_SHARE_OF_NEAR_CODES * (codes.total + rest.total)
+    if not is_rare and missing_places < _MIN_PLACES_OF_FREQUENT_CODES and gap < rest.range:
+        return False
     is_surprise = missing_places * count >= _MIN_EXPECTED_IN_GAP
     min_gaps = _MIN_INNER_GAPS
     if len(rest.values) < _MIN_RATINGS_WITH_RANGE:
@@ -271,7 +313,7 @@ def _are_repeated(codes: Spread, rest: Spread) -> bool:
 
 def _are_far(codes: Spread, rest: Spread) -> bool:
     """Return whether codes of two digits or more are far above the rest, however rare they are."""
-    if abs(codes.lowest) < 10:
+    if abs(codes.lowest) < 10 or _is_price(codes.lowest, rest):
         return False
     gap = codes.lowest - rest.highest
     if rest.are_ratings:

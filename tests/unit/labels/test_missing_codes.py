@@ -249,6 +249,8 @@ def test_only_the_codes_apart_from_preferences_are_left_out():
         check([*[-1, 0, 1] * 30, *[99] * 5])
 
     assert "mapping={'99':None}" in str(caught.value)
+    with pytest.raises(LabelError, match="with only those of them that do"):
+        check([*[0, 1] * 45, -1, *[99] * 5])
 
 
 def test_long_codes_are_written_with_all_digits():

@@ -55,6 +55,7 @@ STANDARDISED = rounded(RNG.normal(size=95), 3)
 AGES = drawn(18, 85)
 YEARS = drawn(1990, 2024)
 PRICES = [9, 19, 29, 39, 49, 59, 79, 89, 99, 129, 149, 199, 249, 299] * 6
+PRICES_WITH_CENTS = [0.99, 1.99, 4.99, 9.99, 19.99, 49.99, 9, 19, 29, 49, 99, 199, 499, 999] * 6
 MOSTLY_ZERO = [0] * 70 + drawn(1, 60, 30)
 
 CODED = {
@@ -124,6 +125,13 @@ CODED = {
     "ages, 99": (AGES, {99: 5}),
     "ages, one 999": (AGES, {999: 1}),
     "ages, -1": (AGES, {-1: 4}),
+    "tens of latencies, one -1": ([10 * number for number in drawn(10, 300, 20)], {-1: 1}),
+    "percentages in steps of 5, -1": ([5 * number for number in range(21)] * 20, {-1: 8}),
+    "salaries, one -9": (drawn(20_000, 90_000, 30), {-9: 1}),
+    "latencies, one -1": (drawn(100, 3000, 30), {-1: 1}),
+    "prices that end in 9, -1": (PRICES_WITH_CENTS, {-1: 2}),
+    "prices that end in 9, 9999": (PRICES, {9999: 3}),
+    "seven points, -9 in a fifth": (SEVEN_POINTS, {-9: 25}),
     "years, one 9999": (YEARS, {9999: 1}),
     "years, 99": (YEARS, {99: 3}),
     "years, one -1": (YEARS, {-1: 1}),
@@ -151,6 +159,9 @@ UNCODED = {
     "percentages": PERCENTAGES,
     "percentages, 90 to 100": drawn(90, 100),
     "percentages, 88 to 99": drawn(88, 99),
+    "five points, mostly below": counted(m2=46, m1=23, _0=15, _1=10, _2=6),
+    "classes without 7": [0, 1, 2, 3, 4, 5, 6, 8, 9] * 12,
+    "a price of 999": [9, 19, 29, 49, 99, 199] * 6 + [999],
     "common percentages": counted(_0=5, _50=10, _88=10, _98=10, _99=10, _100=30),
     "percentages, mostly zero": [*MOSTLY_ZERO, 77, 88, 97, 99],
     "zero, and a few large percentages": counted(_0=80, _5=3, _12=2, _40=2, _66=3, _80=3, _99=2),
