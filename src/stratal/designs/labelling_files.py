@@ -24,21 +24,21 @@ from stratal.tables.spilling import lock_file
 
 # Files of a labelling folder.
 SAMPLE_NAME = "sample.parquet"
-# Labels that a sample of a table has before its first draw.
+# Labels that units of a table have before the first draw.
 LABELS_NAME = "labels.csv"
-# How the command drew the sample, for another round.
+# Arguments of the draw, for further rounds.
 PLAN_NAME = "plan.json"
 
 # The column that annotators fill in.
 LABEL = "label"
 
-# Columns with a meaning in a file of labels, which therefore cannot be shown.
+# Column names with a meaning in a file of labels, which shown columns cannot have.
 RESERVED = (LABEL, "annotator", "status", SAMPLE_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
 class LabellingFolder:
-    """The paths of the two files, and the number of units to label."""
+    """The paths of the sample and of the table to label, and the number of units to label."""
 
     sample: Path
     to_label: Path
@@ -46,7 +46,7 @@ class LabellingFolder:
 
 
 def empty_folder(folder: Path) -> None:
-    """Refuse a folder that is not empty, so that no labels are ever overwritten.
+    """Raise an error for a folder that is not empty, so that labels are never overwritten.
 
     Unfinished files of a killed draw are removed first.
     """
@@ -54,18 +54,19 @@ def empty_folder(folder: Path) -> None:
         if folder.is_dir():
             _clear_unfinished(folder)
         is_file = not folder.is_dir() and (folder.exists() or folder.is_symlink())
-        is_filled = folder.is_dir() and any(folder.iterdir())
+        has_entries = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
         raise InputError(
             f"{folder} cannot be read ({error.strerror})", action="Choose another directory."
         ) from None
     if is_file:
         raise InputError(f"{folder} is not a directory", allowed="a new or an empty directory")
-    if is_filled:
-        raise _not_empty(folder)
+    if has_entries:
+        raise _not_empty_error(folder)
 
 
-def _not_empty(folder: Path) -> InputError:
+def _not_empty_error(folder: Path) -> InputError:
+    """Return the error for a folder that is not empty."""
     return InputError(
         f"{folder} is not empty",
         allowed="a new or an empty directory",
@@ -80,7 +81,7 @@ def write_labelling_folder(
     choices: Sequence[str] | None = None,
     labels: Labels | None = None,
 ) -> LabellingFolder:
-    """Write the sample and the table to label into a new folder, all or nothing.
+    """Write the sample and the table to label to a new folder. After an error, no file is written.
 
     Parameters
     ----------
@@ -88,11 +89,11 @@ def write_labelling_folder(
     folder : Path
         New or empty.
     plan : str, optional
-        What `plan.json` there holds.
+        Contents of `plan.json`.
     choices : sequence of str, optional
-        Write the table as a workbook whose column of labels accepts only these; any text if there are none.
+        Write the table as a workbook in which only these labels can be entered; any text if it is empty.
     labels : Labels, optional
-        Labels of earlier rounds, which are written to `labels.csv` there.
+        Labels of earlier rounds, which are written to `labels.csv`.
 
     Returns
     -------
@@ -106,41 +107,41 @@ def write_labelling_folder(
         sample.write(partial / SAMPLE_NAME)
         if choices is None:
             table_name = TO_LABEL_NAME
-            newest = write_to_label(sample, partial / table_name)
+            n_units = write_to_label(sample, partial / table_name)
         else:
             table_name = WORKBOOK_NAME
-            newest = write_workbook_to_label(sample, partial / table_name, choices)
+            n_units = write_workbook_to_label(sample, partial / table_name, choices)
         if labels is not None:
             _write_labels(sample, labels, partial / LABELS_NAME)
         if plan is not None:
             (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
-    return LabellingFolder(folder / SAMPLE_NAME, folder / table_name, newest)
+    return LabellingFolder(folder / SAMPLE_NAME, folder / table_name, n_units)
 
 
 @contextmanager
 def create_folder(folder: Path, last: str) -> Iterator[Path]:
-    """Yield a folder that becomes `folder`, new or empty, when the block ends without an error.
+    """Yield a temporary folder that becomes `folder` (new or empty) at the end of the block without an error.
 
-    In a folder that exists the file `last` comes last, so that where it is, all is there.
+    If `folder` exists, the file `last` is moved last, so that its presence shows that all files are complete.
     """
     empty_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with partial_folder(folder) as partial:
             yield partial
-            _put_in_place(partial, folder, last)
+            _move_to_folder(partial, folder, last)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            raise _not_empty(folder) from None
+            raise _not_empty_error(folder) from None
         raise InputError(
             f"{folder}: cannot write here ({error.strerror or error})", action="Choose another directory."
         ) from None
 
 
-def _put_in_place(partial: Path, folder: Path, last: str) -> None:
-    """Rename a finished folder; into one that exists already (perhaps the current one), move its files.
+def _move_to_folder(partial: Path, folder: Path, last: str) -> None:
+    """Rename a complete temporary folder to `folder`, or move its files if `folder` exists.
 
-    There the file `last` comes last, so that where it is, all is there.
+    A folder that exists, such as the current directory, cannot be replaced. The file `last` is moved last.
     """
     flush_to_disk(partial)
     if not folder.is_dir():
@@ -148,13 +149,14 @@ def _put_in_place(partial: Path, folder: Path, last: str) -> None:
         partial.rename(folder)
         flush_to_disk(folder.parent)
         return
+    # Windows cannot lock a folder.
     release = None if os.name == "nt" else lock_file(folder)
     if os.name != "nt" and release is None:
         raise InputError(f"{folder}: another command is writing here", action="Choose another --output.")
     moved = []
     try:
         if any(not _is_partial(entry) for entry in folder.iterdir()):
-            raise _not_empty(folder)
+            raise _not_empty_error(folder)
         for name in sorted((entry.name for entry in partial.iterdir()), key=last.__eq__):
             (partial / name).rename(folder / name)
             moved.append(folder / name)
@@ -174,21 +176,25 @@ def _is_partial(entry: Path) -> bool:
 
 
 def _clear_unfinished(folder: Path) -> None:
-    """Remove the unfinished files of a killed draw: its partial folder, and a table that nobody filled in."""
-    # The sample is moved last, so that its partial folder shows that the other files are incomplete.
-    halfway = [entry for entry in folder.iterdir() if _is_partial(entry) and (entry / SAMPLE_NAME).exists()]
+    """Remove the unfinished files of a killed draw: its partial folder, and a table without labels."""
+    # The sample is moved last. A partial folder with a sample therefore shows that the other files may have
+    # been moved already.
+    partial_draws = [
+        entry for entry in folder.iterdir() if _is_partial(entry) and (entry / SAMPLE_NAME).exists()
+    ]
     clear_leftovers(folder / folder.resolve().name)
-    if not halfway or any(entry.exists() for entry in halfway):
+    # A partial folder that still exists belongs to a running draw.
+    if not partial_draws or any(entry.exists() for entry in partial_draws):
         return
     entries = list(folder.iterdir())
-    ours = {entry.name for entry in entries} <= {PLAN_NAME, TO_LABEL_NAME}
-    if ours and all(entry.name == PLAN_NAME or _nobody_answered(entry) for entry in entries):
+    are_files_of_draw = {entry.name for entry in entries} <= {PLAN_NAME, TO_LABEL_NAME}
+    if are_files_of_draw and all(entry.name == PLAN_NAME or _has_no_label(entry) for entry in entries):
         for entry in entries:
             entry.unlink()
 
 
-def _nobody_answered(path: Path) -> bool:
-    """Return whether a table to label, without its sample in the folder, is as `draw` writes it."""
+def _has_no_label(path: Path) -> bool:
+    """Return whether a table to label has no label, as `draw` writes it."""
     try:
         with path.open(encoding="utf-8", newline="") as stream:
             header, *rows = csv.reader(stream)
@@ -199,9 +205,9 @@ def _nobody_answered(path: Path) -> bool:
 
 
 def token_columns(sample: Sample) -> dict[str, str]:
-    """Return the column, with its value, that states of which rows a sample's ids are the numbers.
+    """Return the name and the value of the column that identifies the rows of a sample without ids.
 
-    Empty for other ids.
+    It is empty for samples with ids; see `stratal.designs.sample.row_token`.
     """
     token = sample.question.sample_token
     if token is None:
@@ -220,10 +226,9 @@ def columns_to_fill(sample: Sample) -> tuple[str, ...]:
 def write_to_label(sample: Sample, path: Path) -> int:
     """Write the table that the annotators fill in: id, shown columns, and the empty columns to fill in.
 
-    If ids are row numbers, a column `sample_token` states of which rows.
-
-    Units of the newest round alone, in the sample's order, which is random across strata. A text that a
-    spreadsheet would run gets an apostrophe before it, which is taken away when labels are read.
+    If ids are row numbers, the column `sample_token` identifies the rows. The table has the units of the
+    latest round in the order of the sample, which is random across strata. A text that a spreadsheet would
+    interpret as a formula gets a leading apostrophe, which is removed when labels are read.
 
     Parameters
     ----------
@@ -233,7 +238,7 @@ def write_to_label(sample: Sample, path: Path) -> int:
     Returns
     -------
     int
-        Units to label.
+        Number of units to label.
     """
     header, *rows = labelling_rows(sample)
     with path.open("w", encoding="utf-8", newline="") as stream:
@@ -243,7 +248,7 @@ def write_to_label(sample: Sample, path: Path) -> int:
 
 
 def _write_labels(sample: Sample, labels: Labels, path: Path) -> None:
-    """Write labels of one column that units of a sample have already, as a table to label has them."""
+    """Write existing labels of units of a sample in the format of a table to label."""
     token = token_columns(sample)
     rows = [[unit, *token.values(), value] for unit, value in zip(labels.ids, labels.values, strict=True)]
     with path.open("w", encoding="utf-8", newline="") as stream:
@@ -263,23 +268,25 @@ def write_workbook_to_label(sample: Sample, path: Path, choices: Sequence[str]) 
 
 
 def labelling_rows(sample: Sample) -> list[list[Any]]:
-    """Return the header and the rows of the newest round: id, shown columns, and the columns to fill in."""
-    payload = {name: values for name, values in sample.shown.items() if name != sample.question.id}
+    """Return the header and the rows of the latest round: id, shown columns, and the columns to fill in."""
+    shown = {name: values for name, values in sample.shown.items() if name != sample.question.id}
     token = token_columns(sample)
     to_fill = columns_to_fill(sample)
     empty = [""] * len(to_fill)
-    columns = [values.tolist() for values in payload.values()]
+    columns = [values.tolist() for values in shown.values()]
     if sample.ids.dtype.kind in "iu":
         ids = sample.ids.tolist()
     else:
         ids = id_texts(sample.ids)
-    newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
-    rows = [[ids[row], *(column[row] for column in columns), *token.values(), *empty] for row in newest]
-    return [[sample.question.id, *payload, *token, *to_fill], *rows]
+    rows_of_round = np.flatnonzero(sample.round == sample.round.max()).tolist()
+    rows = [
+        [ids[row], *(column[row] for column in columns), *token.values(), *empty] for row in rows_of_round
+    ]
+    return [[sample.question.id, *shown, *token, *to_fill], *rows]
 
 
 def sample_file(path: Path) -> Path:
-    """Return the file of a sample, given it or the folder that `draw` wrote."""
+    """Return the sample file in a folder that `draw` wrote, or the path itself."""
     if (path / SAMPLE_NAME).is_file():
         return path / SAMPLE_NAME
     return path

@@ -26,14 +26,14 @@ from stratal.tables.files import csv_header, existing_file
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
 from stratal.tables.parquet import read_bounded_table
 
-# Since 2 there is a digest over description and rows; files of 1, without, are still read.
+# Version of the format. Version 2 has a digest of the description and the rows.
 FORMAT = 2
 
-# Formats that can be read.
-_READ = (1, FORMAT)
+# Versions that can be read.
+_READABLE_FORMATS = (1, FORMAT)
 
-# Largest size of the rows of a sample in memory, in bytes; a larger file is damaged, or an attack.
-_LARGEST = 2**30
+# Maximum size of the rows of a sample in memory, in bytes. A larger file is damaged, or an attack.
+_MAX_BYTES = 2**30
 
 # Remedy for files that are no samples.
 _WRITTEN_BY_DRAW = (
@@ -47,25 +47,25 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
     """Write columns and description to `path` (.parquet, or .csv with a .json file next to it)."""
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
-    as_csv = path.suffix == ".csv"
-    encoded = [name for name, values in columns.items() if as_csv and not _is_text(name, values)]
-    described: JsonDict = {"format": FORMAT, **description}
-    if as_csv:
-        described["encoded"] = [name.removeprefix("show.") for name in encoded]
+    is_csv = path.suffix == ".csv"
+    encoded = [name for name, values in columns.items() if is_csv and not _is_text(name, values)]
+    metadata: JsonDict = {"format": FORMAT, **description}
+    if is_csv:
+        metadata["encoded"] = [name.removeprefix("show.") for name in encoded]
     try:
         table = pa.table({name: _arrow(name, values, name in encoded) for name, values in columns.items()})
-        described["digest"] = _digest(table, described)
-        encoded_text = json.dumps(described, ensure_ascii=False, allow_nan=False).encode()
+        metadata["digest"] = _digest(table, metadata)
+        metadata_text = json.dumps(metadata, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeEncodeError as error:
         raise lone_surrogate_error(f"{path}: the sample", error.object) from None
-    if as_csv:
-        with replacing(path) as partial, replacing(path.with_suffix(".json")) as described_file:
+    if is_csv:
+        with replacing(path) as partial, replacing(path.with_suffix(".json")) as metadata_file:
             pyarrow.csv.write_csv(table, partial)
-            described_file.write_bytes(encoded_text + b"\n")
+            metadata_file.write_bytes(metadata_text + b"\n")
     else:
         with replacing(path) as partial:
-            described_table = table.replace_schema_metadata({_KEY: encoded_text})
-            pyarrow.parquet.write_table(described_table, partial, write_page_checksum=True)
+            table_with_metadata = table.replace_schema_metadata({_KEY: metadata_text})
+            pyarrow.parquet.write_table(table_with_metadata, partial, write_page_checksum=True)
     return path
 
 
@@ -103,11 +103,12 @@ def _texts(column: pa.ChunkedArray) -> bytes:
 
 
 def _is_text(name: str, values: AnyArray) -> bool:
-    """Return whether a CSV file holds these values as they are: all but payload that is more than text."""
+    """Return whether a CSV file stores these values as text; only shown columns may have other types."""
     return not name.startswith("show.") or all(isinstance(value, str) for value in values.tolist())
 
 
 def _arrow(name: str, values: AnyArray, encoded: bool) -> pa.Array:
+    """Return a column as an Arrow array; `encoded` values are JSON texts."""
     if name.startswith("group."):
         return pa.array(values.tolist(), pa.string())
     if not name.startswith("show."):
@@ -122,7 +123,7 @@ def _arrow(name: str, values: AnyArray, encoded: bool) -> pa.Array:
 
 
 # Columns that every sample file has.
-_OF_SAMPLES = {"stratum", "inclusion_probability", "round"}
+_REQUIRED_COLUMNS = {"stratum", "inclusion_probability", "round"}
 
 
 def is_sample_file(path: Path) -> bool:
@@ -131,12 +132,12 @@ def is_sample_file(path: Path) -> bool:
         return False
     try:
         if path.suffix == ".csv":
-            return set(csv_header(path)[2] or ()) >= _OF_SAMPLES
+            return set(csv_header(path)[2] or ()) >= _REQUIRED_COLUMNS
         schema = pyarrow.parquet.read_schema(path)
     except (InputError, *_UNREADABLE):
         # A damaged file has no columns by which it could be recognised as a sample.
         return False
-    return _KEY in (schema.metadata or {}) or set(schema.names) >= _OF_SAMPLES
+    return _KEY in (schema.metadata or {}) or set(schema.names) >= _REQUIRED_COLUMNS
 
 
 def read_parts(path: Path) -> tuple[dict[str, AnyArray], JsonDict]:
@@ -144,12 +145,12 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], JsonDict]:
     existing_file(path)
     try:
         table, description = (_read_parquet if path.suffix == ".parquet" else _read_csv)(path)
-        description = _readable_here(path, table, description)
+        description = _check_description(path, table, description)
         # A CSV file contains values other than text as JSON.
         for name in description.get("encoded", ()):
-            place = table.column_names.index(f"show.{name}")
-            values = [json.loads(value) for value in table.column(place).to_pylist()]
-            table = table.set_column(place, f"show.{name}", pa.array(values))
+            index = table.column_names.index(f"show.{name}")
+            values = [json.loads(value) for value in table.column(index).to_pylist()]
+            table = table.set_column(index, f"show.{name}", pa.array(values))
         return {name: _array(name, table[name]) for name in table.column_names}, description
     except InputError:
         raise
@@ -163,15 +164,15 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], JsonDict]:
         raise InputError(f"{path}: not a sample file ({reason[:300]})", action=action) from None
 
 
-def _readable_here(path: Path, table: pa.Table, description: object) -> JsonDict:
-    """Return the description, refusing files without a design, of other formats, and changed since."""
+def _check_description(path: Path, table: pa.Table, description: object) -> JsonDict:
+    """Return the description; raise an error if there is none, or for another format or a wrong digest."""
     if not isinstance(description, dict):
         raise InputError(f"{path}: not a sample file (it contains no design)", action=_WRITTEN_BY_DRAW)
-    if description.get("format") not in _READ:
+    if description.get("format") not in _READABLE_FORMATS:
         action = "Read it with the version of stratal that wrote it."
         raise InputError(f"{path}: written in another format", given=description.get("format"), action=action)
-    digested = "digest" in description or description["format"] > 1
-    if digested and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
+    has_digest = "digest" in description or description["format"] > 1
+    if has_digest and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
         what = f"{path}: the sample file was changed after it was written (its digest does not match)"
         raise InputError(what, action=_ANOTHER_COPY)
     return description
@@ -182,17 +183,17 @@ _ANOTHER_COPY = "Restore the original file from a copy or from version control."
 
 
 def damaged(path: str | Path, reason: str) -> InputError:
-    """Return the error for a sample file whose parts do not make a sample."""
+    """Return the error for a sample file with contradictory contents."""
     return InputError(f"{path}: the sample file is damaged ({reason})", action=_ANOTHER_COPY)
 
 
-# Exceptions from a damaged file: of Arrow, and from its description.
+# Exceptions that a damaged file may raise in Arrow, or in the evaluation of its description.
 _UNREADABLE = (
     *(pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError),
     *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError),
 )
 
-# Message of Arrow if the memory does not suffice for a thread, which is no problem of the file.
+# Message of Arrow if there is not enough memory for a thread, which is not an error in the file.
 _NO_THREAD = "Failed to launch worker thread"
 
 
@@ -205,7 +206,7 @@ def _read_parquet(path: Path) -> tuple[pa.Table, JsonDict | None]:
         for field in file.schema_arrow:
             if any(word in str(field.type) for word in ("dictionary", "run_end", "view")):
                 raise ValueError(f"column {field.name!r} is of a type that stratal does not write")
-        table = read_bounded_table(file, _LARGEST)
+        table = read_bounded_table(file, _MAX_BYTES)
     return table.replace_schema_metadata(None), json.loads(metadata[_KEY])
 
 
@@ -213,8 +214,8 @@ def _read_csv(path: Path) -> tuple[pa.Table, JsonDict | None]:
     described_file = path.with_suffix(".json")
     if not described_file.exists():
         return pa.table({}), None
-    if described_file.stat().st_size > _LARGEST or path.stat().st_size > _LARGEST:
-        raise ValueError(f"it is larger than {_LARGEST // 2**20:,} MiB")
+    if described_file.stat().st_size > _MAX_BYTES or path.stat().st_size > _MAX_BYTES:
+        raise ValueError(f"it is larger than {_MAX_BYTES // 2**20:,} MiB")
     description = json.loads(described_file.read_text(encoding="utf-8"))
     if not isinstance(description, dict):
         return pa.table({}), None

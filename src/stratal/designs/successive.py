@@ -175,16 +175,15 @@ class Successive(Design):
         """Return the weights of the rounds, assuming that labels are missing at random in each round."""
         number = sample.round - 1
         weights = 1.0 / sample.inclusion_probability
-        drawn_weights, answered_weights = (
-            np.bincount(number[part], weights[part], minlength=len(self.budgets))
-            for part in (np.ones(sample.size, bool), labelled)
-        )
+        n_rounds = len(self.budgets)
+        drawn_weights = np.bincount(number, weights, minlength=n_rounds)
+        answered_weights = np.bincount(number[labelled], weights[labelled], minlength=n_rounds)
         # A round without a label has no share in the estimate.
-        used = np.array(self.budgets) * (answered_weights > 0)
+        answered_budgets = np.array(self.budgets) * (answered_weights > 0)
         return SuccessiveWeighting(
             inclusion_probability=sample.inclusion_probability[labelled],
             round=number[labelled],
-            shares=used / max(used.sum(), 1),
+            shares=answered_budgets / max(answered_budgets.sum(), 1),
             answered=np.where(answered_weights > 0, answered_weights / drawn_weights, 1.0),
             size=sample.population_size,
         )
