@@ -281,7 +281,7 @@ def _too_large(file: Path) -> bool:
 
 def _of_table(file: Path) -> Result | None:
     """Return the result for a table of labels, of a sample nearby or without one; None for other tables."""
-    from stratal.labels.label_files import usual_label_column
+    from stratal.labels.label_files import find_label_column
     from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
     from stratal.tables.small_table import SmallTable, is_missing
 
@@ -294,7 +294,7 @@ def _of_table(file: Path) -> Result | None:
         return None
     if table.log is not None or {"stratum", "inclusion_probability", "round"} <= set(table.lists):
         return None  # an evaluation tool's log, a sample
-    name = usual_label_column(table)
+    name = find_label_column(table)
     entries = () if name is None else table.lists[name]
     filled = sum(not is_missing(entry) for entry in entries)
     folders = _nearest(file, folders_with_ids(table.distinct_texts(MAX_ROWS_PER_ITEM), (Path(), file.parent)))

@@ -801,7 +801,7 @@ def import_command(requested: ImportOptions) -> Result:
         people = pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
     with stratal.study.open_study(study) as opened:
         answers = read_answers(file, requested.from_, requested.id or opened.sample().question.id)
-        answers = answers.mapped(mapping("--map", requested.map))
+        answers = answers.apply_mapping(mapping("--map", requested.map))
         same_rows = requested.same_rows
         result = opened.import_answers(answers, annotator=people, same_rows=same_rows, dry_run=dry_run)
     return Result(described | result.to_dict(), import_page, next_command)

@@ -142,9 +142,9 @@ def estimate(
     (0.75, 4)
     """
     require_sample(sample, "estimate")
-    from stratal.labels.label_files import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
 
-    labels = read_from_table(labels, sample)
+    labels = read_labels_if_table(labels, sample)
     sample = with_declared_scores(with_corrected_scores(sample, predicts, labels), predicts)
     target = options.pop("target", None)
     # An option that contradicts the question is an error.

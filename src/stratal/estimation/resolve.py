@@ -447,14 +447,14 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
 
 def joined_columns(sample: Sample, columns: Mapping[str, object]) -> dict[str, Any]:
     """Return columns of labels by name, joined to the sample; names of proxies stay as they are."""
-    from stratal.labels.label_files import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
 
     joined: dict[str, Any] = {}
     for name, column in columns.items():
         if isinstance(column, str):
             joined[name] = column
         else:
-            joined[name] = join_labels(sample, read_from_table(column, sample), name)
+            joined[name] = join_labels(sample, read_labels_if_table(column, sample), name)
     return joined
 
 

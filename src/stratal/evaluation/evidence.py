@@ -23,7 +23,7 @@ from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import LABEL, EvaluationRequest
 from stratal.evaluation.sources import SOURCE_FORMS, SourceForm, form_of, require_present, table_and_request
 from stratal.labels.accepted_types import labels_with_sample_ids
-from stratal.labels.label_files import is_table, labels_of_table, read_labels, split_by_model
+from stratal.labels.label_files import is_table, read_labels, read_labels_of_table, split_by_model
 from stratal.labels.labels import Labels
 from stratal.protocols import JsonMapping
 from stratal.question.selection import UNKNOWN
@@ -218,7 +218,7 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
     """Return the function that reads a column of labels in memory: a table, a mapping, or a single column."""
     if is_table(labels, filter(None, (request.label_column, request.model, *request.compare))):
         usual = None if request.value is None else LABEL
-        return lambda name: labels_of_table(labels, sample, usual if name == LABEL else name, request.id)
+        return lambda name: read_labels_of_table(labels, sample, usual if name == LABEL else name, request.id)
     columns: JsonMapping = {request.label_column: labels}
     # A mapping by id has plain values.
     if (

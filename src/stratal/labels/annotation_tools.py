@@ -1,18 +1,18 @@
-"""Annotation tools: tasks, the question and answers, and the file formats of tools.
+"""Export of tasks to annotation tools, and import of their answers.
 
-`TOOLS` of `stratal.labels.label_files` lists them; that module also has the formats that need no tool.
+`TOOLS` of `stratal.labels.label_files` lists the tools. That module also has tables, which need no tool.
 
-Label Studio: writes tasks and a labelling config, reads JSON and JSON-MIN (label-studio-sdk 2.1.2). The id of
-a task is in its data under `item_id`, because JSON-MIN loses a key `id` of the data.
+Label Studio: tasks and a labelling config are written, JSON and JSON-MIN are read (label-studio-sdk 2.1.2).
+The id of a task is in its data under `item_id`, because JSON-MIN omits a key `id` of the data.
 
-Argilla: writes a folder for `rg.Dataset.from_disk`, reads the records that
-`json.dump(dataset.records.to_list(flatten=True), file)` writes (argilla 2.8.0).
+Argilla: a folder for `rg.Dataset.from_disk` is written, and the records that
+`json.dump(dataset.records.to_list(flatten=True), file)` writes are read (argilla 2.8.0).
 
-Potato: writes a config and its instances, reads the folder `annotation_output` with a `user_state.json` for
-each annotator, or one of these files (potato-annotation 2.12.1).
+Potato: a config and its instances are written. The folder `annotation_output` with a `user_state.json` for
+each annotator is read, or one of these files (potato-annotation 2.12.1).
 
-Prodigy: writes JSON Lines for the choice interface, reads the output of `prodigy db-out` (as documented for
-version 1.18).
+Prodigy: JSON Lines for the choice interface are written, and the output of `prodigy db-out` is read (as
+documented for version 1.18).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Task:
     payload : mapping of column to value
         The columns that annotators see, in this order. Values may be nested, such as lists of turns.
     token : str, optional
-        Identifies the rows that the ids number; see `Question.sample_token`.
+        Token of the sample, if ids are row numbers; see `Question.sample_token`.
     """
 
     id: str
@@ -58,10 +58,10 @@ class Task:
     token: str | None = None
 
     def texts(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return the text of each column under its name in the tool, empty if the task lacks the column."""
-        return {new: display_text(self.payload.get(name)) for name, new in names.items()}
+        """Return the columns as texts, empty if missing; `names` has the tool's name of each column."""
+        return {tool_name: display_text(self.payload.get(name)) for name, tool_name in names.items()}
 
-    def page(self) -> str:
+    def as_text(self) -> str:
         """Return the payload as one text; several columns have their names as headings."""
         texts = {name: display_text(value) for name, value in self.payload.items()}
         if len(texts) == 1:
@@ -79,7 +79,7 @@ class ToolQuestion:
     choices : tuple of str
     keys : tuple of str
         The keyboard shortcut of each choice, empty without one.
-    free : bool
+    allows_free_text : bool
         Whether an answer may be free text.
     rubric : str
     sets : bool
@@ -89,11 +89,11 @@ class ToolQuestion:
     text: str
     choices: tuple[str, ...]
     keys: tuple[str, ...] = ()
-    free: bool = False
+    allows_free_text: bool = False
     rubric: str = ""
     sets: bool = False
 
-    def keyed(self) -> list[tuple[str, str]]:
+    def choices_with_keys(self) -> list[tuple[str, str]]:
         """Return each choice with its key."""
         return list(zip(self.choices, self.keys or ("",) * len(self.choices), strict=True))
 
@@ -139,9 +139,9 @@ class ToolAnswers:
     tool : str
     answers : tuple of ToolAnswer
     notes : tuple of str
-        What the file leaves out, such as skipped items.
+        Notes on missing information, such as skipped items.
     mapped_values : tuple of str
-        The values whose meaning is declared.
+        The values that a mapping has replaced or confirmed.
     """
 
     tool: str
@@ -149,8 +149,8 @@ class ToolAnswers:
     notes: tuple[str, ...] = ()
     mapped_values: tuple[str, ...] = ()
 
-    def mapped(self, mapping: Mapping[Any, float | str | None] | None) -> ToolAnswers:
-        """Return the answers with mapped values; answers that are mapped to None are left out."""
+    def apply_mapping(self, mapping: Mapping[Any, float | str | None] | None) -> ToolAnswers:
+        """Return the answers with mapped values, without those that are mapped to None."""
         counts = Counter(entry.value for entry in self.answers if entry.value is not None)
         label_mapping = LabelMapping.of(counts, None, mapping, partly=True)
         table = [
@@ -182,7 +182,7 @@ class ExportFormat:
     read_record : callable
         `read_record(record, place, id_name)` returns the answers of a record.
     note : str
-        What the format leaves out.
+        Note on information that the format omits.
     """
 
     required_keys: set[str]
@@ -202,16 +202,18 @@ class Tool:
     title : str
         Name in messages.
     write : callable
-        `write(tasks, question, path)` writes the files, and returns the next step in the tool as a sentence.
+        `write(tasks, question, path)` writes the files, and returns instructions for the next step in the
+        tool.
     formats : tuple of ExportFormat
         Formats of the exports; empty for tables.
     suffixes : tuple of str
-        Suffixes of the file that `write` makes, in lower case; empty if it makes a folder with several files.
+        Suffixes of the file that `write` creates, in lower case; empty if it creates a folder with several
+        files.
     export_name : str
         Example name of the file that the tool exports.
     answers_folder, answer_files : str
-        For a tool that saves answers in the folder that `write` makes: their folder in it, and a pattern of
-        the files in their folder.
+        For a tool that saves answers in the folder of the tasks: the name of their subfolder, and a pattern
+        of the files in it.
     """
 
     name: str
@@ -240,9 +242,8 @@ class Tool:
         if not isinstance(first_record, Mapping):
             return None
         keys = set(first_record)
-        return next(
-            (known_format for known_format in self.formats if known_format.required_keys <= keys), None
-        )
+        matching_formats = (entry for entry in self.formats if entry.required_keys <= keys)
+        return next(matching_formats, None)
 
     def read_document(self, document: object, source: str, id_name: str = "id") -> ToolAnswers:
         """Return the answers in an export of this tool; an error names the invalid record.
@@ -282,15 +283,15 @@ def display_text(value: Any) -> str:
 
 def column_slugs(names: Iterable[str]) -> dict[str, str]:
     """Return a unique name of letters, digits and _ for each column, as tools require it."""
-    column_slugs: dict[str, str] = {}
+    slugs: dict[str, str] = {}
     for name in names:
-        slug_base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
-        if not slug_base[0].isalpha():
-            slug_base = f"c_{slug_base}"
-        spellings = chain([slug_base], (f"{slug_base}_{number}" for number in count(2)))
-        used = {ITEM_ID, VERDICT, NOTE, "id", *column_slugs.values()}
-        column_slugs[name] = next(slug for slug in spellings if slug not in used)
-    return column_slugs
+        base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
+        if not base[0].isalpha():
+            base = f"c_{base}"
+        candidates = chain([base], (f"{base}_{number}" for number in count(2)))
+        used_names = {ITEM_ID, VERDICT, NOTE, "id", *slugs.values()}
+        slugs[name] = next(slug for slug in candidates if slug not in used_names)
+    return slugs
 
 
 def task_columns(tasks: Sequence[Task]) -> list[str]:
@@ -318,7 +319,7 @@ def parse_timestamp(text: str) -> datetime | None:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         seconds = number_of_text(text)
-        # Later times are outside the range of `datetime`.
+        # Larger numbers are outside the range of `datetime`.
         if not 0 < seconds < 1e15:
             return None
         if seconds >= _MIN_MILLISECONDS:
@@ -399,7 +400,7 @@ def write_json_records(path: Path, records: Iterable[Mapping[str, object]]) -> N
 LABEL_STUDIO_TASKS = "tasks.json"
 LABEL_STUDIO_CONFIG = "config.xml"
 # Name of the control for free text.
-_FREE_TEXT = f"{VERDICT}_words"
+_FREE_TEXT_CONTROL = f"{VERDICT}_words"
 
 
 def write_label_studio(tasks: Sequence[Task], question: ToolQuestion, folder: Path) -> str:
@@ -426,16 +427,16 @@ def _labelling_config(names: Mapping[str, str], question: ToolQuestion) -> str:
     ET.SubElement(view, "Header", value=question.text)
     answers = {"toName": next(iter(names.values()))}
     if question.choices:
-        needed = "false" if question.free else "true"
-        group = ET.SubElement(view, "Choices", answers, name=VERDICT, choice="single", required=needed)
-        for choice, key in question.keyed():
+        required = "false" if question.allows_free_text else "true"
+        group = ET.SubElement(view, "Choices", answers, name=VERDICT, choice="single", required=required)
+        for choice, key in question.choices_with_keys():
             attributes = {"value": choice}
             if key:
                 attributes["hotkey"] = key
             ET.SubElement(group, "Choice", attributes)
     text_areas = [(NOTE, "Note")]
-    if question.free:
-        text_areas.insert(0, (_FREE_TEXT, "In your own words"))
+    if question.allows_free_text:
+        text_areas.insert(0, (_FREE_TEXT_CONTROL, "In your own words"))
     for name, hint in text_areas:
         ET.SubElement(
             view, "TextArea", answers, name=name, maxSubmissions="1", editable="true", placeholder=hint
@@ -457,7 +458,7 @@ def _read_label_studio_task(task: Any, place: str, id_name: str) -> list[ToolAns
         for entry in annotation.get("result") or []:
             controls.setdefault(entry["from_name"], []).extend(_control_values(entry.get("value")))
         answers.append(
-            _make_label_studio_answer(item, controls, annotation, annotation.get("completed_by"), place)
+            _label_studio_answer(item, controls, annotation, annotation.get("completed_by"), place)
         )
     return answers
 
@@ -466,7 +467,7 @@ def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolA
     """Return the answer of an entry of JSON-MIN, or of a row of CSV."""
     controls = {
         name: _control_values(entry[name])
-        for name in (VERDICT, _FREE_TEXT, NOTE)
+        for name in (VERDICT, _FREE_TEXT_CONTROL, NOTE)
         if entry.get(name) not in (None, "")
     }
     if entry.get(ITEM_ID) in (None, "") and (id_name == "id" or entry.get(id_name) in (None, "")):
@@ -477,13 +478,13 @@ def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolA
             "id_name= (--id COLUMN).",
         )
     item = read_item_id(entry, id_name, place)
-    return [_make_label_studio_answer(item, controls, entry, entry.get("annotator"), place)]
+    return [_label_studio_answer(item, controls, entry, entry.get("annotator"), place)]
 
 
-def _make_label_studio_answer(
+def _label_studio_answer(
     item: str, controls: Mapping[str, list[str]], entry: JsonMapping, annotator: Any, place: str
 ) -> ToolAnswer:
-    """Return the answer in the controls of a task, with its annotator and time."""
+    """Return the answer in the controls of a task or an entry, with its annotator and time."""
     if isinstance(annotator, Mapping):
         annotator = annotator.get("email") or annotator.get("id")
     seconds = entry.get("lead_time")
@@ -513,14 +514,14 @@ def _control_values(value: object) -> list[str]:
 def _single_answer(controls: Mapping[str, list[str]], place: str) -> str:
     """Return the answer: from the free text, the choices, or the only other control."""
     other_controls = [values for name, values in controls.items() if not name.startswith((VERDICT, NOTE))]
-    answers = controls.get(_FREE_TEXT) or controls.get(VERDICT) or []
+    answers = controls.get(_FREE_TEXT_CONTROL) or controls.get(VERDICT) or []
     if not answers and len(other_controls) == 1:
         answers = other_controls[0]
     if len(answers) != 1:
-        found_text = ", ".join(map(repr, answers)) or f"controls {', '.join(controls) or 'none'}"
+        answers_text = ", ".join(map(repr, answers)) or f"controls {', '.join(controls) or 'none'}"
         raise LabelError(
             f"{place}: an annotation needs one answer",
-            given=found_text,
+            given=answers_text,
             allowed=f"one choice of {VERDICT!r}",
             action="Answer or skip the task in Label Studio, and export again.",
         )
@@ -545,9 +546,9 @@ LABEL_STUDIO = Tool(
 )
 
 
-# Argilla's states of an answer; drafts are not answers.
-_SUBMITTED = "submitted"
-_DISCARDED = "discarded"
+# States of an answer in Argilla; drafts, the third state, are not answers.
+_ARGILLA_SUBMITTED = "submitted"
+_ARGILLA_DISCARDED = "discarded"
 _ARGILLA_FOLDER = ".argilla"
 
 
@@ -578,7 +579,7 @@ def _argilla_settings(names: Mapping[str, str], question: ToolQuestion) -> JsonD
     options = [{"text": choice, "value": choice} for choice in question.choices]
     choice_settings = {"type": "label_selection", "options": options, "visible_options": None}
     verdict = question_entry(
-        VERDICT, question.text, text_settings if question.free else choice_settings, True
+        VERDICT, question.text, text_settings if question.allows_free_text else choice_settings, True
     )
     metadata_settings = {"type": "terms", "values": None, "visible_for_annotators": False}
     return {
@@ -618,19 +619,21 @@ def _read_argilla_record(record: Any, place: str, id_name: str) -> list[ToolAnsw
         name = VERDICT
     else:
         name = question_names[0]
-    values, users, states = (record[f"{name}.responses{end}"] or [] for end in ("", ".users", ".status"))
-    remarks = (record.get(f"{NOTE}.responses{end}") or [] for end in (".users", ""))
-    notes = dict(zip(*remarks, strict=False))
+    values = record[f"{name}.responses"] or []
+    users = record[f"{name}.responses.users"] or []
+    states = record[f"{name}.responses.status"] or []
+    note_users = record.get(f"{NOTE}.responses.users") or []
+    notes = dict(zip(note_users, record.get(f"{NOTE}.responses") or [], strict=False))
     return [
         ToolAnswer(
             id=item,
-            value=None if state == _DISCARDED else display_text(value),
+            value=None if state == _ARGILLA_DISCARDED else display_text(value),
             annotator=display_text(user),
             note=display_text(notes.get(user)),
             place=place,
         )
         for value, user, state in zip(values, users, states, strict=True)
-        if state in (_SUBMITTED, _DISCARDED)
+        if state in (_ARGILLA_SUBMITTED, _ARGILLA_DISCARDED)
     ]
 
 
@@ -650,15 +653,18 @@ POTATO_OUTPUT = "annotation_output"
 POTATO_STATE = "user_state.json"
 
 
-_POTATO_ANSWERS = "instance_id_to_label_to_value"
+_POTATO_ANSWERS_KEY = "instance_id_to_label_to_value"
 
 
 def write_potato(tasks: Sequence[Task], question: ToolQuestion, folder: Path) -> str:
     """Write `config.yaml` (JSON, which is YAML too) and `instances.jsonl`."""
-    write_json_records(folder / POTATO_INSTANCES, ({"id": task.id, "text": task.page()} for task in tasks))
+    write_json_records(folder / POTATO_INSTANCES, ({"id": task.id, "text": task.as_text()} for task in tasks))
     answer: JsonDict = {"annotation_type": "text", "name": VERDICT, "description": question.text}
-    if not question.free:
-        labels = [{"name": choice, **({"key_value": key} if key else {})} for choice, key in question.keyed()]
+    if not question.allows_free_text:
+        labels = [
+            {"name": choice, **({"key_value": key} if key else {})}
+            for choice, key in question.choices_with_keys()
+        ]
         answer |= {"annotation_type": "radio", "labels": labels}
     config = {
         "annotation_task_name": question.text,
@@ -680,7 +686,7 @@ def _read_potato_annotator(state: Any, place: str, id_name: str) -> list[ToolAns
     """Return the answers of an annotator: the selected choice, or the text of a text box."""
     annotator = require_text(state, "user_id", place)
     answers = []
-    for item, labels in state[_POTATO_ANSWERS].items():
+    for item, labels in state[_POTATO_ANSWERS_KEY].items():
         entries = [(label["schema"], label["name"], display_text(value)) for label, value in labels]
         answer_texts = [
             value if name == "text_box" else name for schema, name, value in entries if schema == VERDICT
@@ -690,8 +696,8 @@ def _read_potato_annotator(state: Any, place: str, id_name: str) -> list[ToolAns
             problem = f"{place}: item {item!r} has several answers"
             raise LabelError(problem, given=", ".join(answer_texts), allowed="one")
         answers += [
-            ToolAnswer(id=item, value=word, annotator=annotator, note=note, place=place)
-            for word in answer_texts
+            ToolAnswer(id=item, value=text, annotator=annotator, note=note, place=place)
+            for text in answer_texts
         ]
     return answers
 
@@ -700,13 +706,13 @@ POTATO = Tool(
     "potato",
     "Potato",
     write_potato,
-    (ExportFormat({"user_id", _POTATO_ANSWERS}, "annotator", _read_potato_annotator),),
+    (ExportFormat({"user_id", _POTATO_ANSWERS_KEY}, "annotator", _read_potato_annotator),),
     answers_folder=POTATO_OUTPUT,
     answer_files=f"*/{POTATO_STATE}",
 )
 
 
-# Prodigy's decisions about an item; both of the skips leave it without an answer.
+# Decisions about an item in Prodigy. After one of the skips, the item has no answer.
 PRODIGY_ACCEPT = "accept"
 PRODIGY_SKIPS = ("ignore", "reject")
 
@@ -714,12 +720,12 @@ PRODIGY_SKIPS = ("ignore", "reject")
 def write_prodigy(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> str:
     """Write a line for each task, with the choices as options."""
     if not question.choices:
-        given_text = "answers in the annotators' own words"
-        raise InputError("Prodigy needs choices", given=given_text, allowed="--choices, --scale")
+        free_text_description = "answers in the annotators' own words"
+        raise InputError("Prodigy needs choices", given=free_text_description, allowed="--choices, --scale")
     options = [{"id": choice, "text": choice} for choice in question.choices]
 
     shared_fields = {"options": options, "meta": {"question": question.text}}
-    write_json_records(path, ({ITEM_ID: task.id, "text": task.page(), **shared_fields} for task in tasks))
+    write_json_records(path, ({ITEM_ID: task.id, "text": task.as_text(), **shared_fields} for task in tasks))
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
 
 

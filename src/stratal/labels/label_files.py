@@ -1,8 +1,8 @@
-"""Files of labels: tables and exports of annotation tools (`read_labels`), and files of tasks to label.
+"""Files of labels (tables and exports of annotation tools, read by `read_labels`), and files of tasks.
 
-Files of tasks are CSV, Excel or JSON Lines with a row per item and an empty column for the answer. Like other
-tables of labels, they are read by `item_id`, `id` or the id column of the sample, with the answer in `label`
-and optional columns `annotator`, `status` and `note`.
+A file of tasks is a CSV, Excel or JSON Lines file with a row per item and an empty column for the answer.
+Like other tables of labels, it has a column of ids (`item_id`, `id` or the name of the sample's id column),
+the answer in `label`, and optional columns `annotator`, `status` and `note`.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ LABEL_COLUMN_NAMES = ("label", "verdict", "labels")
 def is_table(labels: object, names: Iterable[str] = ()) -> bool:
     """Return whether labels are a dataframe, an Arrow table or a mapping of columns to lists.
 
-    A mapping of ids to lists of answers is not a table: it has no column of ids or labels. `names` are
-    further names of such columns.
+    A mapping of ids to lists of answers is not a table, because it has no column of ids or labels. `names`
+    are further names of these columns.
     """
     if isinstance(labels, Labels):
         return False
@@ -97,7 +97,7 @@ def is_table(labels: object, names: Iterable[str] = ()) -> bool:
     return isinstance(labels, WithColumns | WithColumnNames)
 
 
-def labels_of_table(
+def read_labels_of_table(
     table: object, sample: UnitRows, value: str | None = None, id_name: str | None = None
 ) -> Labels:
     """Return the labels in a column of a table in memory.
@@ -114,8 +114,8 @@ def labels_of_table(
     return read_label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
 
 
-def read_from_table(labels: object, sample: UnitRows) -> Any:
-    """Return the labels of a table in memory; labels of other types are unchanged."""
+def read_labels_if_table(labels: object, sample: UnitRows) -> Any:
+    """Return the labels of a table in memory; labels of other types are returned unchanged."""
     # A mapping of columns has a column of ids; other mappings have ids as keys.
     has_ids = not isinstance(labels, Mapping) or bool({sample.question.id, *ID_NAMES} & set(labels))
     if not (has_ids and is_table(labels)):
@@ -131,7 +131,9 @@ def read_from_table(labels: object, sample: UnitRows) -> Any:
     return read_label_rows(rows, None, sample.question.id, sample.ids.tolist())[0]
 
 
-def outcomes_of_table(table: object, sample: UnitRows, stored: Iterable[str]) -> dict[str, Labels] | None:
+def read_outcomes_of_models(
+    table: object, sample: UnitRows, stored: Iterable[str]
+) -> dict[str, Labels] | None:
     """Return the outcomes of several models from a table in memory with a column of ids; None for others.
 
     Columns of annotators, and those that the sample stores, are not outcomes.
@@ -157,7 +159,7 @@ def read_label_rows(
     id_name: str | None = "id",
     sample_ids: Sequence[object] | None = None,
 ) -> tuple[Labels, list[bool]]:
-    """Return the labels of a table, and which rows (m,) were skipped.
+    """Return the labels of a table with m rows, and which rows (m,) were skipped.
 
     The labels are in the column `value`, or in the only column with a name of `LABEL_COLUMN_NAMES`. Rows
     without ids are in the order of the sample's ids (n,). If `id_name` is None, the column of ids is
@@ -194,7 +196,7 @@ def read_label_rows(
 
 def _unique_label_column(table: SmallTable) -> str:
     """Return the name of the column of labels, refusing a table with several columns of this name."""
-    name = usual_label_column(table) or LABEL_COLUMN_NAMES[0]
+    name = find_label_column(table) or LABEL_COLUMN_NAMES[0]
     key = name.strip().casefold()
     candidates = [column for column in table.lists if column.strip().casefold() == key]
     if len(candidates) > 1:
@@ -289,7 +291,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     return tuple(map(id_text, ids))
 
 
-def usual_label_column(table: SmallTable) -> str | None:
+def find_label_column(table: SmallTable) -> str | None:
     """Return the column of a table that has a usual name of labels, None without one."""
     return table.find(*LABEL_COLUMN_NAMES)
 
@@ -301,7 +303,7 @@ def usual_label_column(table: SmallTable) -> str | None:
 LABEL_COLUMN = "label"
 
 
-# Names with a meaning in a table of labels; other columns with these names get a suffix.
+# Names of columns of a table of labels. A column that annotators see gets a suffix if it has such a name.
 _RESERVED_COLUMNS = (ITEM_ID, LABEL_COLUMN, "annotator", "status", NOTE, SAMPLE_TOKEN)
 
 
@@ -351,14 +353,14 @@ def write_excel(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> st
     """Write a workbook with a list of choices in the column of the label."""
     rows = _task_rows(tasks)
     choices: Sequence[str] = ()
-    if not (question.free or question.sets):
+    if not (question.allows_free_text or question.sets):
         choices = question.choices
     write_workbook(path, rows, choices, columns=[rows[0].index(LABEL_COLUMN)])
     return _filling_advice(question)
 
 
 def _filling_advice(question: ToolQuestion) -> str:
-    """Return the instruction on how to fill in a table of tasks."""
+    """Return the instructions for filling in a table of tasks."""
     choice_text = ""
     if question.choices:
         choice_text = f" ({', '.join(question.choices)})"
@@ -463,15 +465,15 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], question: ToolQuestion, path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export.") as temporary_folder:
-            partial = Path(temporary_folder, path.name)
+            temporary_path = Path(temporary_folder, path.name)
             if not tool.suffixes:
-                partial.mkdir()
-            advice = tool.write(tasks, question, partial)
-            shutil.move(partial, path)
+                temporary_path.mkdir()
+            advice = tool.write(tasks, question, temporary_path)
+            shutil.move(temporary_path, path)
     except OSError as error:
         problem = f"{path} cannot be written ({error.strerror or error})"
         raise InputError(problem, action="Choose another folder.") from None
-    return advice.replace(str(partial), str(path))
+    return advice.replace(str(temporary_path), str(path))
 
 
 def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> ToolAnswers:
@@ -530,22 +532,22 @@ def read_tool_answers(path: Path, id_name: str = "id") -> ToolAnswers | None:
         tool = _tool_of_document(_read_document(path, max_records=1))
     if tool is None:
         return None
-    parts = sorted(path.glob(tool.answer_files)) if path.is_dir() else [path]
-    part_answers = [tool.read_document(_read_document(part), str(part), id_name) for part in parts]
+    paths = sorted(path.glob(tool.answer_files)) if path.is_dir() else [path]
+    answers_by_file = [tool.read_document(_read_document(file), str(file), id_name) for file in paths]
     return replace(
-        part_answers[0],
-        answers=latest_answers(answer for part in part_answers for answer in part.answers),
+        answers_by_file[0],
+        answers=latest_answers(answer for answers in answers_by_file for answer in answers.answers),
     )
 
 
 def _tool_of_folder(folder: Path) -> Tool | None:
-    """Return the tool that saves answers in a folder like this one, None for any other folder."""
+    """Return the tool whose files of answers are in a folder, None if there are none."""
     tools = (tool for tool in TOOLS.values() if tool.answer_files)
     return next((tool for tool in tools if any(folder.glob(tool.answer_files))), None)
 
 
 def _tool_of_document(document: object) -> Tool | None:
-    """Return the tool that writes documents like this one, None for any other document."""
+    """Return the tool whose export has the format of a document, None if there is none."""
     return next((tool for tool in TOOLS.values() if tool.format_of(document) is not None), None)
 
 
@@ -563,7 +565,7 @@ def _read_document(path: Path, max_records: int | None = None) -> Any:
         return [record for _, record in islice(json_records(text, path), max_records)]
 
 
-# Columns that every CSV file of Label Studio has.
+# Columns by which a CSV export of Label Studio is recognised.
 _LABEL_STUDIO_COLUMNS = {"annotation_id", "annotator", "lead_time"}
 
 
@@ -666,16 +668,16 @@ def read_labels_or_verdicts(
     mapping: Mapping[Any, float | str | None] | None = None,
     same_rows: bool = False,
 ) -> Labels | dict[str, Labels]:
-    """Read labels from files, or verdicts on the answers of several models from a column for each model.
+    """Read labels from files, or verdicts on the answers of several models, with a column for each model.
 
-    Files contain verdicts if they have a column with the name of every model, and no label.
+    Files contain verdicts if they have a column with the name of each model and no labels.
     """
     options: Any = {"id_name": id_name, "mapping": mapping, "same_rows": same_rows}
     table_paths = [Path(path) for path in paths if read_tool_answers(Path(path)) is None]
     tables = [SmallTable.of(path, str(path), (LABEL_COLUMN,)) for path in table_paths]
     if len(tables) < len(paths) or any({*models} - {*table.lists} for table in tables):
         return read_labels(*paths, **options)
-    if all(usual_label_column(table) for table in tables):
+    if all(find_label_column(table) for table in tables):
         labels = read_labels(*paths, **options)
         if labels.answered:
             return labels
@@ -683,15 +685,15 @@ def read_labels_or_verdicts(
 
 
 def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Labels:
-    """Return labels in which the labels of a review replace the first labels (r,) of the same units."""
-    answers_of: dict[str, list[str]] = {}
+    """Return labels in which a review with r units replaces the first labels (r,) of these units."""
+    answers_by_unit: dict[str, list[str]] = {}
     for unit, answer in zip(labels.ids, labels.values, strict=True):
         if answer is not None:
-            answers_of.setdefault(unit, []).append(class_text(answer))
+            answers_by_unit.setdefault(unit, []).append(class_text(answer))
     change_count = 0
     rows = zip(review.ids, first_labels.values, review.values, strict=True)
     for row, (unit, before, after) in enumerate(rows):
-        unit_answers = answers_of.get(unit, [])
+        unit_answers = answers_by_unit.get(unit, [])
         if class_text(before) not in unit_answers:
             raise LabelError(
                 f"{review.place(row)}: the first label of {unit!r} differs from that in the labels",
@@ -787,7 +789,7 @@ def _read_label_file(
         table = _drawn_units_of_log(table, sample_ids)
     if table.find(DIFFERS_FROM) is None:
         return read_label_rows(table, value, id_name, sample_ids)[0]
-    label_column = value or usual_label_column(table) or LABEL_COLUMN
+    label_column = value or find_label_column(table) or LABEL_COLUMN
     first_column = table.find(FIRST_LABEL_PREFIX + label_column)
     if first_column is None:
         return None

@@ -619,11 +619,11 @@ def compare(
     >>> comparisons[0].value, comparisons.ranks()
     (0.4, {'new': (1, 2), 'old': (1, 2)})
     """
-    from stratal.labels.label_files import outcomes_of_table  # a plan needs no labels
+    from stratal.labels.label_files import read_outcomes_of_models  # a plan needs no labels
 
     require_sample(sample, "compare")
     outcomes_by_model: JsonDict = {}
-    table = outcomes_of_table(outcomes, sample, (*sample.groups, *sample.shown))
+    table = read_outcomes_of_models(outcomes, sample, (*sample.groups, *sample.shown))
     if table is not None:
         outcomes_by_model = table
     elif isinstance(outcomes, WithItems):

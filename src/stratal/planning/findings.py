@@ -183,9 +183,9 @@ def findings(
     (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])
     """
     require_sample(sample, "findings")
-    from stratal.labels.label_files import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
 
-    labels = read_from_table(labels, sample)
+    labels = read_labels_if_table(labels, sample)
     tail_shares(confidence_level, "two-sided")
     request = _resolve_request(sample, labels, estimates, **options)
     if estimates is None:

@@ -432,9 +432,9 @@ def next_round(
     array([13, 17])
     """
     require_sample(sample, "next_round")
-    from stratal.labels.label_files import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
 
-    labels = read_from_table(labels, sample)
+    labels = read_labels_if_table(labels, sample)
     check_choice("allocation", allocation_of, ("total", "remainder"))
     _require_one_size(additional, half_width, design)
     if labels is None or design is not None:

@@ -353,9 +353,9 @@ def labelled_units(
 
     `proxy` and `unlabelled` are missing if the estimator is "classical", or if the sample has no proxy.
     """
-    from stratal.labels.label_files import read_from_table  # a plan needs no labels
+    from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
 
-    joined = join_labels(sample, read_from_table(labels, sample))
+    joined = join_labels(sample, read_labels_if_table(labels, sample))
     joined = check_label_codes(sample, joined, "label")
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")

@@ -244,7 +244,7 @@ def tool_question(question: StudyQuestion) -> ToolQuestion:
         choices=(LEFT, RIGHT, TIE) if _is_shuffled_pair(question) else names,
         sets=question.kind == TAGS,
         keys=tuple(choice.key for choice in question.choices),
-        free=question.kind == CLASSES,
+        allows_free_text=question.kind == CLASSES,
         rubric=question.rubric,
     )
 

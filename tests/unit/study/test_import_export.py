@@ -124,7 +124,7 @@ def test_every_answer_that_is_not_taken_is_named_with_how_to_map_it(study):
         study.import_answers(given)
     assert "empty" in str(refused.value)
 
-    done = study.import_answers(given.mapped({"N/A": None, "OK": "Pass"}))
+    done = study.import_answers(given.apply_mapping({"N/A": None, "OK": "Pass"}))
 
     assert (done.new, done.skipped) == (2, 0)
     assert "labels: n/a 1 → no answer, ok 1 → Pass" in done.notes
@@ -210,7 +210,7 @@ def test_a_scale_takes_numbers_as_spreadsheets_write_them(tmp_path):
 def test_classes_are_asked_for_in_words():
     asked = tool_question(StudyQuestion.of_classes("What is it?", ["cat"]))
 
-    assert (asked.choices, asked.free) == (("cat",), True)
+    assert (asked.choices, asked.allows_free_text) == (("cat",), True)
 
 
 def test_an_answer_that_makes_the_interval_narrow_enough_ends_the_labelling(tmp_path):
@@ -230,6 +230,6 @@ def test_codes_of_missing_labels_are_refused_unless_they_are_mapped(tmp_path):
         with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
             opened.import_answers(rows)
         assert journal(opened) == []
-        result = opened.import_answers(rows.mapped({"99": 99}), dry_run=True)
+        result = opened.import_answers(rows.apply_mapping({"99": 99}), dry_run=True)
         assert result.new == 6
-        assert opened.import_answers(rows.mapped({"99": None})).new == 5
+        assert opened.import_answers(rows.apply_mapping({"99": None})).new == 5

@@ -47,7 +47,7 @@ def test_drafts_are_no_answers(tools, changed, tmp_path, given):
 
 
 def test_free_words_need_no_choices(tasks, tmp_path):
-    write_argilla(tasks, ToolQuestion(text="What is it?", choices=(), free=True), tmp_path)
+    write_argilla(tasks, ToolQuestion(text="What is it?", choices=(), allows_free_text=True), tmp_path)
 
     settings = json.loads((tmp_path / ".argilla" / "settings.json").read_text())
     assert settings["questions"][0]["type"] == "text"

@@ -49,7 +49,7 @@ def test_the_config_asks_the_question_with_its_keys(tasks, asked, tmp_path):
 
 
 def test_words_of_the_annotators_own_may_be_asked_for(tmp_path):
-    question = ToolQuestion(text='What "class" & why <?>', choices=("cat",), free=True)
+    question = ToolQuestion(text='What "class" & why <?>', choices=("cat",), allows_free_text=True)
     write_label_studio([Task(id="a", payload={"id": "x"})], question, tmp_path)
 
     view = ET.parse(tmp_path / "config.xml").getroot()

@@ -45,7 +45,7 @@ def test_the_config_has_what_potato_requires(tasks, asked, tmp_path):
 
 
 def test_free_words_are_a_text(tasks, tmp_path, state, given):
-    write_potato(tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path)
+    write_potato(tasks, ToolQuestion(text="What?", choices=("cat",), allows_free_text=True), tmp_path)
     config = json.loads((tmp_path / "config.yaml").read_text())
     state["instance_id_to_label_to_value"]["007"] = [[{"schema": "verdict", "name": "text_box"}, "dog"]]
     path = tmp_path / "user_state.json"

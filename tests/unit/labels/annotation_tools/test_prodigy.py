@@ -53,7 +53,9 @@ def test_choices_are_options(tasks, asked, tmp_path):
 
 def test_a_question_without_choices_is_refused(tasks, tmp_path):
     with pytest.raises(InputError, match="Prodigy needs choices"):
-        write_prodigy(tasks, ToolQuestion(text="What?", choices=(), free=True), tmp_path / "tasks.jsonl")
+        write_prodigy(
+            tasks, ToolQuestion(text="What?", choices=(), allows_free_text=True), tmp_path / "tasks.jsonl"
+        )
 
 
 @pytest.mark.parametrize(

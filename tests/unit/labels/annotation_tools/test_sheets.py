@@ -96,7 +96,7 @@ def test_skips_annotators_and_times_are_read(tmp_path):
 def test_nothing_but_classes_is_offered_without_a_list(tasks, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     label_files.write_excel(
-        tasks, ToolQuestion(text="What?", choices=("cat",), free=True), tmp_path / "items.xlsx"
+        tasks, ToolQuestion(text="What?", choices=("cat",), allows_free_text=True), tmp_path / "items.xlsx"
     )
 
     assert not openpyxl.load_workbook(tmp_path / "items.xlsx").active.data_validations.dataValidation
