@@ -268,21 +268,21 @@ class ClusterSample(Design):
         else:
             count = min(math.floor(whole_number("budget", self.budget) * clusters / size), clusters)
         if not min(2, clusters) <= count <= clusters:
-            least = min(2, clusters)
+            min_clusters = min(2, clusters)
             options_text = f"n_clusters={count}"
             action = "Choose another number of clusters."
             if self.n_clusters is None:
-                least_budget = math.ceil(least * size / clusters)
+                min_budget = math.ceil(min_clusters * size / clusters)
                 options_text = (
                     f"a budget of {self.budget} units; clusters of {size / clusters:.4g} on average"
                 )
-                action = f"Use a budget of at least {least_budget} units, or a column with smaller clusters."
+                action = f"Use a budget of at least {min_budget} units, or a column with smaller clusters."
             if count < 2:
                 action = f"A variance cannot be estimated from one cluster. {action}"
             raise BudgetError(
                 f"{count} clusters of '{self.cluster}' cannot be drawn",
                 given=options_text,
-                allowed=f"{least} to {clusters} clusters",
+                allowed=f"{min_clusters} to {clusters} clusters",
                 action=action,
             )
         return count

@@ -79,8 +79,8 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     size_by_stratum = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
     for name, number in zip(names, numbers.tolist(), strict=True):
         if size_by_stratum[name] != number:
-            what = f"{columns.table_name}: a stratum occurs twice, with different sizes"
-            raise InputError(what, given=repr(name), action="Keep the size of the whole population.")
+            problem = f"{columns.table_name}: a stratum occurs twice, with different sizes"
+            raise InputError(problem, given=repr(name), action="Keep the size of the whole population.")
     return size_by_stratum
 
 

@@ -107,8 +107,8 @@ def _stratum_sizes_checked(
                 f"{label}: stratum {name!r} has no size", allowed=suggest_names(name, sizes_by_stratum)
             )
     if np.any(counts == 0):
-        what = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
-        raise InputError(what, action="Merge it with another stratum, in the table and in the sizes.")
+        problem = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
+        raise InputError(problem, action="Merge it with another stratum, in the table and in the sizes.")
     if sizes_by_stratum is None:
         assert unlabelled is not None
         return counts + unlabelled.astype(np.int64)
@@ -116,9 +116,11 @@ def _stratum_sizes_checked(
     # With a separate unlabelled sample, sizes may be shares.
     if unlabelled is None and np.any(counts > sizes):
         h = int(np.argmax(counts > sizes))
-        what = f"{label}: stratum {names[h]!r} has more labelled units than its size"
+        problem = f"{label}: stratum {names[h]!r} has more labelled units than its size"
         raise InputError(
-            what, given=f"{counts[h]} of {sizes[h]}", action="A size must count all units, labelled or not."
+            problem,
+            given=f"{counts[h]} of {sizes[h]}",
+            action="A size must count all units, labelled or not.",
         )
     return sizes
 
@@ -179,8 +181,8 @@ def weighted_parts(
         probabilities = columns.numbers(options.inclusion_probability, positive=True)
         if np.any(probabilities > 1):
             column = options.inclusion_probability
-            what = f"{columns.table_name}: column {column!r} contains a probability above 1"
-            raise InputError(what, action="If these are weights, give weight= instead.")
+            problem = f"{columns.table_name}: column {column!r} contains a probability above 1"
+            raise InputError(problem, action="If these are weights, give weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:
         if weights_from_sizes:
@@ -193,8 +195,8 @@ def weighted_parts(
         scale = min(float(weights.min()), 1.0)
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + _WEIGHT_TOLERANCE):
-            what = f"{columns.table_name}: the weights sum to no more than the number of labelled units"
-            raise InputError(what, action="The weights are relative: also give population_size=.")
+            problem = f"{columns.table_name}: the weights sum to no more than the number of labelled units"
+            raise InputError(problem, action="The weights are relative: also give population_size=.")
         if size is not None:
             scale *= size / total
     if size is not None and size < n and options.mechanism == "poisson":

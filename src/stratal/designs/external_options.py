@@ -100,11 +100,11 @@ class ExternalOptions(DeclaredRoles):
             and states_sizes,
             "clusters and strata must be in different columns": has_clusters and self.cluster == self.stratum,
         }
-        for what, is_contradictory in contradictions.items():
+        for problem, is_contradictory in contradictions.items():
             if is_contradictory:
                 names = " and ".join(sources_named) or None
-                raise InputError(what, given=names, action="Leave one of them out.")
+                raise InputError(problem, given=names, action="Leave one of them out.")
         scores = declared_scores(self.predicts, self.proxies).values()
         if not self.scaled and any(score.predicts != ORDER for score in scores):
-            what = "scaled=False declares that the proxy only orders units, which contradicts predicts="
-            raise InputError(what, given=f"predicts={self.predicts!r}", action="Leave one of them out.")
+            problem = "scaled=False declares that the proxy only orders units, which contradicts predicts="
+            raise InputError(problem, given=f"predicts={self.predicts!r}", action="Leave one of them out.")

@@ -44,8 +44,10 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
     if options.population is None and options.proxy_moments is None and not options.states_sampling:
         labelled = labelled_rows(columns, options)
         if not labelled:
-            what = f"{columns.table_name}: no row of column {options.value!r} has a label"
-            raise LabelError(what, action="Fill in labels, or name the label column: value= (--value COL).")
+            problem = f"{columns.table_name}: no row of column {options.value!r} has a label"
+            raise LabelError(
+                problem, action="Fill in labels, or name the label column: value= (--value COL)."
+            )
         is_partial = len(labelled) < len(columns)
         if is_partial and options.cluster is not None:
             _require_complete_clusters(columns, options, labelled)
@@ -55,8 +57,8 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
         distinct_labels = dict.fromkeys(map(str, columns.values(options.value)))
         refuse_no_answer_words(list(distinct_labels))
     if len(options.proxies) > 1:
-        what = "several proxies require a table of all units, including those without a label"
-        raise InputError(what, given=", ".join(options.proxies), allowed="one proxy")
+        problem = "several proxies require a table of all units, including those without a label"
+        raise InputError(problem, given=", ".join(options.proxies), allowed="one proxy")
     id_name = id_column(columns, options.id)
     row_numbers = np.arange(len(columns))
     labelled = labelled_rows(columns, options)
@@ -197,8 +199,10 @@ def _parts_of_complete_table(
     summary = population.summarise(rule)
     counts = np.bincount(codes, minlength=len(summary.sizes))
     if np.any(counts == 0) and isinstance(rule, Categories):
-        what = f"{columns.table_name}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
-        raise InputError(what, action="Merge it with another stratum in the table.")
+        problem = (
+            f"{columns.table_name}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
+        )
+        raise InputError(problem, action="Merge it with another stratum in the table.")
     design: dict[str, Any] = {"kind": "simple-random", "budget": len(rows)}
     if isinstance(rule, Categories):
         design = stratified_design(rule.column, list(rule.levels), counts, summary)

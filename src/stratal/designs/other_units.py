@@ -323,8 +323,8 @@ def stated_moments(options: ExternalOptions) -> OtherUnits:
     counts = columns.numbers("count", positive=True, whole_numbers=True)
     # More rows than names: without a column of strata there must be one row.
     if np.any(variances < 0) or len(set(names)) < len(names) or len(names) != len(columns):
-        what = f"{columns.table_name}: there must be one row per stratum, and no negative variance"
-        raise InputError(what, action="Without strata, give a single row.")
+        problem = f"{columns.table_name}: there must be one row per stratum, and no negative variance"
+        raise InputError(problem, action="Without strata, give a single row.")
     means = columns.numbers("mean")
     counts = counts.astype(np.int64)
     rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)

@@ -173,8 +173,8 @@ def _check_description(path: Path, table: pa.Table, description: object) -> Json
         raise InputError(f"{path}: written in another format", given=description.get("format"), action=action)
     has_digest = "digest" in description or description["format"] > 1
     if has_digest and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
-        what = f"{path}: the sample file was changed after it was written (its digest does not match)"
-        raise InputError(what, action=_ANOTHER_COPY)
+        problem = f"{path}: the sample file was changed after it was written (its digest does not match)"
+        raise InputError(problem, action=_ANOTHER_COPY)
     return description
 
 

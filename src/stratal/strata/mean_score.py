@@ -1,8 +1,8 @@
-"""`MeanScore`: strata of the mean of several scores, and which scores belong in it.
+"""`MeanScore`: strata of the mean of several scores, and the selection of these scores.
 
-A mean of scores that agree has less noise than each of them. A score that runs against the others, or is not
-on the scale of the outcome, would spoil it. It is left out with a note, and the estimate still uses it: the
-estimate fits a λ to each score, with its sign.
+The mean of scores that agree with each other has less noise than a single score. A score that has a negative
+correlation with the others, or another scale, is excluded from the mean, with a note. The estimate still uses
+it, because it fits a separate λ for each score.
 """
 
 from __future__ import annotations
@@ -25,20 +25,22 @@ from stratal.strata.strata import Strata
 # standard deviation 1/√N, so that with 1,000 units one in 1,300 reaches it by chance.
 MIN_AGREEMENT = 0.1
 
-# Most units of which the mean is computed: 80 MB. Of more, only the first score is divided.
+# Maximum number of units for which the mean is computed (80 MB). With more, strata use only the first score.
 MAX_UNITS = 10_000_000
 
 # All units are in one cell: the strata follow from the formula alone.
+# A single cell, because the mean is divided in the whole population.
 _CELLS = Cells(names=("all",))
 
 # Parts of the note on scores that are not averaged.
-_LEFT_OUT = "'{}' is not part of the strata: {}."
-_REVERSE = "if its high values predict low outcomes, reverse it"
+# Notes on excluded scores.
+_EXCLUDED_NOTE = "'{}' is not part of the strata: {}."
+_REVERSE_ADVICE = "if its high values predict low outcomes, reverse it"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreSelection:
-    """The scores whose mean the strata divide, and notes on these and on the others."""
+    """The scores whose mean defines the strata, and notes on the selected and excluded scores."""
 
     names: tuple[str, ...]
     notes: tuple[str, ...]
@@ -50,42 +52,46 @@ def select_scores(population: Population, opposed_scores: Mapping[str, float]) -
     Parameters
     ----------
     population : Population
-        With two or more proxies.
+        A population with two or more proxies.
     opposed_scores : mapping of str to float
-        Scores that fall as the outcome of existing labels rises, with their correlation.
+        Scores with a negative correlation with the outcome of existing labels, and this correlation.
     """
     first = population.proxies[0]
     notes = []
     numbers = []
     for number, info in enumerate(population.proxies):
-        is_alike = info.scaled and info.bounds == first.bounds and info.second_moment is None
+        is_on_same_scale = info.scaled and info.bounds == first.bounds and info.second_moment is None
         if info.name in opposed_scores:
-            reason = f"its correlation with the earlier labels is {opposed_scores[info.name]:.2f}; {_REVERSE}"
-            notes.append(_LEFT_OUT.format(info.name, reason))
-        elif is_alike:
+            correlation = opposed_scores[info.name]
+            reason = f"its correlation with the earlier labels is {correlation:.2f}; {_REVERSE_ADVICE}"
+            notes.append(_EXCLUDED_NOTE.format(info.name, reason))
+        elif is_on_same_scale:
             numbers.append(number)
         else:
-            notes.append(_LEFT_OUT.format(info.name, f"it is not on the scale of '{first.name}'"))
+            notes.append(_EXCLUDED_NOTE.format(info.name, f"it is not on the scale of '{first.name}'"))
     names = population.proxy_names
     if len(numbers) > 1:
         covariances = population.summarise(rules.Everything()).proxy_covariances[0]
     while len(numbers) > 1:
         agreement = agreement_with_others(covariances[np.ix_(numbers, numbers)])
-        # The last of several that agree least: the first score is the one that the user trusts most.
-        least = len(numbers) - 1 - int(np.argmin(agreement[::-1]))
-        if agreement[least] >= MIN_AGREEMENT:
-            listed = ", ".join(f"'{names[number]}'" for number in numbers)
-            notes.insert(0, f"The strata divide the mean of {listed}.")
+        # If several scores have the smallest agreement, the last one is excluded, because users name the best
+        # score first.
+        worst = len(numbers) - 1 - int(np.argmin(agreement[::-1]))
+        if agreement[worst] >= MIN_AGREEMENT:
+            names_text = ", ".join(f"'{names[number]}'" for number in numbers)
+            notes.insert(0, f"The strata divide the mean of {names_text}.")
             break
-        reason = f"its correlation with the other scores is {agreement[least]:.2f}"
-        if agreement[least] <= -MIN_AGREEMENT:
-            reason = f"{reason}; {_REVERSE}"
-        notes.append(_LEFT_OUT.format(names[numbers.pop(least)], reason))
+        reason = f"its correlation with the other scores is {agreement[worst]:.2f}"
+        if agreement[worst] <= -MIN_AGREEMENT:
+            reason = f"{reason}; {_REVERSE_ADVICE}"
+        notes.append(_EXCLUDED_NOTE.format(names[numbers.pop(worst)], reason))
     return ScoreSelection(names=tuple(names[number] for number in numbers), notes=tuple(notes))
 
 
 def agreement_with_others(covariances: FloatArray) -> FloatArray:
-    """Return the correlation (k,) of each score with the sum of the others; 0 of a constant one.
+    """Return the correlation (k,) of each score with the sum of the others, from covariances (k, k).
+
+    It is 0 for a constant score.
 
     Examples
     --------
@@ -94,10 +100,10 @@ def agreement_with_others(covariances: FloatArray) -> FloatArray:
     """
     variances = np.diag(covariances)
     row_sums = covariances.sum(axis=1)
-    with_others = row_sums - variances
-    others = covariances.sum() - 2.0 * row_sums + variances
-    scale = np.sqrt(np.maximum(variances * others, 0.0))
-    return np.asarray(np.divide(with_others, scale, out=np.zeros(len(scale)), where=scale > 0))
+    covariances_with_others = row_sums - variances
+    variances_of_others = covariances.sum() - 2.0 * row_sums + variances
+    scale = np.sqrt(np.maximum(variances * variances_of_others, 0.0))
+    return np.asarray(np.divide(covariances_with_others, scale, out=np.zeros(len(scale)), where=scale > 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +114,7 @@ class MeanScore:
     ----------
     population : Population
     names : tuple of str (k,)
-        Scores that enter the mean.
+        Names of the scores in the mean.
     """
 
     population: Population = field(repr=False)
@@ -134,7 +140,7 @@ class MeanScore:
         return np.unique(batch[rules.INFLUENCE])
 
     def strata(self, method: str, n_strata: int) -> Strata:
-        """Return strata of the mean, with a rule of the columns that exist."""
+        """Return strata that are intervals of the mean, with a rule in terms of the columns of the scores."""
         strata = replace(stratify(self.view, method, n_strata), population=self.population)
         if strata.n_strata == 1:
             return strata

@@ -61,12 +61,12 @@ class PilotCells(Record):
     rights: FloatArray
 
 
-def planned_region(cells: PilotCells, labels: int, faults: float) -> int:
+def planned_region(cells: PilotCells, labels: int, limit: float) -> int:
     """Return the number of cells K of the region.
 
     K maximises the expected number of accepted units if all `labels` are in the first K cells, relative to
     the best K. It is averaged over three recalibrations of the score: that of the labels of the first round,
-    and those with the intercept changed by ± one standard error. `faults` is the largest accepted share of
+    and those with the intercept changed by ± one standard error. `limit` is the largest accepted share of
     faults.
 
     Examples
@@ -83,7 +83,7 @@ def planned_region(cells: PilotCells, labels: int, faults: float) -> int:
     for shift in (-standard_error, 0.0, standard_error):
         curve = special.expit(intercept + shift + slope * logits)
         rates = (_CURVE_LABELS * curve + cells.rights) / (_CURVE_LABELS + cells.counts)
-        accepted_units = _expected_accepted_units(cells.sizes, 1.0 - rates, labels, faults)
+        accepted_units = _expected_accepted_units(cells.sizes, 1.0 - rates, labels, limit)
         relative_values += accepted_units / max(float(accepted_units.max()), NO_DIVISOR)
     return int(np.argmax(relative_values)) + 1
 
@@ -157,6 +157,7 @@ def max_faults(labels: int, limit: float, error: float) -> FloatArray:
         passes &= middle > faults
         above = np.where(passes, middle, above)
         below = np.where(passes, below, middle)
+    # A number of faults that passes with some labels also passes with more.
     allowed_faults = np.full(labels + 2, -1.0)
     np.maximum.at(allowed_faults, above, faults)
     return np.asarray(np.maximum.accumulate(allowed_faults[: labels + 1]))

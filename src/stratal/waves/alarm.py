@@ -153,7 +153,7 @@ class WaveOutcomes:
 
     @property
     def mirrored(self) -> WaveOutcomes:
-        """The wave with outcomes 1 − z: an upper limit of the level becomes a lower limit."""
+        """The wave with the outcomes 1 − z, in which an upper limit of the level is a lower limit."""
         changes: Keywords = {"outcomes": 1.0 - self.outcomes}
         if self.scores is not None and self.score_means is not None:
             changes |= {"scores": -self.scores, "score_means": -self.score_means}
@@ -204,10 +204,10 @@ def predict(earlier: Sequence[WaveOutcomes], wave: WaveOutcomes) -> Prediction:
             low, _, high = wave.score_range
             prior = unit_scale(wave.score_means, (low, high))
         return Prediction(rates=smoothed_rates(totals, labels, prior), slope=0.0, ratio=1.0)
-    outcomes = np.concatenate([one.outcomes for one in earlier])
+    outcomes = np.concatenate([earlier_wave.outcomes for earlier_wave in earlier])
     mean = float(outcomes.mean())
     prior = np.full(strata, mean)
-    scores = [one.scores for one in earlier if one.scores is not None]
+    scores = [earlier_wave.scores for earlier_wave in earlier if earlier_wave.scores is not None]
     slope = 0.0
     if wave.score_means is not None and len(scores) == len(earlier):
         earlier_scores = np.concatenate(scores)
@@ -291,11 +291,11 @@ def fall_process(waves: Sequence[WaveOutcomes], reference: int, fall: float) -> 
         As a share of the outcome's range.
     """
     grid = np.linspace(fall, 1.0, max(round((1.0 - fall) / _LEVEL_STEP), 1) + 1)
-    first = [wave.mirrored for wave in waves[:reference]]
+    reference_waves = [wave.mirrored for wave in waves[:reference]]
     log_of_reference = np.zeros((len(grid), 1))
-    for place, wave in enumerate(first):
+    for index, wave in enumerate(reference_waves):
         log_of_reference = log_of_reference + wave_log_e_values(
-            wave, predict(first[:place], wave), 1.0 - grid
+            wave, predict(reference_waves[:index], wave), 1.0 - grid
         )
     # An equal part of the capital is not staked, because bets that the reference is above 1 lose almost all.
     with_reserve = np.concatenate([log_of_reference, np.zeros((len(grid), 1))], axis=1)
@@ -315,8 +315,8 @@ def _log_process(
     """Return the log e-process (R, T) of the last waves, which are predicted from all earlier ones."""
     start = len(waves) - len(tested)
     values = [
-        wave_log_e_values(wave, predict(waves[: start + place], wave), levels)
-        for place, wave in enumerate(tested)
+        wave_log_e_values(wave, predict(waves[: start + index], wave), levels)
+        for index, wave in enumerate(tested)
     ]
     return log_e_process(np.stack(values, axis=1))
 
@@ -364,9 +364,9 @@ def _require_independent_draws(waves: Sequence[Wave]) -> None:
     of them. In a panel, where every wave has the same sampling error, 10% to 33% of series had a false alarm.
     """
     ids = [set(id_texts(wave.evaluation.sample.ids)) for wave in waves if wave.evaluation is not None]
-    for place, later in enumerate(waves):
-        for other, earlier in enumerate(waves[:place]):
-            common = ids[place] & ids[other]
+    for later_index, later in enumerate(waves):
+        for earlier_index, earlier in enumerate(waves[:later_index]):
+            common = ids[later_index] & ids[earlier_index]
             if common and not _are_independent(later, earlier) and have_same_items(later, earlier):
                 raise InputError(
                     "an alarm requires newly drawn items in each wave",
