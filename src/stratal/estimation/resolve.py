@@ -479,13 +479,13 @@ def check_label_codes(
     column : str
         Name of the column of labels, for the error message.
     outcome : str, optional
-        The stated scale of the labels. It says what each number means, so that none of them is a code.
+        The stated scale of the labels. If it is `binary`, other numbers are refused later, by another error.
     bounds : (float, float), optional
         Stated bounds of the labels, by default those of the sample's question.
     classes : collection of str, optional
         The classes that labels are compared with.
     """
-    if outcome is not None:
+    if outcome == "binary":
         return replace(labels, codes_checked=True)
     question = sample.question
     right_or_wrong = question.predicts_right or question.answer is not None

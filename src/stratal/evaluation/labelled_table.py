@@ -556,7 +556,7 @@ def _refuse_code_before_question(
     A code is one more value, which may be the reason of that question.
     """
     question = next((question for question in recognition.questions if question.role == "predicted"), None)
-    is_declared = request.has_words_as_labels or request.outcome is not None
+    is_declared = request.has_words_as_labels or request.outcome == "binary"
     if question is None or recognition.value is None or is_declared:
         return
     declared = {comparison_key(text) for text in request.mapping or {}}

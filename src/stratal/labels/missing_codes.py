@@ -156,7 +156,7 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
     unbounded = f"of an estimand without bounds, use {as_itself}"
     # A code that is mapped to itself would lie outside the values of labels that are 0 or 1.
     if others and others <= {0.0, 1.0}:
-        unbounded = "that it has none: outcome='unbounded' (--outcome unbounded)"
+        unbounded = f"that it has none: outcome='unbounded' (--outcome unbounded) and {as_itself}"
     lowest = min(count_of)
     highest = max(count_of)
     if lowest == highest:  # bounds must differ

@@ -131,9 +131,12 @@ def test_labels_of_a_sample_are_checked_too(drawn, tmp_path):
     for source in (labels, path):
         with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
             stratal.evaluate(sample, source)
-    with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
-        stratal.estimate(sample, labels)
-    assert stratal.estimate(sample, labels, outcome="unbounded").value > 10
+    # That any number may be a label does not mean that 99 is one.
+    for outcome in (None, "unbounded"):
+        with pytest.raises(LabelError, match="99 in 'label' may mean that a row has no label"):
+            stratal.estimate(sample, labels, outcome=outcome)
+    as_itself = stratal.Labels(ids=tuple(labels), values=tuple(labels.values()), mapping={"99": 99})
+    assert stratal.estimate(sample, as_itself, outcome="unbounded").value > 10
     with pytest.warns(stratal.StratalWarning, match="6 of 40 drawn units have no label"):
         without_code = stratal.evaluate(sample, path, mapping={"99": None}).estimate
     assert (without_code.value, without_code.n) == (3.0, 34)
