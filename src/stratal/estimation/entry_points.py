@@ -25,6 +25,7 @@ from stratal.estimation.resolve import (
 from stratal.estimation.respondents import unstated_target
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.joined_labels import JoinedLabels, join_labels
+from stratal.protocols import Keywords
 from stratal.question.question import SUPERPOPULATION
 
 
@@ -232,7 +233,7 @@ def _with_checked_codes(
 
     `answers` are the classes that labels are compared with.
     """
-    options: Any = {"outcome": request.outcome, "bounds": request.bounds, "classes": answers}
+    options: Keywords = {"outcome": request.outcome, "bounds": request.bounds, "classes": answers}
     checked = dict(columns)
     for name, column in columns.items():
         if isinstance(column, JoinedLabels):

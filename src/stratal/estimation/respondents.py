@@ -351,6 +351,7 @@ def known_outcome(
         return outcome, bounds, ()
     if outcomes is not None and outcomes.bounds is not None:
         return outcome, outcomes.bounds, ()
+    # One of the kinds of outcome, which the question checked; its type is a text.
     scale: Any = sample.question.outcome.scale
     if outcome is None and scale not in (None, "binary", "bounded"):
         return scale, None, ()

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, Number, Record
+from stratal.arrays import BoolArray, FloatArray, Number, Record
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_means
 from stratal.intervals.stratified import (
@@ -91,7 +91,7 @@ class UnitMoments(Record):
     factors: FloatArray
     draws: FloatArray
     by_stratum: bool = True
-    label_driven: Any = False
+    label_driven: bool | BoolArray = False
     units: float = np.inf
     binary: bool = False
 
@@ -302,7 +302,7 @@ class Variances:
     plain: Number = np.nan
     spread: Number = np.nan
     population_part: Number = 0.0
-    uses_proxy: Any = False
+    uses_proxy: bool | BoolArray = False
     drawn_from: float = np.inf
     weights_known: bool = False
     of_design: Number = 1.0

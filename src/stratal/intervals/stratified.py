@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, gammaln, ndtri
 
-from stratal.arrays import FloatArray, IntArray, Record, field_names, field_values
+from stratal.arrays import FloatArray, IntArray, Number, Record, field_names, field_values
 from stratal.protocols import Keywords
 from stratal.strata.standard_deviations import PSEUDO_LABELS
 
@@ -104,7 +104,7 @@ def count_quantile(
         rate = np.where(np.abs(rate) < _POISSON, np.copysign(_POISSON, rate), rate)
     size = centre / (scale * rate)
     reached = from_end / scale
-    guess: Any = np.nan
+    guess: Number = np.nan
     if not near:
         expected = size * rate
         rest = size - reached
@@ -146,7 +146,8 @@ def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
            [20.,  0.]])
     """
     most = max(_MAX_CELLS // len(steps), 1)
-    largest: Any = slice(None)
+    # All rows, without a copy of the arrays, or the numbers of some.
+    largest: slice | IntArray = slice(None)
     if most < len(steps):
         largest = np.argsort(-steps.max(axis=1), kind="stable")[: min(most, _MAX_STEPS)]
     largest_step = steps[largest]
@@ -639,7 +640,7 @@ class _Sums:
     second: FloatArray
     third: FloatArray
     blur: FloatArray
-    largest: Any
+    largest: slice | IntArray
     factor: FloatArray
     is_binary: bool
     smooth: bool
@@ -750,7 +751,8 @@ def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float
     limit = np.zeros(len(value))
     rest = value - known_sum
     open_ = (rest > 0) & (sums.total > 0)
-    sought: Any = slice(None)
+    # All rows, without a copy of the arrays, or the numbers of some.
+    sought: slice | IntArray = slice(None)
     if not open_.all():
         sought = np.flatnonzero(open_)
         rates = rates[:, sought]

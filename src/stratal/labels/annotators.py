@@ -233,5 +233,6 @@ def _krippendorff_alpha(table: Any, level: str) -> float | None:
         return None
     with optional_import("krippendorff", extra="agreement"):
         import krippendorff
+    # The package declares the levels as literals; `level` was checked above.
     measure: Any = level
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ class Shares:
     hits: FloatArray
     predicted: FloatArray
     true: FloatArray
-    total: Any
+    total: Number
 
     @staticmethod
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:

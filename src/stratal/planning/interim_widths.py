@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import bdtrik, betaincinv
@@ -244,7 +243,7 @@ def stratum_labels(
     squares: FloatArray,
     *,
     factors: FloatArray,
-    label_driven: object,
+    label_driven: bool | BoolArray,
     binary: bool,
 ) -> UnitMoments:
     """Return the moments of the labels of strata, from their means and mean squares (…, H)."""
@@ -264,7 +263,12 @@ def stratum_labels(
 
 
 def interval_of_counts(
-    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, label_driven: Any = False
+    sizes: IntArray,
+    counts: AnyArray,
+    ones: AnyArray,
+    confidence_level: float,
+    *,
+    label_driven: bool | BoolArray = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in one stratum or more.
 
@@ -308,7 +312,7 @@ def expected_half_width_of_counts(
     confidence_level: float,
     *,
     observed: tuple[IntArray, IntArray] | None = None,
-    label_driven: object = True,
+    label_driven: bool | BoolArray = True,
 ) -> FloatArray:
     """Return half the mean width (…,) of the interval of binary labels, some of which may exist already.
 

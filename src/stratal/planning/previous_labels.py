@@ -316,6 +316,7 @@ def distribution_shift_warnings(
 def _require_ids(labels: object) -> Labels:
     """Convert labels with unit ids to `Labels`."""
     if isinstance(labels, Labels | Mapping) or is_indexed(labels):
+        # Labels with ids are converted without the units of a sample.
         nobody: Any = None
         return as_labels(labels, nobody)
     problem = "earlier labels require the ids of their units"

@@ -290,6 +290,7 @@ class RectifiedLoss:
     """
 
     loss: Loss
+    # Arrays after `__post_init__`; before it, anything that converts to one.
     outcome: Any
     weighting: Weighting
     features: Any = None

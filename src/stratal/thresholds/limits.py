@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from stratal.arrays import FloatArray, IntArray, Record, code_count
+from stratal.arrays import FloatArray, IntArray, Number, Record, code_count
 from stratal.designs.stratum_moments import stratum_sums
 
 # The beta distribution needs a positive second parameter, even if all labels are successes.
@@ -150,7 +150,7 @@ class RegionMean:
     successes: WeightedTotals
     failures: WeightedTotals
     share: FloatArray
-    shift: Any = 0.0
+    shift: Number = 0.0
 
     @property
     def value(self) -> FloatArray:

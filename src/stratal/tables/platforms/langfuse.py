@@ -49,6 +49,7 @@ DATA_TYPES = {"trace_id": "CATEGORICAL", "session_id": "NUMERIC"}
 class Project:
     """A project of a Langfuse server."""
 
+    # The package is optional.
     api: Any
 
     def read_units(self, since: int, until: int | None) -> Iterator[list[Unit]]:

@@ -43,6 +43,7 @@ SAMPLE_TAG = "stratal.sample"
 class Experiment:
     """An experiment of an MLflow tracking server."""
 
+    # The package is optional, and has types only in part.
     client: Any
     id: str
 

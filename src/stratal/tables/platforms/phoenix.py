@@ -41,6 +41,7 @@ TAG = "to review"
 class Project:
     """A project of a Phoenix server."""
 
+    # The client's type is not exported, and the package is optional.
     spans: Any
     name: str
 
