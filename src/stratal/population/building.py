@@ -107,6 +107,7 @@ def _describe_proxies(
     scaled = keywords.get("scaled")
     label_bounds = declaration.label_bounds(keywords.get("label"))
     described = [describe_proxy(name, proxy, bounds, scaled, label_bounds) for name, proxy in proxies.items()]
+    # A declared scale says what values outside [0, 1] mean.
     is_declared = (bounds, scaled, label_bounds, keywords.get("predicts")) != (None, None, None, None)
     if is_declared:
         return described, []
@@ -120,6 +121,7 @@ def _named_proxies(proxy: object) -> dict[str, Any]:
         return {}
     if isinstance(proxy, Mapping):
         return dict(proxy)
+    # A Series has the name of its column.
     name = proxy.name if isinstance(proxy, WithName) else None
     return {str(name or "proxy"): proxy}
 
@@ -146,6 +148,7 @@ def _history_columns(
 def _checked_ids(ids: object) -> AnyArray:
     """Return ids as an array; raise an error for a blank id."""
     id_column = id_array(ids)
+    # Only texts can be blank.
     is_blank = id_column.dtype.kind == "U" and np.char.strip(id_column) == ""
     if np.any(is_blank):
         problem = f"an id is missing (empty, at position {np.argmax(is_blank)})"
@@ -230,6 +233,7 @@ def _named_features(features: object) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for name, values in features.items():
         matrix: Any = values if isinstance(values, WithDimensions) else np.asarray(values)
+        # Embeddings are one matrix in most programs.
         if matrix.ndim == 2:
             named |= {f"{name}_{number}": matrix[:, number] for number in range(matrix.shape[1])}
         else:
@@ -250,6 +254,7 @@ def _group_column(name: str, values: object) -> AnyArray:
         raise InputError(problem, given=array_text, allowed="text, numbers or dates, one per unit")
     if array.dtype.kind == "O":
         array = _with_set_texts(array)
+    # Other types of arrays cannot contain lists.
     for position, entry in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
         is_nested = isinstance(entry, list | tuple | set | dict | np.ndarray | bytes)
         if is_nested or (isinstance(entry, str) and "\0" in entry):
@@ -290,11 +295,13 @@ def _timestamp_text(text: str) -> str:
 
 def _is_missing_category(array: AnyArray, values: Any) -> Any:
     """Return which categories (N,) are masked, None, NaN or the NA of a dataframe; texts are not missing."""
+    # The data under a mask may be anything.
     if arrays.is_masked(values):
         return np.ma.getmaskarray(values)
     if array.dtype.kind in "mM":
         return np.isnat(array)
     entries = array.tolist() if array.dtype.kind in "fO" else []
+    # NaN of any type is not equal to itself.
     return [arrays.is_null(entry) or bool(entry != entry) for entry in entries]
 
 
@@ -337,6 +344,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
         answers = scores.argmax(axis=1)
     else:
         answers = (scores > 0).astype(np.int64)
+    # The index of a dataframe identifies its rows, unless ids are given.
     if columns.get("ids") is None:
         index = shared_index({"X": rows, **_columns_of(cast(declaration.ArrayKeywords, columns))})
         if index is not None:
@@ -360,6 +368,7 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
     options: Any = {name: columns.pop(name) for name in ReadOptions.__annotations__ if name in columns}
     if columns.get("history") is not None:
         limits: Any = {name: options[name] for name in ("threads", "memory") if name in options}
+        # A history may be a large file, which is read within the same limits.
         columns["history"] = as_history(columns["history"], within=limits)
 
     def has_columns(names: Sequence[str]) -> bool:
@@ -367,6 +376,7 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
         try:
             declaration.declare_columns(columns, names, str(path))
         except InputError:
+            # Another sheet of a workbook may have the columns; if none has, the reader raises the error.
             return False
         return True
 
