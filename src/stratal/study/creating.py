@@ -23,21 +23,21 @@ from stratal.study.journal import append_round, append_setting
 from stratal.study.question import CHOICES, Form
 from stratal.tables.untrusted import file_inside
 
-# Folder of pictures and sounds in the folder of a study.
+# Folder of images and audio in the folder of a study.
 MEDIA = "media"
 
-# File of the names behind pseudonyms, apart from the journal, so that it can be deleted.
+# File of the names of pseudonyms, separate from the database, so that it can be deleted.
 NAMES = "annotators.json"
 
-# Characters that the page shows in one line.
-LONGEST_NAME = 100
+# Largest number of characters of a name, which the page shows in one line.
+MAX_NAME_CHARACTERS = 100
 
-# A pseudonym is this and a number.
+# Prefix of pseudonyms, which is followed by a number.
 PSEUDONYM = "annotator-"
 
 
 def refuse_ambiguous_form(sample: Sample, form: Form) -> None:
-    """Refuse a form of which a question's choices may be classes of the model as well as right and wrong."""
+    """Refuse a form with choices that may be both classes of the model and right or wrong."""
     answer = sample.question.answer
     if answer is None or answer not in sample.groups:
         return
@@ -54,12 +54,12 @@ def round_name(number: int) -> str:
 
 
 def round_file(folder: Path, number: int, name: str) -> Path:
-    """Return the path of the file of a round, by the name that a study's database states.
+    """Return the path of the file of a round, given its name in the database of the study.
 
     Raises
     ------
     StudyError
-        Of kind `damaged` for any name but the round's own, and for a link that leaves the folder.
+        Kind `damaged`, for another name than that of the round, and for a link to another folder.
     """
     action = "Restore a backup (stratal study backup), and do not trust the source of this study."
     if name != round_name(number):
@@ -87,16 +87,16 @@ def require_next_round(connection: Connection, number: int) -> None:
 
 
 def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
-    """Add the sample's round `number` to a study, its file next to the database; return how many items.
+    """Add round `number` of a sample to a study, with its file; return the number of items.
 
-    The file of a round is never overwritten: a file of this name without a round is what a killed
-    command left.
+    The file of an existing round is never overwritten. A file of this name without a round was written by a
+    command that did not finish.
     """
     require_next_round(connection, number)
     path = sample.write(folder / round_name(number))
     path.chmod(PRIVATE_FILE)
     digest = digest_of(path)
-    items = drawn_items(connection, sample, number)
+    items = item_rows_of_round(connection, sample, number)
     connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(items)))
     connection.executemany(
         "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -107,29 +107,29 @@ def add_items(connection: Connection, folder: Path, sample: Sample, number: int)
     return len(items)
 
 
-def drawn_items(
+def item_rows_of_round(
     connection: Connection, sample: Sample, number: int
 ) -> list[tuple[int, str, int, int, int, str]]:
-    """Return a round's items: number, id, round, stratum, how many people label it, what they see."""
+    """Return the rows of a round's items: number, id, round, stratum, required answers and payload (JSON)."""
     share = float(connection.setting("overlap") or 0)
     copies = int(connection.setting("copies") or 1)
     # In the order in which they are shown: random across strata.
     rows = [int(row) for row in shown_order(sample.ids, sample.seed) if sample.round[row] == number]
     texts = id_texts(sample.ids)
     shown = payloads(sample, read_form(connection))
-    several = overlapping([texts[row] for row in rows], sample.seed, share)
+    shared_mask = select_shared_items([texts[row] for row in rows], sample.seed, share)
     start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
     return [
         (item, texts[row], number, int(sample.stratum[row]), copies if is_shared else 1, shown[row])
-        for item, (row, is_shared) in enumerate(zip(rows, several, strict=True), start=start)
+        for item, (row, is_shared) in enumerate(zip(rows, shared_mask, strict=True), start=start)
     ]
 
 
-def overlapping(texts: list[str], seed: int, share: float) -> list[bool]:
-    """Return which items several people label: a share of them at random, always the same for a seed."""
+def select_shared_items(texts: list[str], seed: int, share: float) -> list[bool]:
+    """Return which items several annotators label: a random share of them, determined by the seed."""
     keys = keys_of_ids(texts, seed, "overlap:")
-    chosen = set(np.argsort(keys, kind="stable")[: math.ceil(share * len(texts))].tolist())
-    return [place in chosen for place in range(len(texts))]
+    shared = set(np.argsort(keys, kind="stable")[: math.ceil(share * len(texts))].tolist())
+    return [position in shared for position in range(len(texts))]
 
 
 def payloads(sample: Sample, form: Form) -> list[str]:
@@ -143,7 +143,7 @@ def payloads(sample: Sample, form: Form) -> list[str]:
     columns = {name: values.tolist() for name, values in sample.shown.items()}
     columns = columns or {sample.question.id: id_texts(sample.ids)}
     units = zip(*columns.values(), strict=True)
-    # What is not a number is null, which every page can read.
+    # NaN and infinity become null, because they are not valid JSON.
     return [
         json.dumps(json_value(dict(zip(columns, unit, strict=True))), ensure_ascii=False, default=str)
         for unit in units
@@ -160,11 +160,12 @@ def validated_team(
     annotators: Iterable[str], adjudicators: Iterable[str], overlap: float, copies: int
 ) -> tuple[list[str], list[str]]:
     """Return the names of annotators and adjudicators, after checks of names, overlap and copies."""
-    people, judges = ([validated_name(name) for name in group] for group in (annotators, adjudicators))
+    people = [validated_name(name) for name in annotators]
+    deciding_people = [validated_name(name) for name in adjudicators]
     if not people:
         raise InputError("a study requires an annotator", action="Give a name (--annotators ann,bob).")
-    for name in (*people, *judges):
-        refuse_duplicate_name(name, people.count(name) > 1 or judges.count(name) > 1)
+    for name in (*people, *deciding_people):
+        refuse_duplicate_name(name, people.count(name) > 1 or deciding_people.count(name) > 1)
     if not 0 <= overlap <= 1:
         raise InputError("overlap must be a share of the items", given=overlap, allowed="0 to 1")
     if not (isinstance(copies, int) and copies >= 1):
@@ -175,14 +176,14 @@ def validated_team(
         raise InputError(
             f"there are too few annotators for {copies} labels per item", given=names, action=action
         )
-    return people, judges
+    return people, deciding_people
 
 
 def validated_name(name: str) -> str:
     """Return an annotator's name, refusing one that could not be written in a table or a link."""
     name = name.strip()
-    if not name or len(name) > LONGEST_NAME or not name.isprintable():
-        allowed = f"1 to {LONGEST_NAME} printable characters"
+    if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
+        allowed = f"1 to {MAX_NAME_CHARACTERS} printable characters"
         raise InputError("the name of an annotator is invalid", given=repr(name[:60]), allowed=allowed)
     return name
 
@@ -194,38 +195,38 @@ def refuse_duplicate_name(name: str, is_duplicate: bool) -> None:
         raise InputError("two annotators have the same name", given=repr(name), action=action)
 
 
-# Setting of a study whose journal holds pseudonyms: the names are in `NAMES` alone.
+# Setting of a study whose journal has pseudonyms; only the file `NAMES` has the names.
 PSEUDONYMS = "pseudonyms"
 
 
 def add_person(connection: Connection, folder: Path, name: str) -> str:
     """Add an annotator; return the name in the journal, which may be a pseudonym."""
     name = validated_name(name)
-    people = people_of(connection)
+    people = annotator_names_in_role(connection)
     if connection.setting(PSEUDONYMS) != "yes":
         refuse_duplicate_name(name, name in people)
-        code = name
+        pseudonym = name
     else:
         names = required_names(folder, people)
         refuse_duplicate_name(name, name in names.values() or name in people)
-        numbers = [code.removeprefix(PSEUDONYM) for code in people]
-        code = f"{PSEUDONYM}{1 + max((int(text) for text in numbers if text.isdecimal()), default=0)}"
+        numbers = [pseudonym.removeprefix(PSEUDONYM) for pseudonym in people]
+        pseudonym = f"{PSEUDONYM}{1 + max((int(text) for text in numbers if text.isdecimal()), default=0)}"
         # Before the pseudonym is saved, because a pseudonym without a name could never be resolved.
-        write_names(folder, {**names, code: name})
-    connection.execute("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", (code,))
-    append_setting(connection, f"annotator {code}")
-    return code
+        write_names(folder, {**names, pseudonym: name})
+    connection.execute("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", (pseudonym,))
+    append_setting(connection, f"annotator {pseudonym}")
+    return pseudonym
 
 
-def people_of(connection: Connection, role: str | None = None) -> tuple[str, ...]:
-    """Return the names in a role, or all, in order."""
+def annotator_names_in_role(connection: Connection, role: str | None = None) -> tuple[str, ...]:
+    """Return the sorted names of all people, or of those with a role."""
     rows = connection.all("SELECT name FROM annotator WHERE role = coalesce(?, role) ORDER BY name", role)
     return tuple(row["name"] for row in rows)
 
 
 def require_person(connection: Connection, annotator: str) -> str:
-    """Return an annotator's name, refusing one that is not of this study."""
-    names = people_of(connection)
+    """Return an annotator's name unchanged, refusing a name that is not in the study."""
+    names = annotator_names_in_role(connection)
     if annotator not in names:
         allowed = suggest_names(str(annotator)[:100], names)
         raise InputError("unknown annotator", given=repr(annotator)[:100], allowed=allowed)
@@ -236,9 +237,9 @@ def read_names(folder: Path) -> dict[str, str]:
     """Return the name of each pseudonym; empty if the file of names is missing or damaged."""
     try:
         names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
-        return {str(code): str(name) for code, name in names.items()}
+        return {str(pseudonym): str(name) for pseudonym, name in names.items()}
     except (OSError, ValueError, AttributeError, RecursionError):
-        # Names are only shown. Without them, people have their pseudonyms.
+        # Names are only displayed. Without them, pseudonyms are displayed.
         return {}
 
 
@@ -254,12 +255,12 @@ def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
         Of kind `damaged` if the file of names is missing, cut, or lacks somebody.
     """
     names = read_names(folder)
-    lacking = [code for code in people if code not in names]
+    lacking = [pseudonym for pseudonym in people if pseudonym not in names]
     if lacking:
         problem = f"{folder / NAMES}: the file is missing, or does not contain the name of {lacking[0]!r}"
         action = "Restore the file from a backup (stratal study backup) first."
         raise StudyError(problem, kind="damaged", action=action)
-    return {code: names[code] for code in people}
+    return {pseudonym: names[pseudonym] for pseudonym in people}
 
 
 def write_names(folder: Path, names: Mapping[str, str]) -> None:

@@ -33,7 +33,7 @@ from stratal.protocols import JsonDict
 from stratal.study import creating
 from stratal.study.database import Connection
 from stratal.study.items import assign, read_form, reserve_items, save, sides
-from stratal.study.journal import LONGEST_TIME, PAGE_FILE_SECRET, Action, ActionDetails, Entry
+from stratal.study.journal import MAX_SECONDS_PER_ITEM, PAGE_FILE_SECRET, Action, ActionDetails, Entry
 from stratal.study.question import (
     CLASSES,
     TAGS,
@@ -85,7 +85,7 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     @property
     def details(self) -> ActionDetails:
         """Note, working time and request; an impossible time is None and replaced by the study's clock."""
-        is_possible = self.seconds is not None and 0 <= self.seconds <= LONGEST_TIME
+        is_possible = self.seconds is not None and 0 <= self.seconds <= MAX_SECONDS_PER_ITEM
         seconds = self.seconds if is_possible else None
         return {"note": self.note or "", "seconds": seconds, "request": self.request}
 
@@ -380,8 +380,8 @@ def _with_study_names(
     folder: Path,
 ) -> list[ToolAnswer]:
     """Return the answers with the names of annotators in the journal; see `import_answers`."""
-    people = creating.people_of(connection)
-    annotators = creating.people_of(connection, "annotator")
+    people = creating.annotator_names_in_role(connection)
+    annotators = creating.annotator_names_in_role(connection, "annotator")
     pseudonyms = {name: pseudonym for pseudonym, name in creating.read_names(folder).items()}
     tool_names = list(dict.fromkeys(entry.annotator for entry in answers.answers))
     names = {}

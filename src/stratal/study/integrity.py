@@ -16,7 +16,7 @@ from stratal.designs import Sample
 from stratal.errors import InputError, StratalError
 from stratal.randomness import id_texts
 from stratal.study import journal
-from stratal.study.creating import digest_of, drawn_items, round_file
+from stratal.study.creating import digest_of, round_file
 from stratal.study.database import Connection, StudyError
 from stratal.study.items import ITEM_COUNTS, read_form
 
@@ -44,7 +44,7 @@ def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
         # A study without a note of its last line can still be checked for all other problems.
         noted = b""
     yield from _database(connection)
-    yield from _limited(journal.broken_seals(connection))
+    yield from _limited(journal.find_chain_problems(connection))
     yield from journal.missing_lines(connection, noted)
     yield from _schema(connection)
     views = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
@@ -118,7 +118,7 @@ def _changed(connection: Connection, folder: Path, drawn: Any) -> str:
         path = round_file(folder, drawn["number"], drawn["file"])
         if digest_of(path) != drawn["digest"]:
             return ""
-        expected_items = set(drawn_items(connection, Sample.read(path), drawn["number"]))
+        expected_items = set(item_rows_of_round(connection, Sample.read(path), drawn["number"]))
     except (StratalError, OSError, ValueError, TypeError):
         # Another check names the problem of the sample file.
         return ""

@@ -22,7 +22,14 @@ from msgspec import structs
 
 from stratal.report.pages import duration
 from stratal.study.database import Connection, StudyError
-from stratal.study.journal import LONGEST_ID, Entry, append, require_storable, saved_receipt, superseded
+from stratal.study.journal import (
+    MAX_ID_CHARACTERS,
+    Entry,
+    append,
+    receipt_of_later_request,
+    require_storable,
+    saved_receipt,
+)
 from stratal.study.permissions import StudyRole, require_allowed
 from stratal.study.question import Answer, Disagreement, Form, Item, Progress, Receipt
 
@@ -138,7 +145,7 @@ def find_assigned_item(connection: Connection, annotator: str, id: str) -> Any: 
 
     Any other item is an error.
     """
-    require_storable("the id", id, LONGEST_ID)
+    require_storable("the id", id, MAX_ID_CHARACTERS)
     require_allowed(connection, "item", annotator, id)
     return connection.one(
         "SELECT item.*, given.since FROM item JOIN given USING (item) WHERE id = ? AND annotator = ?",
@@ -291,7 +298,7 @@ def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | Non
 def _save_answer(connection: Connection, entry: Entry) -> Receipt:
     """Save an answer or a skip of an item that was assigned to the annotator."""
     row = find_assigned_item(connection, entry.annotator, entry.id or "")
-    later_receipt = superseded(connection, entry, row["item"])
+    later_receipt = receipt_of_later_request(connection, entry, row["item"])
     if later_receipt is not None:
         return later_receipt
     earlier_answer = connection.one(
@@ -333,7 +340,7 @@ def _undo_last(connection: Connection, entry: Entry) -> Receipt:
 def _save_decision(connection: Connection, entry: Entry) -> Receipt:
     """Save a decision on an item with different answers; without a value, it removes the earlier decision."""
     row = connection.one("SELECT item, apart, decision FROM item WHERE id = ?", entry.id)
-    later_receipt = superseded(connection, entry, row["item"])
+    later_receipt = receipt_of_later_request(connection, entry, row["item"])
     if later_receipt is not None:
         return later_receipt
     seq = append(connection, structs.replace(entry, item=row["item"]))

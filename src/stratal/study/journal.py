@@ -1,6 +1,7 @@
-"""The journal: lines that are only added, each sealed with the hash of all before it; and its tables.
+"""The journal of a study: an append-only log in which each line has a hash of itself and all previous lines.
 
-The tables are made by numbered steps: each version of a study becomes the next, in one transaction.
+The module also has the tables of the database. They are created by numbered migrations: each converts a study
+to the next version, in one transaction.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from stratal.errors import InputError
 from stratal.study.database import PRIVATE_FILE, Connection, StudyError
 from stratal.study.question import Receipt
 
-# Characters: far above any note or answer, and small enough for one request.
-LONGEST_NOTE = 10_000
+# Largest number of characters of a note or an answer: far above real ones, and small enough for one request.
+MAX_NOTE_CHARACTERS = 10_000
 
-# Characters, as of a note: an id may be a path or an address.
-LONGEST_ID = 10_000
+# Largest number of characters of an id, which may be a path or an address.
+MAX_ID_CHARACTERS = 10_000
 
 # Largest number of characters of a request, which is the random id of a page and a number.
-LONGEST_REQUEST = 200
+MAX_REQUEST_CHARACTERS = 200
 # Largest number of seconds for an item: after more than a day, the time depends on other things.
-LONGEST_TIME = 86_400.0
+MAX_SECONDS_PER_ITEM = 86_400.0
 
-# What a line of the journal can say.
+# Actions that a line of the journal can store.
 Action = Literal[
     "submit", "change", "skip", "undo", "flag", "unflag", "note", "adjudicate", "set-aside", "take-back",
     "rubric", "round", "setting",
@@ -47,15 +48,15 @@ class ActionDetails(TypedDict, total=False):
     request: str | None
 
 
-# What the seal of a line covers.
-_SEALED = (
+# Columns of a line that enter its hash.
+_HASHED_COLUMNS = (
     "seq", "at", "annotator", "action", "id", "value", "note", "seconds", "rubric", "shown", "target",
     "request",
 )  # fmt: skip
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A line to be added.
+    """A line of the journal before it is added.
 
     Parameters
     ----------
@@ -63,15 +64,15 @@ class Entry(Struct, frozen=True, kw_only=True):
     item : int, optional
         Number of the item.
     id : str, optional
-        Its id, which is what the seal covers.
+        Id of the item, which enters the hash.
     value : str, optional
     note : str
     seconds : float, optional
     shown : str, optional
-        Sides of a pair as they were shown: `b|a`. Of a round the digest of its items, of a rubric or a
-        setting the digest of all settings.
+        Columns of a pair in display order, such as `b|a`. For a round, the digest of its items; for a rubric
+        or a setting, the digest of all settings.
     target : int, optional
-        The line that this one undoes or replaces.
+        Number of the line that this one undoes or replaces.
     request : str, optional
     """
 
@@ -87,47 +88,48 @@ class Entry(Struct, frozen=True, kw_only=True):
     request: str | None = None
 
     def __post_init__(self) -> None:
-        require_storable("the note", self.note, LONGEST_NOTE)
-        require_storable("the request", self.request or "", LONGEST_REQUEST)
-        require_storable("the answer", self.value or "", LONGEST_NOTE)
-        require_storable("the id", self.id or "", LONGEST_ID)
+        require_storable("the note", self.note, MAX_NOTE_CHARACTERS)
+        require_storable("the request", self.request or "", MAX_REQUEST_CHARACTERS)
+        require_storable("the answer", self.value or "", MAX_NOTE_CHARACTERS)
+        require_storable("the id", self.id or "", MAX_ID_CHARACTERS)
 
 
-def require_storable(name: str, text: str, longest: int) -> None:
-    """Refuse a text that is too long, or that a database or a page cannot hold."""
-    if len(text) > longest:
-        raise InputError(f"{name} is too long", given=f"{len(text):,} characters", allowed=f"{longest:,}")
+def require_storable(name: str, text: str, max_characters: int) -> None:
+    """Refuse a text that is too long, or has characters that a database or a page cannot store."""
+    if len(text) > max_characters:
+        given = f"{len(text):,} characters"
+        raise InputError(f"{name} is too long", given=given, allowed=f"{max_characters:,}")
     if "\0" in text or any("\ud800" <= mark <= "\udfff" for mark in text):
         raise InputError(f"{name} contains an invalid character", allowed="Unicode text")
 
 
 def append(connection: Connection, entry: Entry) -> int:
-    """Add a line; return its number."""
-    last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
-    if last:
-        seq = last["seq"] + 1
-        before = last["hash"]
+    """Add a line to the journal; return its number."""
+    last_line = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
+    if last_line:
+        seq = last_line["seq"] + 1
+        previous_hash = last_line["hash"]
     else:
         seq = 1
-        before = chain_origin(connection)
+        previous_hash = chain_origin(connection)
     row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
     row |= structs.asdict(entry)
     # An impossible time, such as NaN or that of a wrong clock, is saved as unknown.
     if entry.seconds is not None:
-        if 0 <= entry.seconds <= LONGEST_TIME:
+        if 0 <= entry.seconds <= MAX_SECONDS_PER_ITEM:
             row["seconds"] = float(entry.seconds)
         else:
             row["seconds"] = None
     connection.execute(
         "INSERT INTO journal VALUES (:seq, :at, :annotator, :action, :item, :value, :note, :seconds, "
         ":rubric, :shown, :target, :request, :hash)",
-        {**row, "hash": seal(before, row)},
+        {**row, "hash": line_hash(previous_hash, row)},
     )
     return int(seq)
 
 
 def saved_receipt(connection: Connection, entry: Entry) -> Receipt | None:
-    """Return the receipt of the same request, if it was saved before; refuse one that was something else."""
+    """Return the receipt of the same request, if it was saved before; refuse the id of another request."""
     if entry.request is None:
         return None
     row = connection.one(
@@ -137,13 +139,13 @@ def saved_receipt(connection: Connection, entry: Entry) -> Receipt | None:
     )  # fmt: skip
     if row is None:
         return None
-    # An answer that was saved as a change is the same request as when it came as a submission.
+    # A submission that replaced an earlier answer was saved as a change.
     if row["action"] == "change":
         action = "submit"
     else:
         action = row["action"]
-    same = (action, row["value"], row["note"]) == (entry.action, entry.value, entry.note)
-    if not same or (entry.id is not None and row["id"] != entry.id):
+    is_same = (action, row["value"], row["note"]) == (entry.action, entry.value, entry.note)
+    if not is_same or (entry.id is not None and row["id"] != entry.id):
         problem = "this request was already used for another action"
         requested = f"{entry.action} of {entry.id!r}"
         allowed = f"{row['action']} of {row['id']!r}"
@@ -151,36 +153,36 @@ def saved_receipt(connection: Connection, entry: Entry) -> Receipt | None:
     return Receipt(seq=row["seq"], action=row["action"], item=row["id"], repeated=True)
 
 
-def superseded(connection: Connection, entry: Entry, item: int) -> Receipt | None:
-    """Return the receipt of a later request of the same page on an item, if that arrived before this one.
+def receipt_of_later_request(connection: Connection, entry: Entry, item: int) -> Receipt | None:
+    """Return the receipt of a later request of the same page for an item, if it arrived before this one.
 
     A page numbers its requests (`PAGE-3`). A delayed answer must not replace a later one of the same page.
     """
-    page, number = _numbered(entry.request)
+    page, number = _page_and_number(entry.request)
     if number is None:
         return None
     for row in connection.execute(
         "SELECT seq, action, request FROM journal WHERE item = ? AND annotator = ? ORDER BY seq DESC",
         (item, entry.annotator),
     ):
-        other, later = _numbered(row["request"])
-        if other == page and later is not None and later > number:
+        other_page, other_number = _page_and_number(row["request"])
+        if other_page == page and other_number is not None and other_number > number:
             return Receipt(seq=row["seq"], action=row["action"], item=entry.id, repeated=True)
     return None
 
 
-def _numbered(request: str | None) -> tuple[str, int | None]:
-    """Return the page of a request and its number there, None for requests of another form."""
+def _page_and_number(request: str | None) -> tuple[str, int | None]:
+    """Return the page and the number of a request such as `PAGE-3`; None for a request without a number."""
     page, _, number = (request or "").rpartition("-")
     return page, int(number) if page and number.isascii() and number.isdigit() else None
 
 
-def seal(before: bytes, row: Any) -> bytes:
-    """Return the hash of a line and all before it."""
-    # `repr`, because a damaged file may contain bytes in place of text.
-    values = [row[name] for name in _SEALED]
+def line_hash(previous_hash: bytes, row: Any) -> bytes:
+    """Return the hash of a line and, through the hash of the previous line, of all lines before it."""
+    # `repr` is needed, because a damaged file may contain bytes in place of text.
+    values = [row[name] for name in _HASHED_COLUMNS]
     text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=repr)
-    return hashlib.sha256(before + text.encode("utf-8", "surrogatepass")).digest()
+    return hashlib.sha256(previous_hash + text.encode("utf-8", "surrogatepass")).digest()
 
 
 def chain_origin(connection: Connection) -> bytes:
@@ -188,24 +190,24 @@ def chain_origin(connection: Connection) -> bytes:
     return hashlib.sha256(f"stratal study {connection.setting('id')}".encode()).digest()
 
 
-def broken_seals(connection: Connection) -> Iterator[str]:
-    """Yield the problems of the chain: lines that are missing, changed or out of order."""
-    before = chain_origin(connection)
-    expected = 1
+def find_chain_problems(connection: Connection) -> Iterator[str]:
+    """Yield the problems of the chain of hashes: lines that are missing, changed or out of order."""
+    previous_hash = chain_origin(connection)
+    expected_seq = 1
     for row in connection.execute(
         "SELECT journal.*, item.id AS id FROM journal LEFT JOIN item USING (item) ORDER BY seq"
     ):
-        if row["seq"] != expected:
-            yield f"lines {expected} to {row['seq'] - 1} of the journal are missing"
-        elif seal(before, row) != row["hash"]:
+        if row["seq"] != expected_seq:
+            yield f"lines {expected_seq} to {row['seq'] - 1} of the journal are missing"
+        elif line_hash(previous_hash, row) != row["hash"]:
             yield f"line {row['seq']} of the journal was changed after it was written ({row['at']})"
         # In a damaged file, the hash may be a text.
-        before = row["hash"] if isinstance(row["hash"], bytes) else b""
-        expected = row["seq"] + 1
+        previous_hash = row["hash"] if isinstance(row["hash"], bytes) else b""
+        expected_seq = row["seq"] + 1
 
 
 def head(connection: Connection) -> str:
-    """Return the last line's hash in hexadecimal, which stands for the whole journal."""
+    """Return the hash of the last line in hexadecimal, which identifies the state of the whole journal."""
     last = connection.one("SELECT hash FROM journal ORDER BY seq DESC LIMIT 1")
     return bytes(last["hash"] if last else chain_origin(connection)).hex()
 
@@ -216,7 +218,7 @@ HEAD = "journal.head"
 
 
 def write_head(folder: Path, seq: int, hash_: bytes) -> None:
-    """Note the last line next to the database, once it is saved; a failure to write the note is ignored."""
+    """Write number and hash of the last line to `HEAD`, after it was saved; a failure is ignored."""
     # The file is overwritten, since its length never changes; truncating it first would take milliseconds.
     with suppress(OSError):
         handle = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
@@ -224,12 +226,12 @@ def write_head(folder: Path, seq: int, hash_: bytes) -> None:
             file.write(f"{seq:020d} {hash_.hex()}\n".encode())
 
 
-def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
-    """Yield a problem if a saved line is missing, by the note next to the database."""
-    # A new study, a copy, or a computer that lost power, which may leave a file of zeros.
-    if not noted.strip(b"\0"):
+def missing_lines(connection: Connection, head_content: bytes) -> Iterator[str]:
+    """Yield a problem if a saved line is missing or differs, according to the content of the file `HEAD`."""
+    # The file is empty for a new study or a copy, and may consist of zeros after a power failure.
+    if not head_content.strip(b"\0"):
         return
-    number, _, digest = noted.decode("ascii", "replace").rstrip("\n").partition(" ")
+    number, _, digest = head_content.decode("ascii", "replace").rstrip("\n").partition(" ")
     # The number has a fixed width, so that a note that was cut off is recognised.
     if len(number) != 20 or not (number.isascii() and number.isdigit()):
         yield f"{HEAD} cannot be read"
@@ -241,31 +243,32 @@ def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
         yield f"line {int(number)} of the journal differs from the one that had been saved ({HEAD})"
 
 
-# Setting of the study from which its links come.
+# Setting with the secret from which the links of a study are computed.
 PAGE_SECRET = "page_secret"
-# Setting of the study from which the keys of its pages in one file come.
+# Setting with the secret from which the keys of pages in one file are computed.
 PAGE_FILE_SECRET = "page_file_secret"
 
-# Settings on which the numbers of a study depend: the values of choices, who labels what, and when to stop.
-# Not sealed are the look of the page, the secret of its links, and the time of the next evaluation.
-SEALED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_width", "reading", "adjudicators")
+# Settings on which the results of a study depend, which enter the hashes of the journal: the values of
+# choices, the assignment of items, and the stopping rule. Others are the appearance of the page, the secret
+# of its links, and the time of the next evaluation.
+HASHED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_width", "reading", "adjudicators")
 
 
 def settings_digest(connection: Connection) -> str:
-    """Return the SHA-256 of the sealed settings and of who labels, as lines of the journal keep it."""
-    settings = [connection.setting(name) for name in SEALED_SETTINGS]
+    """Return the SHA-256 of `HASHED_SETTINGS` and of all annotators with their roles."""
+    settings = [connection.setting(name) for name in HASHED_SETTINGS]
     people = [list(row) for row in connection.execute("SELECT name, role FROM annotator ORDER BY name")]
     return hashlib.sha256(json.dumps([settings, people], default=repr).encode()).hexdigest()
 
 
 def append_setting(connection: Connection, value: str, note: str = "", action: Action = "setting") -> None:
-    """Add a line that seals the settings as they are now; `value` and `note` say what changed."""
+    """Add a line with the digest of the current settings; `value` and `note` describe the change."""
     digest = settings_digest(connection)
     append(connection, Entry(annotator="", action=action, value=value, note=note, shown=digest))
 
 
 def items_digest(connection: Connection, number: int) -> str:
-    """Return the SHA-256 of a round's items as annotators see them, which the line of the round keeps."""
+    """Return the SHA-256 of a round's items as annotators see them, which the line of the round stores."""
     digest = hashlib.sha256()
     for row in connection.execute(
         "SELECT item, id, stratum, copies, payload FROM item WHERE round = ? ORDER BY item", (number,)
@@ -275,7 +278,7 @@ def items_digest(connection: Connection, number: int) -> str:
 
 
 def append_round(connection: Connection, number: int, file: str, digest: str) -> None:
-    """Add the line of a round, which seals its sample's file and its items."""
+    """Add the line of a round, with the digests of its sample's file and of its items."""
     items = items_digest(connection, number)
     append(connection, Entry(
         annotator="", action="round", value=str(number), note=f"{file} {digest}", shown=items

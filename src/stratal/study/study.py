@@ -97,13 +97,13 @@ class Study:
     def annotators(self) -> tuple[str, ...]:
         """The annotators: their names in the journal, which may be pseudonyms."""
         with self.database.read() as connection:
-            return creating.people_of(connection, "annotator")
+            return creating.annotator_names_in_role(connection, "annotator")
 
     @property
     def people(self) -> tuple[str, ...]:
         """All people with a link: annotators and adjudicators, including those who are set aside."""
         with self.database.read() as connection:
-            return creating.people_of(connection)
+            return creating.annotator_names_in_role(connection)
 
     @property
     def adjudicators(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from tests.tiers import sized
 
 from stratal.study import StudyQuestion, check_study
 from stratal.study.import_export import REQUIRED_FIELDS
-from stratal.study.journal import LONGEST_ID, LONGEST_NOTE, LONGEST_REQUEST
+from stratal.study.journal import MAX_ID_CHARACTERS, MAX_NOTE_CHARACTERS, MAX_REQUEST_CHARACTERS
 from stratal.study.question import CLASSES, MAX_ANSWER_CHARACTERS
 from stratal.study.web.content import question_view
 
@@ -50,7 +50,7 @@ _TOKEN = {"name": "token", "in": "path", "required": True, "schema": {"type": "s
 def schema(question: StudyQuestion) -> dict[str, Any]:
     """Return the OpenAPI description of the page of a study that asks this."""
     here = {"item": _ITEM, "progress": {"type": "object"}}
-    id_ = _query("id", _text(LONGEST_ID), required=True)
+    id_ = _query("id", _text(MAX_ID_CHARACTERS), required=True)
     before = _query("before", {"type": "string", "pattern": "^[0-9]{1,17}$"})
     paths = {
         "state": _get({**here, "form": {"type": "object"}, "annotator": {"type": "string"}}),
@@ -77,9 +77,9 @@ def action_schema(question: StudyQuestion) -> dict[str, Any]:
     }
     value = free if view["kind"] == CLASSES else {"enum": [choice["value"] for choice in view["choices"]]}
     texts = {
-        "item": _text(LONGEST_ID),
-        "note": _text(LONGEST_NOTE),
-        "request": {**_text(LONGEST_REQUEST), "minLength": 1},
+        "item": _text(MAX_ID_CHARACTERS),
+        "note": _text(MAX_NOTE_CHARACTERS),
+        "request": {**_text(MAX_REQUEST_CHARACTERS), "minLength": 1},
         "seconds": {"type": ["number", "null"]},
         "value": value,
     }
