@@ -16,19 +16,19 @@ from stratal.designs import Sample
 from stratal.errors import InputError, StratalError
 from stratal.randomness import id_texts
 from stratal.study import journal
-from stratal.study.creating import digest_of, round_file
+from stratal.study.creating import digest_of, item_rows_of_round, round_file
 from stratal.study.database import Connection, StudyError
 from stratal.study.items import ITEM_COUNTS, read_form
 
-# Problems of one kind that are listed.
-_MOST = 20
+# Largest number of problems of one kind that are listed.
+_MAX_PROBLEMS_PER_KIND = 20
 
-# Changed items of a round that are named.
-_FEW = 5
+# Largest number of changed items of a round that are listed.
+_MAX_ITEMS_LISTED = 5
 
 
 def require_integrity(connection: Connection, folder: Path) -> None:
-    """Refuse a study in which a check finds a problem, before a number or an export comes from it."""
+    """Refuse a study with a problem, before results are computed or exported from it."""
     for problem in find_problems(connection, folder):
         problem_text = f"{folder}: the study was changed or damaged after it was written ({problem})"
         action = "List all problems with `stratal study check`, and restore a backup (stratal study backup)."
@@ -37,15 +37,16 @@ def require_integrity(connection: Connection, folder: Path) -> None:
 
 def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
     """Yield the problems of a study, one kind after another."""
-    # Read before the first query, which fixes the moment: the database then has all lines of the note.
+    # The file is read before the first query, which begins a consistent view of the database. The database
+    # then includes the line in the file.
     try:
-        noted = (folder / journal.HEAD).read_bytes()
+        head_content = (folder / journal.HEAD).read_bytes()
     except OSError:
-        # A study without a note of its last line can still be checked for all other problems.
-        noted = b""
+        # Without this file, all other problems can still be found.
+        head_content = b""
     yield from _database(connection)
     yield from _limited(journal.find_chain_problems(connection))
-    yield from journal.missing_lines(connection, noted)
+    yield from journal.missing_lines(connection, head_content)
     yield from _schema(connection)
     views = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
     # The other checks read these views.
@@ -63,13 +64,13 @@ def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
 def _limited(problems: Iterator[str]) -> Iterator[str]:
     """Yield the first problems of a kind, and how many more there are."""
     first_problems = list(problems)
-    yield from first_problems[:_MOST]
-    if len(first_problems) > _MOST:
-        yield f"and {len(first_problems) - _MOST} more of this kind"
+    yield from first_problems[:_MAX_PROBLEMS_PER_KIND]
+    if len(first_problems) > _MAX_PROBLEMS_PER_KIND:
+        yield f"and {len(first_problems) - _MAX_PROBLEMS_PER_KIND} more of this kind"
 
 
 def _database(connection: Connection) -> Iterator[str]:
-    rows = connection.all(f"PRAGMA integrity_check({_MOST})")
+    rows = connection.all(f"PRAGMA integrity_check({_MAX_PROBLEMS_PER_KIND})")
     yield from (f"the database is damaged: {row[0]}" for row in rows if row[0] != "ok")
     broken = connection.all("PRAGMA foreign_key_check")
     if broken:
@@ -97,7 +98,7 @@ def _settings(connection: Connection) -> Iterator[str]:
 
 
 def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
-    """Compare rounds and their items with the journal's lines of them."""
+    """Yield the differences between the rounds with their items and their lines in the journal."""
     rounds = {str(row["number"]): row for row in connection.execute("SELECT * FROM round")}
     query = "SELECT value, note, shown FROM journal WHERE action = 'round'"
     lines = {row["value"]: row for row in connection.execute(query)}
@@ -107,29 +108,31 @@ def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
         if row is None or line is None or line["note"] != f"{row['file']} {row['digest']}":
             yield f"round {number} differs from its entry in the journal"
         elif line["shown"] != journal.items_digest(connection, row["number"]):
-            named = _changed(connection, folder, row)
-            yield f"the items of round {number} were changed after it was drawn{named}"
+            items_text = _changed_items_text(connection, folder, row)
+            yield f"the items of round {number} were changed after it was drawn{items_text}"
 
 
-def _changed(connection: Connection, folder: Path, drawn: Any) -> str:
-    """Return the first items of a round that differ from its sample; nothing where all or none of them do."""
+def _changed_items_text(connection: Connection, folder: Path, round_row: Any) -> str:
+    """Return the first items of a round that differ from its sample as text; empty if all or none do."""
     query = "SELECT item, id, round, stratum, copies, payload FROM item"
     try:
-        path = round_file(folder, drawn["number"], drawn["file"])
-        if digest_of(path) != drawn["digest"]:
+        path = round_file(folder, round_row["number"], round_row["file"])
+        if digest_of(path) != round_row["digest"]:
             return ""
-        expected_items = set(item_rows_of_round(connection, Sample.read(path), drawn["number"]))
+        expected_items = set(item_rows_of_round(connection, Sample.read(path), round_row["number"]))
     except (StratalError, OSError, ValueError, TypeError):
-        # Another check names the problem of the sample file.
+        # Another check reports the problem of the sample file.
         return ""
-    stored_items = {tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (drawn["number"],))}
+    stored_items = {
+        tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (round_row["number"],))
+    }
     ids = sorted({repr(row[1]) for row in stored_items ^ expected_items})
-    if len(ids) > _FEW:
-        remainder = f" and {len(ids) - _FEW:,} more"
+    if len(ids) > _MAX_ITEMS_LISTED:
+        remainder = f" and {len(ids) - _MAX_ITEMS_LISTED:,} more"
     else:
         remainder = ""
     if stored_items & expected_items:
-        return f": {', '.join(ids[:_FEW])}{remainder}"
+        return f": {', '.join(ids[:_MAX_ITEMS_LISTED])}{remainder}"
     return ""
 
 
@@ -155,7 +158,7 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
     if path == folder:
         return
     try:
-        drawn = set(id_texts(Sample.read(path).ids))
+        sample_ids = set(id_texts(Sample.read(path).ids))
     except InputError as error:
         # Too little memory is no problem of the file.
         if isinstance(error.__context__, MemoryError):
@@ -164,8 +167,8 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
         return
     item_ids = {row["id"] for row in connection.execute("SELECT id FROM item")}
     for ids, difference in (
-        (item_ids - drawn, "are not in the sample"),
-        (drawn - item_ids, "of the sample are missing"),
+        (item_ids - sample_ids, "are not in the sample"),
+        (sample_ids - item_ids, "of the sample are missing"),
     ):
         if ids:
             yield f"{len(ids)} items {difference} (first: {min(ids)!r})"
