@@ -61,7 +61,7 @@ def test_a_sample_of_numbered_rows_keeps_its_row_base(tmp_path):
         assert larger.ids.tolist()[:8] == sample.ids.tolist() == [30, 7, 23, 20, 17, 11, 39, 3]
         scores = frame["score"].to_numpy()[larger.ids - 1]
         assert larger.proxies[:, 0].tolist() == scores.tolist()
-    assert sorted(units.find(["0", "40"]).ids.tolist()) == [0]
+    assert sorted(units.units_with_ids(["0", "40"]).ids.tolist()) == [0]
 
 
 @pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
