@@ -141,7 +141,7 @@ def test_script_in_every_field_stays_text(browser, tmp_path):
         proxy={EVIL: np.linspace(0.1, 0.9, size)},
         ids=[f"{EVIL}{k}" for k in range(size)],
         groups={EVIL + "group": [f"{EVIL}{k % 2}" for k in range(size)]},
-        show={EVIL: texts},
+        show={EVIL + "text": texts},
     )
     strata = stratal.strata.stratify(population, method="category", by=EVIL + "group")
     design = stratal.designs.Stratified(
