@@ -1,4 +1,4 @@
-"""Interim estimates of a study, the width at which labelling ends, and further rounds."""
+"""Interim estimates of a study, the half-width at which labelling ends, and further rounds."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from stratal.study.current_labels import completion_order, present_labels
 from stratal.study.journal import append_setting
 from stratal.study.study import Study, anytime_interval, estimate_options, sample_for_column, update_stopping
 
-# Numbers of labels for which the course of an estimate is computed. Each takes one estimate.
+# Number of points of the course of an estimate over the labels. Each point requires one estimate.
 _COURSE_POINTS = 8
 
-# A further round draws so many times as many units as the interval seems to need, because its width is
-# uncertain; labelling ends as soon as the interval is narrow enough.
+# Factor by which the estimated number of units for the requested half-width is increased in a further round,
+# because the estimate is uncertain. Labelling ends as soon as the interval is narrow enough.
 UNITS_MARGIN = 1.5
 
 
 def estimate_study(study: Study, column: str | None = None, **options: Any) -> Estimate:
-    """Estimate from the present labels of a study.
+    """Return the estimate from the current labels of a study.
 
     Parameters
     ----------
     study : Study
     column : str, optional
-        Which of several questions, by its name; the first unless given.
+        Name of the outcome. Default: that of the first question.
     **options
-        As of `stratal.estimate`; bounds and classes are known from the question unless given.
+        As for `stratal.estimate`. Default of bounds and estimand: those that the question implies.
 
     Raises
     ------
     LabelError
-        If there is no label yet, or labels are classes and the sample holds no model's answers.
+        If there is no label, or if labels are classes and the sample has no answers of the model.
     """
     sample = sample_for_column(study, column)
     options = {**estimate_options(study, column), **options}
@@ -65,10 +65,10 @@ def estimate_study(study: Study, column: str | None = None, **options: Any) -> E
 
 
 def planned_look(study: Study, confidence_level: float = 0.95) -> JsonDict | None:
-    """Return the last planned look that is due, with its estimate and interval; None before the first.
+    """Return the last planned interim analysis that is due, with its estimate; None before the first.
 
-    Look k uses the first k / K of the items in the order in which they were answered or skipped; with several
-    rounds, all items up to the end of round k. Later answers do not change it.
+    Analysis k of K uses the first k / K of the items in the order in which they were answered or skipped.
+    With several rounds, it uses all items up to the end of round k. Later answers do not change it.
     """
     sample = sample_for_column(study)
     assert sample.looks is not None
@@ -89,15 +89,16 @@ def planned_look(study: Study, confidence_level: float = 0.95) -> JsonDict | Non
 
 
 def _labels_of_units(labels: Labels, sample: Sample, rows: IntArray) -> Labels:
-    """Return the labels of the units in some rows (m,) of the sample."""
+    """Return the labels of the units in these rows (m,) of the sample."""
     ids = set(id_texts(sample.ids[rows]))
     return labels.only([row for row, unit in enumerate(labels.ids) if unit in ids])
 
 
 def estimate_course(study: Study, confidence_level: float = 0.95) -> list[JsonDict]:
-    """Return the estimate and its interval after some numbers of labels, the last of them the present one.
+    """Return the estimate and its interval after increasing numbers of items, the last of them all items.
 
-    Items count in the order in which they were finished. Each interval is that of labelling that stops there.
+    The order of the items is that in which they were answered or skipped. Each interval is valid if labelling
+    stops at this number.
     """
     sample = sample_for_column(study)
     with study.verified() as connection:
@@ -107,24 +108,24 @@ def estimate_course(study: Study, confidence_level: float = 0.95) -> list[JsonDi
     for count in np.unique(np.linspace(0, len(rows), _COURSE_POINTS + 1).astype(np.int64))[1:].tolist():
         first_labels = _labels_of_units(labels, sample, rows[:count])
         try:
-            described = estimate(sample, first_labels, **estimate_options(study)).to_dict(confidence_level)
+            result = estimate(sample, first_labels, **estimate_options(study)).to_dict(confidence_level)
         except StratalError:
             # The first labels may all agree, which leaves an outcome without bounds without an interval.
             continue
         names = ("estimate", "confidence_interval")
-        labels_used = {"labels": described.get("labels", described["n"])}
-        course.append(labels_used | {name: described[name] for name in names})
+        label_count = {"labels": result.get("labels", result["n"])}
+        course.append(label_count | {name: result[name] for name in names})
     return course
 
 
 def expected_course(study: Study, interim: Estimate, confidence_level: float = 0.95) -> list[JsonDict]:
-    """Return the half-widths that further labels are expected to give, by their number."""
+    """Return the expected half-width for increasing numbers of further labels."""
     sample = sample_for_column(study)
     return more_labels_of(sample, study.labels(), interim, confidence_level, **estimate_options(study))
 
 
 def set_half_width(study: Study, half_width: float | None) -> bool:
-    """Set the half-width at which labelling ends, or none; return whether it is reached already."""
+    """Set or remove (None) the half-width at which labelling ends; return whether it is reached already."""
     text = half_width_setting(half_width)
     with study.transaction() as connection:
         connection.save_settings(half_width=text, enough="no", next_look="0")
@@ -144,29 +145,30 @@ def half_width_setting(half_width: float | None) -> str:
 def extend_study(
     study: Study, additional: int, *, population: Population, by_labels: bool | None = None
 ) -> Sample:
-    """Draw more items of the same draw, and give them to the annotators.
+    """Extend the sample of a study by a further round, and add its items to the study.
 
     Parameters
     ----------
     study : Study
     additional : int
-        Units to add.
+        Number of units to add.
     population : Population
-        The one that the sample was drawn from.
+        The population from which the sample was drawn.
     by_labels : bool, optional
-        Whether the labels so far say which strata get them (`stratal.next_round`), which helps most but
-        biases the estimate a little; if not, the design stays as it is and only its budget grows. By labels
-        by default, where the design is simple random or stratified and there are labels.
+        Whether the current labels determine the allocation of the units to strata (`stratal.next_round`).
+        This increases the precision most, with a small bias of the estimate. Otherwise, the design is
+        unchanged and only its budget increases. Default: true for simple random and stratified designs with
+        labels.
 
     Returns
     -------
     Sample
-        With all rounds.
+        The sample with all rounds.
 
     Raises
     ------
     InputError
-        For a population that is not the sample's, and a design that cannot be extended.
+        For another population, and for a design that cannot be extended.
     BudgetError
         If fewer units are left.
     """
@@ -185,15 +187,17 @@ def extend_study(
         previous_labels = (labels,)
         compares = sample_for_column(study).question.compares
         options = estimate_options(study) | {"predicted": compares}
-    larger = next_round(sample, *previous_labels, additional=additional, population=population, **options)
-    add_round(study, larger)
-    return larger
+    extended_sample = next_round(
+        sample, *previous_labels, additional=additional, population=population, **options
+    )
+    add_round(study, extended_sample)
+    return extended_sample
 
 
 def current_selection(
     study: Study, population: Population, additional: int | None = None
 ) -> Selection | None:
-    """Return the comparison of models by the labels so far and the next round; None without such a design."""
+    """Return the selection of a model with the current labels and the next round; None for other designs."""
     sample = study.sample()
     if not isinstance(sample.design, Disagreements):
         return None
@@ -201,46 +205,47 @@ def current_selection(
 
 
 def units_needed(study: Study) -> int:
-    """Return how many more units the study needs until its interval is as narrow as requested.
+    """Return the number of additional units for the requested half-width of the interval.
 
-    The anytime-valid interval narrows about as 1/√n, more slowly over several rounds. Half as many units
-    again are drawn, which costs no label, because labelling ends as soon as the interval is narrow enough.
+    The half-width of the anytime-valid interval is about proportional to 1/√n, and decreases more slowly over
+    several rounds. The number is therefore increased by the factor `UNITS_MARGIN`. This costs no labels,
+    because labelling ends as soon as the interval is narrow enough.
 
     Raises
     ------
     InputError
-        If no half-width was asked for, and for designs that have no such interval.
+        If no half-width was requested, and for designs without an anytime-valid interval.
     LabelError
-        If there is no label yet.
+        If there is no label.
     """
     sample = study.sample()
-    requested_width = study.setting("half_width")
+    requested_half_width = study.setting("half_width")
     if isinstance(sample.design, Disagreements):
         return default_round_size(sample.size)
-    if not requested_width:
+    if not requested_half_width:
         problem = "this study has no target half-width"
         raise InputError(problem, allowed="--additional N, or --until WIDTH first")
     if study.setting("enough") == "yes":
         return 0
-    ratio = anytime_interval(study).width / 2 / float(requested_width)
+    ratio = anytime_interval(study).width / 2 / float(requested_half_width)
     total = math.ceil(UNITS_MARGIN * sample.size * max(ratio, 1.0) ** 2)
     return min(total, sample.population_size) - sample.size
 
 
-def add_round(study: Study, larger: Sample) -> int:
-    """Add the new round of a sample that extends the study's sample; return how many items are new.
+def add_round(study: Study, extended_sample: Sample) -> int:
+    """Add the new round of a sample that extends the study's sample; return the number of new items.
 
     Raises
     ------
     InputError
-        If it is another draw: another seed, or units that are no longer there.
+        If it is not the same draw: another seed, or missing units.
     """
-    number = last_round(larger)
+    number = last_round(extended_sample)
     with study.transaction() as connection:
-        # Two commands may draw at the same time: the second one then gets an error that says so.
+        # If two commands draw at the same time, the second one gets an error here.
         if number > 1:
             require_next_round(connection, number)
-        require_same_draw(study.sample(), larger)
-        added = add_items(connection, study.folder, larger, number)
+        require_same_draw(study.sample(), extended_sample)
+        item_count = add_items(connection, study.folder, extended_sample, number)
         connection.save_settings(enough="no", next_look="0")
-    return added
+    return item_count

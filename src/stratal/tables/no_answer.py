@@ -1,4 +1,4 @@
-"""Words for no answer, no verdict or no score: one vocabulary for all readers."""
+"""Texts that mean no answer, no verdict or no score, in tables of any kind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_ANSWER = frozenset(
     }
 )
 
-# How a missing verdict is written.
+# Text for a missing verdict in messages and tables.
 NO_VERDICT = "no verdict"
 
 # Further texts that judges and metrics write if they failed or cannot be parsed; `_` and `-` are spaces.
@@ -40,12 +40,12 @@ _NO_VERDICT = frozenset(
     }
 )
 
-# Result of a failed formula in a spreadsheet: #DIV/0!, #N/A.
+# Result of a failed formula in a spreadsheet, such as #DIV/0! and #N/A, in lower case.
 _SPREADSHEET_ERROR = re.compile(r"#([a-z/0]+[!?]|n/a)")
 
 # lm-evaluation-harness writes [invalid] where its filter found no answer; alone, `invalid` is a class.
-_BRACKETED = re.compile(r"[\[(<{](.*)[\])>}]")
-_BRACKETED_ONLY = "invalid"
+_BRACKETED_TEXT = re.compile(r"[\[(<{](.*)[\])>}]")
+_NO_VERDICT_IN_BRACKETS = "invalid"
 
 
 def is_placeholder(text: str) -> bool:
@@ -55,17 +55,17 @@ def is_placeholder(text: str) -> bool:
 
 def is_no_answer(text: str) -> bool:
     """Return whether a text means that there is no answer."""
-    plain = text.strip().casefold()
-    return plain in _NO_ANSWER or _SPREADSHEET_ERROR.fullmatch(plain) is not None
+    normalised = text.strip().casefold()
+    return normalised in _NO_ANSWER or _SPREADSHEET_ERROR.fullmatch(normalised) is not None
 
 
 def is_no_verdict(text: str) -> bool:
     """Return whether a text means that a judge or a metric has no verdict: empty, no answer, or a failure."""
-    plain = " ".join(re.sub(r"[_\-]+", " ", text.strip().casefold().rstrip(".!")).split())
-    plain = plain.replace("seable", "sable")  # both spellings are usual
-    bracketed = _BRACKETED.fullmatch(plain)
+    normalised = " ".join(re.sub(r"[_\-]+", " ", text.strip().casefold().rstrip(".!")).split())
+    normalised = normalised.replace("seable", "sable")  # both spellings are usual
+    bracketed = _BRACKETED_TEXT.fullmatch(normalised)
     if bracketed is not None:
-        plain = bracketed[1].strip()
-        if plain == _BRACKETED_ONLY:
+        normalised = bracketed[1].strip()
+        if normalised == _NO_VERDICT_IN_BRACKETS:
             return True
-    return not text.strip() or is_no_answer(text) or is_no_answer(plain) or plain in _NO_VERDICT
+    return not text.strip() or is_no_answer(text) or is_no_answer(normalised) or normalised in _NO_VERDICT
