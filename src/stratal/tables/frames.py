@@ -44,30 +44,30 @@ def frame_table(table: object) -> Table:
 
 
 def arrow_table(connection: object, table: object, table_name: str) -> Table:
-    """Return a dataframe as a table of a connection to DuckDB."""
-    names, read = frame_columns(table)
+    """Return a dataframe as a table that DuckDB queries."""
+    names, read_arrow_columns = frame_columns(table)
     return Table(
         table_name=table_name,
         names=tuple(names),
         index=row_index(table),
         read_columns=lambda selection: register_columns(
-            connection, read(selection.select_from(names)), table_name
+            connection, read_arrow_columns(selection.select_from(names)), table_name
         ),
     )
 
 
 def register_columns(connection: Foreign, columns: Mapping[str, Foreign], table_name: str) -> Rows:
-    """Return Arrow columns by name as rows of a connection to DuckDB, called `table_name` in errors."""
+    """Register Arrow columns with a connection to DuckDB, and return them as rows."""
     import pyarrow as pa
 
     readable_columns = [_readable_column(name, column, table_name) for name, column in columns.items()]
-    name = f"held_{uuid.uuid4().hex}"
+    view_name = f"held_{uuid.uuid4().hex}"
     with translate_engine_errors(table_name):
         connection.register(
-            name, pa.table({f"c{number}": column for number, column in enumerate(readable_columns)})
+            view_name, pa.table({f"c{number}": column for number, column in enumerate(readable_columns)})
         )
-    internal = {name: f"c{number}" for number, name in enumerate(columns)}
-    return Rows(table_name=table_name, connection=connection, from_clause=name, columns=internal)
+    internal_names = {name: f"c{number}" for number, name in enumerate(columns)}
+    return Rows(table_name=table_name, connection=connection, from_clause=view_name, columns=internal_names)
 
 
 def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Foreign]]]:
@@ -81,16 +81,16 @@ def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], d
         index = row_index(table)
         if index is not None and index.nlevels == 1:
             names.append(index_name(index, names))
-        return names, lambda used: _pandas_columns(table, {name: names.index(name) for name in used})
+        return names, lambda selected: _pandas_columns(table, {name: names.index(name) for name in selected})
     reader = _arrow_reader(table)
     names = reader.schema.names
-    # A name that occurs twice has no path; reading it raises the error.
+    # If a name occurs twice, structs are not searched. Reading this column raises the error.
     if len(set(names)) == len(names):
         paths = arrow_field_paths(reader.schema)
     else:
         paths = {name: (name,) for name in names}
-    return [*names, *(name for name in paths if name not in names)], lambda used: _arrow_columns(
-        reader, {name: paths[name] for name in used}
+    return [*names, *(name for name in paths if name not in names)], lambda selected: _arrow_columns(
+        reader, {name: paths[name] for name in selected}
     )
 
 
@@ -177,15 +177,15 @@ def _pandas_columns(frame: Foreign, positions: Mapping[str, int]) -> dict[str, F
 
 
 def _pandas_array(series: Foreign) -> Foreign:
-    """Return a column that distinguishes NaN and null, if pandas does."""
+    """Return a pandas column as an Arrow array, which distinguishes NaN and null if pandas does."""
     import pyarrow as pa
 
     if type(series.dtype).__name__ == "CategoricalDtype":
-        kind = series.dtype.categories.dtype
+        value_type = series.dtype.categories.dtype
     else:
-        kind = series.dtype
-    # PyArrow would convert these to extension types, which no engine reads.
-    if type(kind).__name__ in ("PeriodDtype", "IntervalDtype"):
+        value_type = series.dtype
+    # PyArrow would convert periods and intervals to extension types, which no engine reads.
+    if type(value_type).__name__ in ("PeriodDtype", "IntervalDtype"):
         texts = [
             None if is_missing else str(value)
             for value, is_missing in zip(series, series.isna(), strict=True)
@@ -196,23 +196,24 @@ def _pandas_array(series: Foreign) -> Foreign:
     if not type(series.dtype).__module__.startswith("numpy"):
         return pa.array(series, from_pandas=True)
     values = series.to_numpy()
-    # `from_pandas` turns NaN into null, which floats and objects distinguish.
+    # `from_pandas` converts NaN to null. Columns of floats and of objects may contain both, which must
+    # differ.
     try:
         return pa.array(values, from_pandas=values.dtype.kind not in "fO")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        # Text with NaN for missing entries, as older versions of pandas have it.
+        # Columns of text in older versions of pandas have NaN for missing entries.
         return pa.array(values, from_pandas=True)
 
 
 def _readable_column(name: str, column: Foreign, table_name: str) -> Foreign:
-    """Return a column in a type that every engine reads; an error has its name."""
+    """Return a column in a type that every engine reads; an error names the column and the table."""
     import pyarrow as pa
 
     try:
-        plain = _plain_column(column)
-        if _is_unsupported(plain.type):
-            raise KeyError(plain.type)
-        return plain
+        plain_column = _plain_column(column)
+        if _is_unsupported(plain_column.type):
+            raise KeyError(plain_column.type)
+        return plain_column
     except (KeyError, ValueError, pa.ArrowException):
         raise InputError(
             f"{table_name}: column {name!r} has a type that no engine can read",
@@ -221,12 +222,16 @@ def _readable_column(name: str, column: Foreign, table_name: str) -> Foreign:
         ) from None
 
 
-def _is_unsupported(kind: Foreign) -> bool:
+def _is_unsupported(column_type: Foreign) -> bool:
     """Return whether DuckDB reads a type of PyArrow incorrectly or not at all."""
     import pyarrow as pa
 
-    is_nested = pa.types.is_union(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
-    return bool(is_nested or pa.types.is_interval(kind))
+    is_nested = (
+        pa.types.is_union(column_type)
+        or pa.types.is_list_view(column_type)
+        or pa.types.is_large_list_view(column_type)
+    )
+    return bool(is_nested or pa.types.is_interval(column_type))
 
 
 def _plain_column(column: Foreign) -> Foreign:
