@@ -318,7 +318,7 @@ def test_choices_that_the_model_answers_too_are_ambiguous(world, tmp_path):
     _, folder, classes, *_ = world
     sample = stratal.Sample.read(folder / "sample.parquet")
     question = StudyQuestion.of_choices("Which?", list(classes))
-    if not question.counted:
+    if not question.is_numeric:
         create_study(tmp_path / "study", sample, question, annotators=["ann"]).close()
         return
     with pytest.raises(InputError) as error:
