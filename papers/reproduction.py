@@ -59,7 +59,7 @@ def reproduce(
     --------
     >>> reproduce("fogliatto", "out")
     Traceback (most recent call last):
-    stratal.errors.InputError: no such paper (given: 'fogliatto'; allowed: 'fogliato').
+    stratal.errors.InputError: no such paper (given: 'fogliatto'; allowed: 'fogliato', 'kumar-raj', 'stratppi', 'open-questions').
     """
     if paper not in PAPERS:
         raise InputError("no such paper", given=repr(paper), allowed=suggest_names(paper, PAPERS))

@@ -371,7 +371,7 @@ def test_the_owner_watches_without_a_reload_and_annotators_cannot(tmp_path, open
 def test_trouble_is_shown_and_the_answer_is_sent_once_it_is_over(tmp_path, opened, monkeypatch):
     from stratal.study import Study, StudyError
 
-    real = Study.act
+    real = Study.save_action
 
     def fails(self, *given, **named):
         raise StudyError(f"{self.folder}: the disk is full", kind="disk-full", action="Free some space.")
@@ -379,14 +379,14 @@ def test_trouble_is_shown_and_the_answer_is_sent_once_it_is_over(tmp_path, opene
     with study_in(tmp_path / "study") as study, served(study) as links:
         window = opened(links["ann"])
         items = [study.next_item("ann").id]
-        monkeypatch.setattr(Study, "act", fails)
+        monkeypatch.setattr(Study, "save_action", fails)
         press(window, "1", "Enter", "2", "Enter")
         assert "the disk is full. Free some space." in window.inner_text(".banner")
         assert window.inner_text(".waiting") == "2 answers waiting"
         assert str(tmp_path) not in window.content()
         shot(window, "light-disk-full")
         assert serious(window) == []
-        monkeypatch.setattr(Study, "act", real)
+        monkeypatch.setattr(Study, "save_action", real)
         window.wait_for_selector(".waiting[hidden]", state="attached", timeout=15_000)
         assert window.is_hidden(".banner")
         assert [answer.value for answer in study.history("ann")] == ["Fail", "Pass"]

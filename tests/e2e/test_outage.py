@@ -217,7 +217,7 @@ def test_nothing_is_lost_and_nothing_invented_by_any_kind_of_trouble(tmp_path, o
     """Outages, lost replies, edits during them, reloads, two windows, a full disk, a clock that jumps."""
     from stratal.study import Study, StudyError
 
-    chance, real = random.Random(34), Study.act
+    chance, real = random.Random(34), Study.save_action
     state: dict[str, Any] = {"full": False}
 
     def acting(self, *given, **named):
@@ -225,7 +225,7 @@ def test_nothing_is_lost_and_nothing_invented_by_any_kind_of_trouble(tmp_path, o
             raise StudyError("the disk is full", kind="disk-full", action="Free some space.")
         return real(self, *given, **named)
 
-    monkeypatch.setattr(Study, "act", acting)
+    monkeypatch.setattr(Study, "save_action", acting)
     given = {}
     with study_in(tmp_path / "study", overlap=0.0, budget=ANSWERS, size=ANSWERS + 10) as study:
         clock = study.clock

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, check_choice, suggest_names
+from stratal.errors import InputError, LabelError, check_choice, similar_names, suggest_names
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.resolve import (
     class_column,
@@ -190,9 +190,9 @@ def _answered(
     requested = set(map(class_text, classes or ()))
     # A requested class may be misspelt, or rare and not drawn. It is an error only if similar names exist.
     for name in requested - all_classes:
-        near = suggest_names(name, sorted(all_classes))
-        if len(near.split(", ")) < len(all_classes):
-            raise InputError(f"no drawn unit has the class {name!r}", allowed=near)
+        if similar_names(name, all_classes):
+            allowed = suggest_names(name, sorted(all_classes))
+            raise InputError(f"no drawn unit has the class {name!r}", allowed=allowed)
     levels = _sorted(all_classes | requested)
     number = {level: k for k, level in enumerate(levels)}
     true_codes = np.array([number[entry] for entry in true], np.int64)

@@ -48,7 +48,7 @@ def classes(drawn: stratal.Sample) -> list[str]:
 
 ESTIMATES: dict[str, Callable[[stratal.Sample], Any]] = {
     "mean": lambda drawn: stratal.estimate(drawn, outcome(drawn)),
-    "numbers": lambda drawn: stratal.estimate(drawn, 9 * outcome(drawn), outcome="unbounded"),
+    "numbers": lambda drawn: stratal.estimate(drawn, 4 * outcome(drawn), outcome="unbounded"),
     "accuracy": lambda drawn: stratal.estimate(drawn, classes(drawn), estimand="accuracy"),
     "recall": lambda drawn: stratal.estimate(drawn, classes(drawn), estimand="recall:yes"),
     "prevalence": lambda drawn: stratal.estimate(drawn, classes(drawn), estimand="prevalence:yes"),

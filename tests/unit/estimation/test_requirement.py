@@ -90,7 +90,7 @@ def test_a_requirement_can_be_met_and_missed(found, text, fate):
 def test_the_bounds_of_a_requirement_are_the_outcomes():
     population = stratal.Population.from_arrays(proxy=np.full(400, 0.5))
     sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=7)
-    ratings, errors = np.resize([1.0, 3.0, 5.0], 60), np.resize([-7.0, 3.5, 5.0], 60)
+    ratings, errors = np.resize([1.0, 3.0, 5.0], 60), np.resize([-6.0, 3.5, 5.0], 60)
 
     assert_requirement(stratal.estimate(sample, ratings, bounds=(1, 5)), "value<=4.9")
     with pytest.raises(stratal.InputError, match="always met"):
