@@ -57,9 +57,9 @@ def reproduce(
 
     Examples
     --------
-    >>> reproduce("fogliatto", "out")
+    >>> reproduce("fogliatto", "out")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    stratal.errors.InputError: no such paper (given: 'fogliatto'; allowed: 'fogliato', 'kumar-raj', 'stratppi', 'open-questions').
+    stratal.errors.InputError: no such paper (given: 'fogliatto'; allowed: 'fogliato', ...).
     """
     if paper not in PAPERS:
         raise InputError("no such paper", given=repr(paper), allowed=suggest_names(paper, PAPERS))
