@@ -10,7 +10,7 @@ import reprlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -19,9 +19,8 @@ from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.accepted_types import as_labels
 from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.joined_labels import JoinedLabels, join_labels
+from stratal.labels.joined_labels import AnyLabels, JoinedLabels, join_labels, refuse_missing_codes
 from stratal.labels.label_values import class_text, refuse_incomparable_classes
-from stratal.labels.labels import Labels
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
 from stratal.question.scores import Predictions, Score, declared_scores
@@ -458,9 +457,6 @@ def joined_columns(sample: Sample, columns: Mapping[str, object]) -> dict[str, A
     return joined
 
 
-AnyLabels = TypeVar("AnyLabels", Labels, JoinedLabels)
-
-
 def check_label_codes(
     sample: Sample,
     labels: AnyLabels,
@@ -490,7 +486,7 @@ def check_label_codes(
     question = sample.question
     right_or_wrong = question.predicts_right or question.answer is not None
     bounds = bounds or question.outcome.bounds
-    return labels.refuse_missing_codes(column, bounds, classes, right_or_wrong=right_or_wrong)
+    return refuse_missing_codes(labels, column, bounds=bounds, classes=classes, right_or_wrong=right_or_wrong)
 
 
 def none_labelled(what: str = "") -> LabelError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import multimode
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from stratal.labels.label_values import (
     format_mapping,
     refuse_no_answer_words,
 )
-from stratal.labels.labels import Labels, UnitRows, undeclared_counts
+from stratal.labels.labels import Labels, UnitRows, count_undeclared
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word
@@ -74,26 +74,9 @@ class JoinedLabels(Record):
     codes_checked: bool = field(default=False, compare=False)
     cache: dict[Any, Any] = field(init=False, default_factory=dict, compare=False, repr=False)
 
-    def refuse_missing_codes(
-        self,
-        column: str,
-        bounds: tuple[float, float] | None = None,
-        classes: Collection[str] | None = None,
-        *,
-        right_or_wrong: bool = False,
-    ) -> JoinedLabels:
-        """Return the labels, refusing usual codes of missing labels; see `Labels.refuse_missing_codes`."""
-        if not self.codes_checked:
-            counts = undeclared_counts(self.answers, self.label_mapping)
-            refuse_missing_code(
-                counts,
-                self.source,
-                column,
-                bounds=bounds,
-                classes=classes,
-                right_or_wrong=right_or_wrong,
-            )
-        return replace(self, codes_checked=True)
+    def undeclared_counts(self) -> dict[str, int]:
+        """Return how often each answer occurs whose meaning is not declared, by its text."""
+        return count_undeclared(self.answers, self.label_mapping)
 
     def numbers(self, source: str = "labels") -> FloatArray:
         """Return the number that each answer (r,) counts as; an error names `source` and the unit.
@@ -291,6 +274,30 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
             "several models, name the column of the models: --model COL.",
         )
     return np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
+
+
+AnyLabels = TypeVar("AnyLabels", Labels, JoinedLabels)
+
+
+def refuse_missing_codes(
+    labels: AnyLabels,
+    column: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    classes: Collection[str] | None = None,
+    right_or_wrong: bool = False,
+) -> AnyLabels:
+    """Return labels, refusing usual codes of missing labels among them; see `refuse_missing_code`."""
+    if not labels.codes_checked:
+        refuse_missing_code(
+            labels.undeclared_counts(),
+            labels.source,
+            column,
+            bounds=bounds,
+            classes=classes,
+            right_or_wrong=right_or_wrong,
+        )
+    return replace(labels, codes_checked=True)
 
 
 def _join_answers(

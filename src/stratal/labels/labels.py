@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
@@ -25,7 +25,6 @@ from stratal.labels.label_values import (
     count_values,
     format_mapping,
 )
-from stratal.labels.missing_codes import refuse_missing_code
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, read_set, read_sets, tags_of
 from stratal.question.vocabulary import count_words
@@ -271,41 +270,12 @@ class Labels(Record):
         distinct.pop(None, None)
         return texts, LabelMapping.of(distinct, self.positive, self.mapping)
 
-    def refuse_missing_codes(
-        self,
-        column: str,
-        bounds: tuple[float, float] | None = None,
-        classes: Collection[str] | None = None,
-        *,
-        right_or_wrong: bool = False,
-    ) -> Labels:
-        """Return the labels, refusing usual codes of missing labels among them.
-
-        Parameters
-        ----------
-        column : str
-            Name of the column of labels, for the error message.
-        bounds : (float, float), optional
-            Of the labels: a code within them is a label.
-        classes : collection of str, optional
-            The classes that labels are compared with: a code among them is a class.
-        right_or_wrong : bool
-            Whether labels state if the model's answer is right, so that they are no preferences.
-        """
-        if not self.codes_checked:
-            values, declared = self.interpreted()
-            if values.dtype != object:
-                values = values[~np.isnan(values)]
-            counts = undeclared_counts(values, declared)
-            refuse_missing_code(
-                counts,
-                self.source,
-                column,
-                bounds=bounds,
-                classes=classes,
-                right_or_wrong=right_or_wrong,
-            )
-        return replace(self, codes_checked=True)
+    def undeclared_counts(self) -> dict[str, int]:
+        """Return how often each label occurs whose meaning is not declared, by its text."""
+        values, declared = self.interpreted()
+        if values.dtype != object:
+            values = values[~np.isnan(values)]
+        return count_undeclared(values, declared)
 
     def only(self, rows: Sequence[int]) -> Labels:
         """Return some of the rows, in this order."""
@@ -456,7 +426,7 @@ class Labels(Record):
         return self.source
 
 
-def undeclared_counts(values: AnyArray, declared: LabelMapping) -> dict[str, int]:
+def count_undeclared(values: AnyArray, declared: LabelMapping) -> dict[str, int]:
     """Return how often each of the values (m,) occurs whose meaning is not declared, by its text."""
     counts = count_values(values)
     return {

@@ -396,6 +396,27 @@ def _few_clusters_notes(weighting: Weighting) -> tuple[Note, ...]:
     return (Note("few-clusters", text),)
 
 
+# Labels of the rarer of two values below which a correlation has a note, because they do not show how the
+# scores of that value vary. With 2 to 6 of them among 30 to 100 random labels, .84 to .92 of the intervals of
+# Pearson's correlation covered and .78 to .88 of those of the intraclass correlation; with 15 or more, .93 to
+# .96. Samples stratified by the score covered .96 or more.
+_MIN_RARER_LABELS = 15
+
+
+def _few_rarer_labels_notes(y: FloatArray, weighting: Weighting) -> tuple[Note, ...]:
+    """Return a warning if the labels (n,) have two values, and few of a sample without strata have one."""
+    _, counts = np.unique(y, return_counts=True)
+    in_strata = int(np.sum(weighting.counts > 0)) > 1
+    if len(counts) != 2 or in_strata or counts.min() >= _MIN_RARER_LABELS:
+        return ()
+    text = (
+        f"{counts.min():,} of {len(y):,} labels have the rarer value. With fewer than {_MIN_RARER_LABELS}, "
+        "the interval covers the true value less often than stated, because the labels hardly show the scores "
+        "of that value. Report the correlation of ranks (spearman), or plan a sample that is stratified by the score"
+    )
+    return (Note("few-rarer-labels", text),)
+
+
 # Slope of the labels on the score that a plan expects, as for a mean.
 EXPECTED_SLOPE = 0.8
 
@@ -456,8 +477,11 @@ class Association(OfScores):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the correlation or agreement of scores and labels."""
         x, y, respondents, _ = self.units(sample, labels)
-        estimate = association(self.statistic, x, y, respondents.weighting, request.target)
-        notes = (*self._tail_notes(y, estimate), *_few_clusters_notes(respondents.weighting))
+        weighting = respondents.weighting
+        estimate = association(self.statistic, x, y, weighting, request.target)
+        notes = (*self._tail_notes(y, estimate), *_few_clusters_notes(weighting))
+        if not self.statistic.of_ranks:
+            notes = (*notes, *_few_rarer_labels_notes(y, weighting))
         if notes:
             estimate = replace(estimate, remarks=(*estimate.remarks, *notes))
         return respondents.complete(estimate, sample, label=self.label)

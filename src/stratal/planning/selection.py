@@ -26,7 +26,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
 from stratal.intervals.betting import SMALLEST_STEP, DifferenceInterval, DrawSteps
-from stratal.labels.joined_labels import join_labels
+from stratal.labels.joined_labels import join_labels, refuse_missing_codes
 from stratal.metrics.class_functions import CLASS_METRICS, METRICS, SIGNED, is_f_measure
 from stratal.planning.model_elimination import (
     PREFERENCE,
@@ -256,7 +256,7 @@ class Selection(PageDisplay):
             allowed = names
         else:
             allowed = np.concatenate([*columns.values()])
-        joined = join_labels(self.sample, labels).refuse_missing_codes("label", classes=allowed.tolist())
+        joined = refuse_missing_codes(join_labels(self.sample, labels), "label", classes=allowed.tolist())
         classes = class_column(self.sample, joined, "labels", allowed)
         for label in {*classes[classes != None].tolist()} - {*names} if preferred else ():  # noqa: E711
             raise InputError(
@@ -286,7 +286,7 @@ class Selection(PageDisplay):
                 f"verdicts on each model's answers do not define {design.criterion!r}", action=action
             )
         columns = {
-            name: join_labels(sample, labels[name], name).refuse_missing_codes(name)
+            name: refuse_missing_codes(join_labels(sample, labels[name], name), name)
             for name in design.answers
         }
         matrix = np.column_stack([number_column(sample, column, name) for name, column in columns.items()])
