@@ -411,8 +411,9 @@ def _few_rarer_labels_notes(y: FloatArray, weighting: Weighting) -> tuple[Note, 
         return ()
     text = (
         f"{counts.min():,} of {len(y):,} labels have the rarer value. With fewer than {_MIN_RARER_LABELS}, "
-        "the interval covers the true value less often than stated, because the labels hardly show the scores "
-        "of that value. Report the correlation of ranks (spearman), or plan a sample that is stratified by the score"
+        "the interval covers the true value less often than stated, because the labels hardly show the "
+        "scores of that value. Report the correlation of ranks (spearman), or plan a sample that is "
+        "stratified by the score"
     )
     return (Note("few-rarer-labels", text),)
 
