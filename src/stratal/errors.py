@@ -69,7 +69,7 @@ class StratalError(Exception):
     budget is too small (given: 3; allowed: at least 10). Give minimum=1.
     """
 
-    # `given` is the word that the message puts before the value, and therefore no placeholder.
+    # `given` is named as the message names the value: "(given: 3)".
     def __init__(
         self, what: str, *, given: object = None, allowed: str | None = None, action: str | None = None
     ) -> None:

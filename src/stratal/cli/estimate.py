@@ -202,7 +202,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     bounds: Bounds = None
     winsorise: Annotated[Text, Option(needs=(NO_PLAIN_MEAN,))] = None
     confidence_level: ConfidenceLevel = 0.95
-    # "Look" is the term of group sequential designs for an interim analysis, and therefore no placeholder.
+    # "Look" is the standard term for an interim analysis of a group sequential design.
     look: Whole = None
     interval: str = "auto"
     metric: Text = None

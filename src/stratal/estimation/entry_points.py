@@ -51,7 +51,7 @@ def estimate(
     estimand: EstimandLike = None,
     by: object = None,
     judge: str | Sequence[str] | None = None,
-    # "Look" is the term of group sequential designs for an interim analysis, and therefore no placeholder.
+    # "Look" is the standard term for an interim analysis of a group sequential design.
     look: int | None = None,
     predicts: str | Mapping[str, str] | None = None,
     **options: Any,

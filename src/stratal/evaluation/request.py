@@ -67,7 +67,7 @@ class EvaluationRequest(DeclaredRoles):
     bounds: tuple[float, float] | None = None
     limits: tuple[float, float] | None = None
     confidence_level: float = 0.95
-    # "Look" is the term of group sequential designs for an interim analysis, and therefore no placeholder.
+    # "Look" is the standard term for an interim analysis of a group sequential design.
     look: int | None = None
     interval: str = "auto"
     metric: tuple[str, ...] = ()
