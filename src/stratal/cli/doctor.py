@@ -242,7 +242,9 @@ def _of_plan(file: Path, plan: PlanFile) -> Result:
         size = f"{options.budget:,} labels"
     line = f"{file}: a plan to draw a sample from {options.file}, for {size}."
     described = {"file": str(file), "kind": "plan", "population": str(options.file)}
-    return Result(described, line, ("draw", file, "--seed", 7, "--output", new_folder_name("audit")))
+    content = options.content_columns
+    shown = ("--show", ",".join(content)) if content else ()
+    return Result(described, line, ("draw", file, *shown, "--seed", 7, "--output", new_folder_name("audit")))
 
 
 def _of_folder(folder: Path) -> Result | None:

@@ -149,10 +149,10 @@ def _confusion_matrix(evidence: LabelledSample) -> Estimates:
         )
     options = evidence.request.target_option
     classes, others = most_frequent_classes(evidence.sample, evidence.labels, answer)
-    requested = evidence.request.classes
+    requested = list(dict.fromkeys(evidence.request.classes))
     remarks: tuple[str, ...] = ()
     if others and len(requested) > 1:
-        classes = list(requested)
+        classes = requested
     else:
         remarks = _left_out_classes(classes, others)
     estimand = JudgeReport((answer,), classes)

@@ -440,7 +440,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
         """Return scores and labels (m,) of the labelled units, and whether drawn units are labelled (n,)."""
         score_column = scores
         if scores is None:
-            score_column = self.score or only_proxy(sample)
+            score_column = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
         if isinstance(score_column, str):
             score = sample.question.score(score_column)
             if score is not None and score.of_class is not None:
@@ -606,7 +606,7 @@ class Bias(OfScores, kind="bias"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the bias: the mean of score minus label."""
         x, y, _, labelled = self.units(sample, labels)
-        score = self.score or only_proxy(sample)
+        score = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
         info = next(entry for entry in sample.proxy_info if entry.name == score)
         difference = np.full(sample.size, np.nan)
         difference[labelled] = x - y

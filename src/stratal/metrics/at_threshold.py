@@ -114,7 +114,7 @@ class _AtThreshold(Estimand):
     def _answered(self, sample: Sample, labels: object) -> tuple[Sample, AnsweredClasses, int]:
         """Return the answers that the threshold gives, with the sample and the number of the class."""
         positive = self._class_in(sample)
-        name = self.score or score_of_class(sample, positive)
+        name = self.score or score_of_class(sample, positive, replace(self, score="COLUMN").text)
         scores = scores_of_class(sample, positive, name)
         column = f"{name} at {self.threshold:g}"
         negative = f"not {positive}"

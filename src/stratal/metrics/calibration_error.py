@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -105,7 +105,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the error."""
-        score = self.score or only_proxy(sample)
+        score = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
         role = sample.question.score(score)
         if role is not None and not is_probability(sample, score):
             raise InputError(

@@ -144,7 +144,8 @@ class OfPrediction(OfNumbers, listed="prediction", shown="forecast"):
 
     def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the one column."""
-        return (self.prediction or sample.question.answer or only_proxy(sample),)
+        naming = replace(self, prediction="COLUMN").text
+        return (self.prediction or sample.question.answer or only_proxy(sample, naming),)
 
 
 class MeanOfErrors(OfPrediction):

@@ -188,7 +188,8 @@ class Ranking(Estimand, listed="positive"):
             labels = labels["label"]
         true = class_column(sample, labels, "labels", np.array([], dtype=object))
         if score is None or isinstance(score, str):
-            scores = scores_of_class(sample, self.positive, score)
+            naming = f"{self.kind}:{{of_class}},score={{column}}"
+            scores = scores_of_class(sample, self.positive, score, naming)
         else:
             scores = number_column(sample, score, "score")
         labelled = np.array([entry is not None for entry in true], dtype=bool)
@@ -275,7 +276,10 @@ def scores_of_class(
         raise _unknown_class_error(positive, classes)
     if score is None and not is_known and len(sample.proxy_names) != 1:
         raise _unknown_class_error(positive, classes)
-    name = score_of_class(sample, positive) if score is None else score
+    if score is None:
+        name = score_of_class(sample, positive, naming.format(of_class=positive, column="COLUMN"))
+    else:
+        name = score
     values = number_column(sample, name, "score")
     role = sample.question.score(name)
     if role is None or not role.is_probability or role.of_class == positive:
@@ -325,20 +329,26 @@ def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
     )
 
 
-def score_of_class(sample: Sample, positive: str) -> str:
-    """Return the name of the proxy that predicts the class; the only proxy if none is declared to."""
+def score_of_class(sample: Sample, positive: str, naming: str) -> str:
+    """Return the name of the proxy that predicts the class; the only proxy if none is declared to.
+
+    `naming` is the form in which a user names the score, for error messages.
+    """
     names = [score.name for score in sample.question.scores if score.of_class == positive]
     if len(names) == 1:
         return names[0]
-    return only_proxy(sample)
+    return only_proxy(sample, naming)
 
 
-def only_proxy(sample: Sample) -> str:
-    """Return the name of the only proxy; a sample with several is an error."""
+def only_proxy(sample: Sample, naming: str) -> str:
+    """Return the name of the only proxy; a sample with several is an error.
+
+    `naming` is the form in which a user names the score, for error messages.
+    """
     if len(sample.proxy_names) != 1:
         names = ", ".join(map(repr, sample.proxy_names))
         problem = "it is not known which column is the score"
         if names:
             problem = "several columns could be the score"
-        raise InputError(problem, given=names or None, action="Name one: score=.")
+        raise InputError(problem, given=names or None, action=f"Name one: {naming}.")
     return sample.proxy_names[0]

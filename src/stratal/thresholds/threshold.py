@@ -475,7 +475,7 @@ def _default_score(sample: Sample, requirement: SetRequirement) -> str:
     names = [entry.name for entry in sample.question.scores if entry.of_class is not None]
     if requirement.metric != ERROR and len(names) == 1:
         return names[0]
-    return only_proxy(sample)
+    return only_proxy(sample, "score= (--score COLUMN)")
 
 
 def _scored_population(

@@ -278,8 +278,9 @@ def test_doctor_says_what_a_plan_is_for(drawn):
 
     assert "a plan to draw a sample from" in shown
     assert "for 40 labels" in shown
+    assert "--show text" in next_line(shown)  # as the command that `plan` suggests
     run(next_line(shown))
-    assert Path("audit/to_label.csv").is_file()
+    assert "text" in Path("audit/to_label.csv").read_text().splitlines()[0].split(",")
 
 
 def test_widths_of_shares_and_of_their_differences_are_in_points(drawn):

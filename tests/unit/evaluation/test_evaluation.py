@@ -559,3 +559,7 @@ def test_the_confusion_matrix_of_many_classes_has_the_most_frequent_ones():
     (named,) = stratal.evaluate(table, classes=["class 0", "class 7"], **options).tables
     assert [row.label["class"] for row in named] == ["class 0", "class 0", "class 7", "class 7"]
     assert "most frequent" not in str(stratal.evaluate(many_classes(6), **options))
+    # A class that is named twice is one class, which makes no matrix.
+    repeated = stratal.evaluate(table, classes=["class 7", "class 7"], **options)
+    assert len(repeated.tables[0]) == 36
+    assert "name two or more" in str(repeated)

@@ -280,3 +280,28 @@ def test_a_calibrated_judge_may_have_no_calibration_error():
         held += interval.low <= true <= interval.high
 
     assert held / draws > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / draws)
+
+
+@pytest.mark.parametrize(
+    ("estimand", "naming"),
+    [
+        ("spearman", "spearman:COLUMN"),
+        ("bias", "bias:COLUMN"),
+        ("calibration_error", "calibration_error:COLUMN"),
+        ("mae", "mae:COLUMN"),
+        ("auc", "auc:1,score=COLUMN"),
+        ("average_precision", "average_precision:1,score=COLUMN"),
+        ("precision@threshold=0.5", "precision@threshold=0.5,score=COLUMN"),
+    ],
+)
+def test_the_error_on_several_scores_has_the_form_that_names_one(estimand, naming):
+    scores = np.random.default_rng(4).random((60, 2))
+    population = stratal.Population.from_arrays(proxy={"first": scores[:, 0], "second": scores[:, 1]})
+    sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
+    labels = {unit: int(scores[int(unit), 0] > 0.4) for unit in sample.ids}
+
+    with pytest.raises(stratal.InputError, match="several columns could be the score") as error:
+        stratal.estimate(sample, labels, estimand=estimand)
+    assert f"Name one: {naming}." in str(error.value)
+    named = naming.replace("COLUMN", "first")
+    assert np.isfinite(stratal.estimate(sample, labels, estimand=named).value)
