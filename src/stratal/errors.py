@@ -466,7 +466,9 @@ def listing(
                 signature.bind(*args, **keywords)
             except TypeError as error:
                 taken = [name for name, one in shown.items() if one.kind is _KEYWORD]
-                near = suggest_names(f"{error}''".split("'")[1], taken)
+                unknown = [name for name in keywords if name not in keyword_names]
+                absent = [name for name in shown if name in needed.difference(positional_names, keywords)]
+                near = suggest_names(next(iter([*unknown, *absent]), ""), taken)
                 raise TypeError(f"{function.__qualname__}() {error}; it takes {near}") from None
             return function(*args, **keywords)
 

@@ -81,9 +81,9 @@ def existing_file(path: Path) -> Path:
         action = "A directory of Parquet parts with predictions is read with directory=True."
         raise InputError(f"{path} is a directory", allowed="a file", action=action)
     if not path.exists():
-        similar_names = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
-        if similar_names:
-            action = f"Files in that folder: {', '.join(similar_names)}."
+        file_names = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
+        if file_names:
+            action = f"Files in that folder: {', '.join(file_names)}."
         else:
             action = "Check the path."
         if re.match(r"(https?|s3):/", str(path)):

@@ -51,3 +51,11 @@ def test_a_keyword_that_does_not_exist_is_refused():
     read: Any = stratal.Population.read
     with pytest.raises(TypeError, match=r"Population.read\(\) got .*'proxies'; it takes 'proxy'"):
         read("p.csv", proxies="p")
+
+
+def test_a_missing_keyword_is_listed_first():
+    @listing()
+    def draw(path: str, *, seed: int = 0, budget: int) -> None: ...
+
+    with pytest.raises(TypeError, match=r"draw\(\) missing .*'budget'; it takes 'budget', 'seed'$"):
+        draw("p.csv")

@@ -181,7 +181,7 @@ class TestErrors:
     def test_of_values(self):
         self.refused("must be positive", standard_errors=[0.1, 0.0])
         self.refused("must not be negative", standard_deviations=-DEVIATIONS)
-        self.refused("varies, but is declared known", known_strata=[True, False, False])
+        self.refused("varies, but is declared known.*known_strata=", known_strata=[True, False, False])
         self.refused("varies, but may have no label", minimum=0, maximum=[0, 5, 5])
 
     def test_of_tasks_that_are_none(self):
