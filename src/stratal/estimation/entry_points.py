@@ -70,55 +70,61 @@ def estimate(
         stratum, shrunk to the pooled one), or `auto`, which is fixed by design and sizes and never by
         comparing standard errors.
     estimand : Estimand, str, mapping, or a list of these, optional
-        What to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`): what the sample was
-        planned for, or the mean. It refuses options that mean nothing for it.
+        What to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`). Default: the
+        estimand of the plan, or the mean. Options without an effect on it raise an error.
     by : str or sequence, optional
         A column of the sample, or a group for each drawn unit: an estimate for each group, from the whole
         design. Means of a column's groups have one λ over all of them, with each group's own mean proxy;
         `estimator="horvitz-thompson"` leaves the proxy out, and "composite" shrinks groups towards each
-        other, with intervals that hold on average over groups alone.
+        other, with intervals whose coverage holds only on average over the groups.
     judge : str or sequence of str, optional
-        Instead of `estimand`: how far this judge agrees with people, see `stratal.estimands.JudgeReport`.
+        Estimate the agreement of this judge with the labels (`stratal.estimands.JudgeReport`), instead of
+        `estimand`.
     target : {"population", "superpopulation"}
-        The mean over these N units, or of the distribution that they came from. The first unless given; the
-        second where every unit is labelled, since nothing is left to be estimated of the units themselves.
+        The mean over these N units, or of the distribution that they came from. Default: "population", or
+        "superpopulation" if every unit is labelled, because the mean of the units is then known.
     outcome : {"binary", "bounded", "unbounded"}, optional
-        As the sample has it unless given: what the proxies' bounds or the model's answers told at the draw.
+        Default: the outcome of the sample, which was declared, or inferred at the draw from the bounds of the
+        proxies or from the model's answers.
     bounds : (float, float), optional
-        What the outcome cannot leave; the sample's, or 0 and 1 if nobody said and all labels are 0 or 1.
+        Bounds of the outcome. Default: those of the sample, or 0 and 1 if it has none and all labels are 0 or
+        1.
     limits : (float, float), optional
-        Values beyond count as the limit (winsorised): bounds for an outcome that has none of its own.
+        Values beyond these limits count as the limit (winsorised), so that an outcome without bounds has
+        bounds.
     lam : float, (k,) or (H,), optional
-        λ given instead of fitted.
+        A fixed λ instead of a fitted one.
     proxy : str, optional
-        The proxy that enters the estimator; all of them unless named.
+        The proxy that enters the estimator. Default: all proxies.
     predicted : bool or str, optional
         True, or the name of a column of answers: labels are classes, and z = 1(label = answer). False: labels
-        are numbers, such as 1 (right) and 0 (wrong). Unless given, as the sample's question declares it; if
-        nothing is declared, labels that occur among the model's answers are classes.
+        are numbers, such as 1 (right) and 0 (wrong). Default: as declared by the sample's question, or else
+        labels that occur among the model's answers are classes.
     clip : bool
-        Whether a fitted λ is kept within [0, 1].
+        Whether a fitted λ is limited to [0, 1].
     combine : {"mean", "majority"}
-        What several annotators' answers of one unit become; units without a majority count as not labelled.
+        How several annotators' answers of one unit are combined. Units without a majority count as not
+        labelled.
     cross_fit : int, optional
         Number of folds: each unit's λ is fitted on the labels of the other folds.
     calibration : {"isotonic", "logistic"}, or a learner, optional
-        Calibrate the proxy on these labels first, cross-fitted in `cross_fit` folds, or 5. `auto` is then
-        `difference`. A learner is a scikit-learn estimator, "gradient-boosting", "logistic-regression" or
-        "ridge"; each fold has it only where the other folds show that it helps.
+        Calibrate the proxy on these labels first, cross-fitted in `cross_fit` folds (default: 5). `auto` is
+        then `difference`. A learner is a scikit-learn estimator, "gradient-boosting", "logistic-regression"
+        or "ridge"; a fold uses it only if the other folds show that it helps.
     features : sequence of str, optional
-        Columns that a learner learns from, such as `judge_*`: proxies and features of the population.
+        Columns from which a learner predicts, such as `judge_*`: proxies and features of the population.
     population : Population, optional
-        Where the sample was drawn from, which calibration needs; the sample's own while in memory.
+        The population from which the sample was drawn, which calibration needs. Default: that of the sample,
+        as long as it is in memory.
     stratum_weights_known : bool
-        For the superpopulation's mean: whether the strata's shares of it are known, not drawn with the N
-        units.
+        For the superpopulation's mean: whether the shares of the strata in it are known. Otherwise they are
+        estimated by those of the N units.
     look : int, optional
-        Which of the planned looks this is, from 1 (`stratal.plan(…, looks=4)`): intervals and p-values then
-        hold at all looks together, so that labelling may stop at any of them, for any reason.
+        Number of this planned look, from 1 (`stratal.plan(…, looks=4)`). Intervals and p-values are then
+        simultaneous for all looks, so that labelling may stop at any of them, for any reason.
     predicts : str or mapping of proxy to str, optional
-        What proxies predict, as in `Population.read`. It may say what was inferred at the draw, and not
-        contradict what was declared then.
+        What proxies predict, as in `Population.read`. It may state what was inferred at the draw, but must
+        not contradict what was declared there.
 
     Returns
     -------
@@ -130,8 +136,8 @@ def estimate(
     LabelError
         For ids that are not in the sample, duplicates, and values outside the outcome's bounds.
     InputError
-        For an unknown estimator or target, and for one that needs a proxy where there is none; for folds
-        that do not fit the labels, and calibration without what it needs.
+        For an unknown estimator or target, for an estimator that needs a proxy if there is none, for more
+        folds than labels, and for calibration without a population.
 
     Examples
     --------

@@ -386,7 +386,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
     group : str
         The group column.
     levels : tuple of str, optional
-        All of them unless given. Units of others are not asked about, and get no label.
+        Default: all levels. Units of other levels are not drawn for labelling.
     proxy : str, optional
         The proxy of the plan. Default: the first of the population.
     predicted : str, optional
@@ -512,7 +512,7 @@ class Means(Several, kind="means", listed="names"):
     names : tuple of str
         Names of the outcomes; labels are a mapping of these names to the labels of each.
     proxies : tuple of str, optional
-        The proxy of each; that of the same name unless given.
+        The proxy of each outcome. Default: the proxy of the same name.
 
     Examples
     --------

@@ -68,7 +68,7 @@ class Evaluation:
     tables : tuple of Estimates
         Metrics, comparisons, judges, questions and groups, in this order.
     remarks : tuple of str
-        What else a reader must know.
+        Further notes for the reader.
     model : str, optional
         Name of the estimated model, if several are compared.
     verdicts : tuple of dict, optional
@@ -76,7 +76,7 @@ class Evaluation:
     unscored : dict, optional
         Numbers of failed answers and missing scores in the log of an evaluation tool.
     new : NewVersion, optional
-        What the labels show of the answers of a new version.
+        Comparison of the new version's answers with the labels.
     old : Evaluation, optional
         Of the sample's own answers, if the estimate is of the new ones.
     study : Path, optional
@@ -231,7 +231,7 @@ class Evaluation:
         title, question : str, optional
             The heading, and what the annotators were asked; a study declares the question.
         quantity : str, optional
-            What the estimate is called, such as `accuracy`.
+            Name of the estimate, such as `accuracy`.
         threshold : dict, optional
             The accepted set of a score: `Threshold.to_dict()`.
         commands : sequence of str
@@ -296,8 +296,8 @@ class Evaluation:
         Raises
         ------
         InputError
-            If the rows were said to be chosen at random and are not, as far as columns show, and for clusters
-            and other designs without a next round.
+            If the rows were declared to be chosen at random but columns contradict this, and for clusters and
+            other designs without a next round.
         """
         if self.table is None:
             raise InputError(
@@ -453,15 +453,15 @@ def evaluate(
         some or all rows, in memory or as a file; logs of one evaluation tool, one of each model; or a count
         such as `"47/50"`.
     labels : path, list of paths, table, or see `stratal.estimate`
-        Of a sample. A study and a table have their labels in themselves.
+        Labels of a sample. A study and a table contain their labels.
     chosen : str
-        How the labelled rows of a table were chosen: `random` (the default while some rows have no label),
-        `random-within:COLUMN`, `probability:COLUMN` (inclusion probabilities of independent draws), `all`
-        (every row is labelled, the default then), or `unknown` (weighted by quantiles of the proxy; no
-        requirement is decided).
+        How the labelled rows of a table were chosen: `all` (every row was to be labelled; the default if at
+        least 90% of the rows have a label), `random` (the default otherwise), `random-within:COLUMN`,
+        `probability:COLUMN` (inclusion probabilities of independent draws), or `unknown` (weighted by
+        quantiles of the proxy; no requirement is decided).
     proxy : str or sequence of str
         Column of the proxy of a table. This role, and those of `judge`, `id`, `value`, `predicted`, `model`
-        and `compare`, are recognised by name and content unless given; "none" is not a column.
+        and `compare`, are recognised by name and content if they are not declared; "none" is not a column.
     lists : str
         Of a table with lists, such as the labels of retrieved passages: `rows` (each entry is a row, and the
         units are clusters), or one number for each unit: `mean`, `precision@K`, `hit@K`.
@@ -471,7 +471,7 @@ def evaluate(
         Reads the population of the sample again with further columns (sample, names). Ignored if
         `population=` is given.
     value : str
-        Column of the label; `label` of a sample unless given.
+        Column of the label. Default for a sample: `label`.
     id : str
         Column of ids; of labels of a sample, `row` for rows in the order of to_label.csv.
     positive : str
@@ -491,9 +491,10 @@ def evaluate(
         `regression:site,language`. Totals of the population that the sample does not have: a file with the
         columns variable, level and total, or a mapping of columns to a mapping of levels to units.
     look : int
-        Which of the planned looks this is.
+        Number of this planned look, from 1.
     confidence_level, interval
-        Level of all intervals, and method of those of the estimate and its groups.
+        Level of all intervals, and method of those of the estimate, its groups, metrics and comparisons of
+        models. Comparisons of judges have their own methods.
     metric, classes : sequence of str
         Metrics (accuracy, precision, recall, f1, false_positive_rate, …; `confusion`, the share of each label
         and answer; `brier`, of a probability as the proxy), and the classes to report.
@@ -502,13 +503,13 @@ def evaluate(
     model : str
         Column of the models' names, where the labels have one row per unit and model.
     by : str
-        Group to report on.
+        Column of the groups, each of which gets its own estimate.
     judge : sequence of str
         Columns of verdicts, or proxies with scores, that are compared with the labels.
     failed_answers : {"missing", "wrong"}
         How failed answers in a log count. Default: wrong for requirements, missing otherwise.
     require : str or sequence of str
-        What the whole interval must satisfy, such as `value>=.9` or `recall:cat>=.8`.
+        Requirement that the whole interval must satisfy, such as `value>=.9` or `recall:cat>=.8`.
     against : path
         Answers of a new version of the model, joined by id; requirements are then about these.
     answers : str

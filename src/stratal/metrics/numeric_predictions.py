@@ -378,5 +378,5 @@ class ExplainedVariance(OfPrediction, kind="r2"):
 
 
 def _remarks(respondents: Respondents, units: PredictedNumbers) -> tuple[str | Note, ...]:
-    """Return what is to be said of squared errors: of nonresponse, and of heavy tails without bounds."""
+    """Return the notes on squared errors: on nonresponse, and on heavy tails if there are no bounds."""
     return (*respondents.notes, *(heavy_tail_notes(units.errors) if units.bounds is None else ()))
