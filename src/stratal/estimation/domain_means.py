@@ -65,6 +65,7 @@ def domain_mean(
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         unknown = replace(result, design_variance=np.nan)
         return estimate_without_interval(unknown, clusters, weighting, member, bounds, target)
+    outcomes = result.variable
     # One label has no variance that residuals could explain.
     if n == 1:
         assisted = None
@@ -125,6 +126,7 @@ def domain_mean(
         target=target,
         n=n,
         member=member,
+        outcomes=outcomes,
         standard_error=reported_error,
         degrees_of_freedom=df,
     )

@@ -80,6 +80,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         From which `strata` is computed.
     reference_population : (float, float), optional
         Variance of the outcome over the population, and N, if the evidence is of a part of the population.
+        The variance is NaN if the evidence does not show it; there is no effective sample size then.
     label : mapping of str
         The estimand, or the row's group, class or models; empty for the mean.
     null : float, optional
@@ -176,8 +177,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """The design effect and the effective sample size, to first order for functions of several means."""
         evidence = self.evidence
         variance = self.standard_error**2
-        # Labels that all agree show no variance, which is unknown then unless every unit is labelled.
-        if not evidence.varies and not evidence.census:
+        # Labels that all agree show no variance, which is unknown then unless every unit is labelled. This is
+        # so for an average, too, if labels of one class agree: no label shows a part of its standard error.
+        is_shown = not evidence.linearised or np.isclose(variance, evidence.variance)
+        if not (evidence.varies and is_shown) and not evidence.census:
             variance = np.nan
         spread, size = evidence.population_covariance_parts, evidence.weighting.population_size
         if self.reference_population is not None:
@@ -514,6 +517,7 @@ def linearised_estimate(
     target: str = "population",
     n: int | None = None,
     member: BoolArray | None = None,
+    outcomes: FloatArray | None = None,
     **shown: Any,
 ) -> Estimate:
     """Return the estimate of a function of means from its linearised variable.
@@ -526,6 +530,8 @@ def linearised_estimate(
         Number of labels that count. Default: all.
     member : bool (labels,), optional
         The labelled units of the estimate's group. Default: all.
+    outcomes : float (n,), optional
+        The linearised variable without a proxy, if that of `result` is of residuals.
     **shown
         Fields of `Estimate` that differ from those of `result`, such as standard_error and remarks.
     """
@@ -542,6 +548,8 @@ def linearised_estimate(
             degrees_of_freedom=max(df, 1.0),
         )
     bounds = interval.bounds
+    if outcomes is None:
+        outcomes = result.variable
     evidence = Evidence(
         value=result.value,
         variance=result.variance,
@@ -549,7 +557,7 @@ def linearised_estimate(
         degrees_of_freedom=df,
         outcome="unbounded" if bounds is None else "bounded",
         bounds=bounds,
-        z=result.value + result.variable,
+        z=result.value + outcomes,
         residuals=result.variable,
         offset=0.0,
         weighting=weighting,
@@ -602,9 +610,9 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         joint = weighting.covariance(variables)
     else:
         joint = covariance
+    outcomes = np.column_stack([row.evidence.z for row in pair])
     of_population = np.zeros((2, 2))
     if target == "superpopulation":
-        outcomes = np.column_stack([row.evidence.z for row in pair])
         of_population = weighting.superpopulation_covariance(outcomes)
     result = Linearised(
         value=first.value - second.value,
@@ -624,7 +632,15 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     if all(isinstance(row.evidence.interval, SkewedInterval) for row in pair):
         moments = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
         interval = skewed_interval(moments, result.variable[:, None], weighting).of(0)
-    difference = linearised_estimate(result, weighting, interval=interval, target=target, n=n, null=0.0)
+    difference = linearised_estimate(
+        result,
+        weighting,
+        interval=interval,
+        target=target,
+        n=n,
+        outcomes=outcomes @ signs - result.value,
+        null=0.0,
+    )
     return difference.at(planned_look)
 
 

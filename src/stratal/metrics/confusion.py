@@ -174,8 +174,11 @@ class Confusion:
                 draws=clusters.effective_count,
                 fraction=1.0 - clusters.undrawn_share,
             )
+        reference_population = None
         if varies and variance > result.variance:
             result = result.scaled(variance)
+            # No label shows what is added, so that the variance with random labels is not known either.
+            reference_population = np.nan, self.weighting.population_size
         return linearised_estimate(
             result,
             self.weighting,
@@ -184,6 +187,7 @@ class Confusion:
             n=n,
             member=member,
             standard_error=float(np.sqrt(max(variance, 0.0))),
+            reference_population=reference_population,
         )
 
     @property

@@ -434,6 +434,9 @@ def m_estimate(
         "null": 0.0,
         "population_size": round(size),
     }
+    if lam.any():
+        # The influences are those of residuals, which do not show the variance without the proxy.
+        common_fields["reference_population"] = np.nan, size
     design_variances = labelled_variances if rectified.weighting is weighting else None
     statistics = np.array([theta, covariance.diagonal(), dfs])
     rows = CoefficientEstimates(

@@ -398,11 +398,16 @@ def quantile(
         design_variance=error**2,
         degrees_of_freedom=freedom,
     )
+    reference_population = None
+    if interval.lam.any():
+        # Residuals do not show the variance without the proxy.
+        reference_population = np.nan, rectified.population_size
     return linearised_estimate(
         result,
         weighting,
         interval=interval,
         target=rectified.target,
+        reference_population=reference_population,
         label={"estimand": f"quantile:{probability:g}"},
         estimator=rectified.estimator_name,
         lam=shared_lam(interval.lam),

@@ -160,3 +160,67 @@ def test_metrics_are_as_precise_as_a_number_of_random_labels_of_all_units(metric
     expected = 1.0 / (ratio * (1.0 / 200 - 1.0 / 4_000) + 1.0 / 4_000)
     assert 0.6 < np.median(sizes) / expected < 1.6
     assert str(estimate).splitlines()[1].startswith("As precise as about ")
+
+
+def test_a_proxy_makes_means_and_differences_of_groups_worth_more_random_labels(world):
+    """With the same labels, twice the variance is half as many random labels."""
+    population, z = world
+    groups = np.where(np.arange(len(z)) % 3 == 0, "a", "b")
+    population = stratal.Population.from_arrays(
+        proxy=np.random.default_rng(11).beta(3, 1, len(z)), groups={"group": groups}
+    )
+    sample = stratal.designs.SimpleRandom(budget=400).draw(population, seed=7)
+    with_proxy, without_proxy = (
+        stratal.estimate(sample, z[sample.ids], by="group", estimator=estimator)
+        for estimator in ("auto", "horvitz-thompson")
+    )
+    pairs = [
+        *zip(with_proxy, without_proxy, strict=True),
+        *zip(with_proxy.differences(), without_proxy.differences(), strict=True),
+    ]
+    for first, second in pairs:
+        assert first.standard_error < second.standard_error
+        assert second.effective_sample_size == pytest.approx(400, rel=0.01)
+        ratio = (second.standard_error / first.standard_error) ** 2
+        assert first.effective_sample_size == pytest.approx(400 * ratio, rel=0.03)
+        low, high = first.effective_sample_size_interval()
+        assert low < first.effective_sample_size < high
+
+
+def test_an_average_is_worth_no_known_number_of_random_labels_if_the_labels_of_a_class_agree():
+    """Its standard error then has a part that no label shows: it was worth 8 of 100 random labels."""
+    answers = np.array(["rare"] * 6 + ["often"] * 494 + ["other"] * 500)
+    population = stratal.Population.from_arrays(
+        ids=np.arange(1000), groups={"answer": answers}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=300).draw(population, seed=3)
+    drawn = answers[sample.ids.astype(int)]
+    labels = np.where((np.arange(300) % 9 == 0) & (drawn != "rare"), "often", drawn)
+    labels = np.where((np.arange(300) % 9 == 1) & (drawn != "rare"), "other", labels)
+    estimate = stratal.estimate(sample, labels.tolist(), estimand="balanced_accuracy")
+
+    assert 0 < np.sum(labels == "rare") < 5
+    assert estimate.standard_error > 0
+    assert estimate.effective_sample_size is None
+    assert estimate.effective_sample_size_interval() is None
+    assert "As precise as" not in str(estimate)
+
+
+def test_coefficients_with_a_proxy_are_worth_no_known_number_of_random_labels(world):
+    """Their influences are those of residuals, which do not show the variance without a proxy."""
+    _, z = world
+    rng = np.random.default_rng(11)
+    population = stratal.Population.from_arrays(
+        proxy=rng.beta(3, 1, len(z)), features={"x": np.arange(len(z)) % 10}
+    )
+    sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=7)
+    with_proxy, without_proxy = (
+        stratal.regress(
+            sample, z[sample.ids], features="x", population=population, estimator=estimator, correction="none"
+        )
+        for estimator in ("ppi++", "classical")
+    )
+
+    assert with_proxy[0].lam[0] > 0
+    assert with_proxy[0].effective_sample_size is None
+    assert without_proxy[0].effective_sample_size == pytest.approx(200, rel=0.02)
