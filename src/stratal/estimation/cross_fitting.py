@@ -57,9 +57,12 @@ def assign_folds(
         Units of one cluster share a fold.
     """
     if cluster is not None:
-        names, first = np.unique(cluster, return_index=True)
+        # The smallest number of its units is that of a cluster, whatever the order of the units.
+        ascending = np.argsort(keys, kind="stable")
+        names, first = np.unique(cluster[ascending], return_index=True)
         check_folds(n_folds, len(names))
-        cluster_folds = assign_folds(keys[first], np.zeros(len(names), np.int64), n_folds)
+        cluster_keys = keys[ascending][first]
+        cluster_folds = assign_folds(cluster_keys, np.zeros(len(names), np.int64), n_folds)
         return cluster_folds[np.searchsorted(names, cluster)]
     check_folds(n_folds, len(keys))
     # Consecutive units of a stratum get consecutive folds, and the next stratum continues the count.

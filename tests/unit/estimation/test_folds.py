@@ -52,6 +52,14 @@ class TestFolds:
             assign_folds(keys, STRATUM, 4)[order], assign_folds(keys[order], STRATUM[order], 4)
         )
 
+    def test_of_clusters_do_not_depend_on_the_order_of_rows(self):
+        keys, order = RNG.random(35), RNG.permutation(35)
+        cluster = np.arange(35) // 5
+        stratum = np.zeros(35, int)
+        folds = assign_folds(keys, stratum, 4, cluster)
+
+        assert np.array_equal(folds[order], assign_folds(keys[order], stratum, 4, cluster[order]))
+
     def test_keep_clusters_whole(self):
         cluster = np.array([2, 0, 1, 1, 2, 3, 0])
         folds = assign_folds(RNG.random(7), np.zeros(7, int), 2, cluster)
