@@ -342,6 +342,21 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
     return difflib.get_close_matches(str(name), list(names), n=3)
 
 
+def list_first(texts: Iterable[str], most: int) -> str:
+    """Return the first texts as a list, with the number of the others.
+
+    Examples
+    --------
+    >>> list_first(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    entries = list(texts)
+    shown = ", ".join(entries[:most])
+    if len(entries) > most:
+        return f"{shown} and {len(entries) - most:,} more"
+    return shown
+
+
 def no_effect_error(option: str, allowed: str) -> InputError:
     """Return the error that an option would have no effect."""
     action = "Leave this option out, or change the other one."

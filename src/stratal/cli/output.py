@@ -90,7 +90,7 @@ class Result:
         elif callable(part):
             self._print(part(self.described))
         elif part is not None:
-            print_sentences(part.lines)
+            print_sentences([in_options(line) for line in part.lines])
             for table in part.tables:
                 print_table(table)
             if part.notes:
@@ -160,7 +160,7 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
 # A keyword of Python with its value. Every part is possessive or excludes its own end, so that the time
 # is linear in the length of the text, whatever users wrote into it.
 _NAME = r"[a-z_]++"
-_VALUE = r"=(?>\([^()]*+\)|\{[^{}]*+\}|'[^']*+'|[^\s,;()]*+)"
+_VALUE = r"=(?>\([^()]*+\)|\[[^\[\]]*+\]|\{[^{}]*+\}|'[^']*+'|[^\s,;()]*+)"
 _BETWEEN = r"(?:, | or | and )"
 _KEYWORD = re.compile(rf"(?P<between>{_BETWEEN}?)(?<![a-z_])(?P<name>{_NAME})(?P<value>{_VALUE})")
 _MESSAGE = re.compile(
@@ -173,10 +173,12 @@ _MESSAGE = re.compile(
 
 
 def markdown_text(result: JsonDict, page: Page) -> str:
-    """Return an answer as Markdown; its notes have the names of options."""
+    """Return an answer as Markdown; its sentences and notes have the names of options."""
     from stratal.report.document import answer_markdown
 
-    return answer_markdown(result, replace(page, notes=[in_options(note) for note in page.notes]))
+    lines = [in_options(line) for line in page.lines]
+    notes = [in_options(note) for note in page.notes]
+    return answer_markdown(result, replace(page, lines=lines, notes=notes))
 
 
 def print_table(table: ReportTable) -> None:

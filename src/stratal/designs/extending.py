@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, IntArray, same_value
 from stratal.designs.sample import Design, Sample, make_sample
-from stratal.errors import InputError
+from stratal.errors import InputError, list_first
 from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
@@ -18,7 +18,7 @@ from stratal.population.summary import DrawnUnits
 from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.randomness import id_texts
 
-# Number of names in an error; the others are only counted, so that the message stays one sentence.
+# Maximum number of names in an error; the others are only counted, so that the message stays one sentence.
 _MAX_NAMES = 3
 
 
@@ -167,10 +167,7 @@ def differing(proxies: Sequence[str], first: PopulationDigest, second: Populatio
         return ""
     if len(names) == 1:
         return f" {names[0]} differs"
-    text = ", ".join(names[:_MAX_NAMES])
-    if len(names) > _MAX_NAMES:
-        text += f" and {len(names) - _MAX_NAMES} more"
-    return f" {text} differ"
+    return f" {list_first(names, _MAX_NAMES)} differ"
 
 
 def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import NO_DIVISOR, AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, check_choice, finite_bounds, suggest_names
+from stratal.errors import InputError, check_choice, finite_bounds, list_first, suggest_names
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, StratificationOptions
 from stratal.estimation.composite import composite
 from stratal.estimation.domain_means import domain_mean
@@ -322,11 +322,7 @@ def _not_drawn(sample: Sample, group: object, names: Sequence[str]) -> list[str]
     missing = sorted(map(str, level_sizes.keys() - {*names}))
     if not missing:
         return []
-    remainder = ""
-    if len(missing) > _MAX_GROUPS_NAMED:
-        remainder = f" and {len(missing) - _MAX_GROUPS_NAMED} more"
-    names_shown = ", ".join(map(repr, missing[:_MAX_GROUPS_NAMED]))
-    return [f"no unit was drawn from {group} {names_shown}{remainder}"]
+    return [f"no unit was drawn from {group} {list_first(map(repr, missing), _MAX_GROUPS_NAMED)}"]
 
 
 # With more names, a note would be longer than a line.

@@ -316,6 +316,8 @@ def choose_lam(
     if lam is not None or estimator not in ("ppi++", "stratppi"):
         return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
     fit = tuning.fit_lam(z, proxy, weighting, **options.fitting)
+    if not np.any(fit.lam) and weighting.census:
+        return fit  # a proxy has nothing to add to the labels of all units
     if not np.any(fit.lam):
         why = "λ cannot be fitted with too few labels, a constant proxy, or weights fitted to the proxy"
         return replace(fit, notes=(f"the proxy is not used (λ is 0): {why}",))

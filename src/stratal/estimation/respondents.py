@@ -12,7 +12,7 @@ from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.margins import unlabelled_level_notes
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
-from stratal.errors import InputError, LabelError, check_choice, finite_bounds, warn_caller
+from stratal.errors import InputError, LabelError, check_choice, finite_bounds, list_first, warn_caller
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.missing_labels import missing_label_notes, unrepresentative_notes
 from stratal.estimation.nonresponse_notes import STRATA_NAMED, nonresponse_notes
@@ -129,14 +129,8 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     """
     empty = np.flatnonzero(counts == 0)
     part = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
-    shown = ", ".join(names[h] for h in empty[:STRATA_NAMED])
-    if len(empty) > STRATA_NAMED:
-        more = f" and {len(empty) - STRATA_NAMED} more"
-    else:
-        more = ""
-    consequence = (
-        f"{len(empty)} strata have no label ({part}): {shown}{more} were merged with their neighbours"
-    )
+    shown = list_first((names[h] for h in empty), STRATA_NAMED)
+    consequence = f"{len(empty)} strata have no label ({part}): {shown} were merged with their neighbours"
     if len(empty) == 1:
         consequence = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
     return (
@@ -184,10 +178,10 @@ def _has_no_proxy(strata: Strata) -> BoolArray:
 def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> str:
     """Return a note on the assumption about units without a proxy, none of which has a label."""
     share = float(np.sum(sizes[empty]) / np.sum(sizes))
-    shown = ", ".join(names[h] for h in np.flatnonzero(empty)[:STRATA_NAMED])
+    shown = list_first((names[h] for h in np.flatnonzero(empty)), STRATA_NAMED)
     return (
-        f"{shown} has no label ({share:.1%} of the units): the estimate assumes that its units are like "
-        "all others, and the interval does not allow for a difference"
+        f"no label in {shown} ({share:.1%} of the units): the estimate assumes that these units "
+        "are like all others, and the interval does not allow for a difference"
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stratal.designs.sample import Sample, with_declared_scores
-from stratal.errors import InputError, check_choice, suggest_names
+from stratal.errors import InputError, check_choice, list_first, suggest_names
 from stratal.estimation.entry_points import at_look, estimate
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimates import Estimates, with_intervals
@@ -170,16 +170,14 @@ def _left_out_classes(classes: Sequence[str], others: Sequence[str]) -> tuple[st
     """Return the remark on the classes that a confusion matrix leaves out, if there are any."""
     if not others:
         return ()
-    named = ", ".join(map(repr, others[:_MAX_CLASSES_NAMED]))
-    if len(others) > _MAX_CLASSES_NAMED:
-        named += f" and {len(others) - _MAX_CLASSES_NAMED:,} more"
+    names = list_first(map(repr, others), _MAX_CLASSES_NAMED)
     return (
-        f"the confusion matrix has the {len(classes)} most frequent classes of the labels, without {named}; "
+        f"the confusion matrix has the {len(classes)} most frequent classes of the labels, without {names}; "
         "to choose others, name two or more: classes= (--class CLASS,…)",
     )
 
 
-# Longest list of classes in a remark.
+# Maximum number of classes that a remark names.
 _MAX_CLASSES_NAMED = 10
 
 

@@ -153,7 +153,7 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
         return f"{no_label} If {condition}: {as_itself}."
     condition = "it is a real label" if is_one else "they are real labels"
     others = set(count_of).difference(codes)
-    unbounded = f"of an estimand without bounds, use {as_itself}"
+    unbounded = f"for an estimand without bounds, {as_itself}"
     # A code that is mapped to itself would lie outside the values of labels that are 0 or 1.
     if others and others <= {0.0, 1.0}:
         unbounded = f"that it has none: outcome='unbounded' (--outcome unbounded) and {as_itself}"

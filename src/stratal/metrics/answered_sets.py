@@ -8,7 +8,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, suggest_names
+from stratal.errors import InputError, LabelError, list_first, suggest_names
 from stratal.estimation.resolve import class_column, none_labelled, split_answers
 from stratal.estimation.respondents import Respondents
 from stratal.labels.joined_labels import join_labels
@@ -141,8 +141,8 @@ def _indicators(texts: AnyArray, tags: tuple[str, ...]) -> BoolArray:
     return table
 
 
-# Tags that a note names.
-_SHOWN = 5
+# Maximum number of tags that a note names.
+_MAX_TAGS_NAMED = 5
 
 
 def _unanswered_note(texts: AnyArray, answered_tags: tuple[str, ...]) -> tuple[str, ...]:
@@ -150,9 +150,5 @@ def _unanswered_note(texts: AnyArray, answered_tags: tuple[str, ...]) -> tuple[s
     others = sorted({tag for text in set(texts.tolist()) for tag in tags_of(text)} - {*answered_tags})
     if not answered_tags or not others:
         return ()
-    if len(others) > _SHOWN:
-        remainder = f" and {len(others) - _SHOWN} more"
-    else:
-        remainder = ""
     noun = "tags" if len(others) > 1 else "a tag"
-    return (f"labels have {noun} that no answer has: {', '.join(map(repr, others[:_SHOWN]))}{remainder}",)
+    return (f"labels have {noun} that no answer has: {list_first(map(repr, others), _MAX_TAGS_NAMED)}",)

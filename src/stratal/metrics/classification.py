@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, suggest_names
+from stratal.errors import InputError, list_first, suggest_names
 from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
@@ -660,12 +660,9 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         if not alike and not self.needs_an_answer:
             return
         suggestion = f" Did you mean {alike[0]!r}?" if alike else ""
-        shown = ", ".join(map(repr, levels[:_MAX_CLASSES_SHOWN]))
-        if len(levels) > _MAX_CLASSES_SHOWN:
-            shown += f" and {len(levels) - _MAX_CLASSES_SHOWN} more"
         raise InputError(
             f"no answer in '{answers}' is {self.positive!r}, the class of {self.text!r}",
-            allowed=shown,
+            allowed=list_first(map(repr, levels), _MAX_CLASSES_SHOWN),
             action="Write the class as in the answers. To plan for all units, leave out the class."
             f"{suggestion}",
         )

@@ -16,7 +16,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, adaptive_label_share, of_variable, pseudo_label_share
@@ -305,10 +305,6 @@ def scores_of_class(
     )
 
 
-# Maximum number of classes that an error lists.
-_MAX_CLASSES_SHOWN = 20
-
-
 def _known_classes(sample: Sample) -> list[str]:
     """Return the classes among the answers and of the scores that the sample stores."""
     question = sample.question
@@ -324,7 +320,7 @@ def _unknown_class_error(positive: str, classes: Sequence[str]) -> InputError:
     return InputError(
         f"no class is called {positive!r}",
         given=repr(positive),
-        allowed=", ".join(map(repr, classes[:_MAX_CLASSES_SHOWN])),
+        allowed=suggest_names(positive, classes),
         action="Write the class exactly as in the answers or the declared scores.",
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import numpy as np
 import scipy
 
 from stratal import __version__
-from stratal.arrays import BoolArray
+from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
@@ -366,11 +367,25 @@ def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> li
         return []
     if len(rows) != len(sizes):
         return [{**row, "drawn": row["n"], "proxy_mean": None} for row in rows]
-    proxies = sample.summary.proxy_means
+    proxy_means: list[float] | list[None] = [None] * len(rows)
+    if sample.proxy_names:
+        proxy_means = _without_rounding_errors(sample.summary.proxy_means[:, 0])
     return [
-        {**row, "drawn": int(drawn), "proxy_mean": float(proxies[h, 0]) if proxies.shape[1] else None}
-        for h, (row, drawn) in enumerate(zip(rows, sample.n_h, strict=True))
+        {**row, "drawn": int(drawn), "proxy_mean": proxy_mean}
+        for row, drawn, proxy_mean in zip(rows, sample.n_h, proxy_means, strict=True)
     ]
+
+
+def _without_rounding_errors(means: FloatArray) -> list[float]:
+    """Return means (H,) with twelve digits of the largest, so that a mean of zeros is 0 and one of ones is 1.
+
+    They are computed from sums of centred proxies, and may differ from the exact ones by rounding errors.
+    """
+    largest = float(np.abs(means).max())
+    if largest == 0:
+        return [0.0] * len(means)
+    decimals = 11 - math.floor(math.log10(largest))
+    return [round(float(mean), decimals) for mean in means]
 
 
 def _agreement(sample: Sample, labels: object, *, classes: bool) -> AnnotatorAgreement | None:

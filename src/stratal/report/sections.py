@@ -9,6 +9,7 @@ from functools import partial
 from html import escape
 from typing import Any
 
+from stratal.errors import list_first
 from stratal.protocols import JsonDict, JsonMapping, JsonRows
 from stratal.report import estimates
 from stratal.report.pages import PAIR_COLUMNS
@@ -196,11 +197,19 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
         level_text(findings["confidence_level"]): interval_entry,
         "what it is": "what",
     }
+    lines = [
+        "The same labels, evaluated in several ways. The estimate is the reported one. The others are "
+        "for comparison."
+    ]
+    leaderboard = findings["estimate"].get("leaderboard") or ()
+    reported = [row["estimate"] for row in rows if row["reported"]]
+    if leaderboard and not {row["mean"] for row in leaderboard}.intersection(reported):
+        lines = [
+            "The same labels, evaluated in several ways. The models above are compared by the labels alone, "
+            "so that the mean of this model there may differ from its estimate with the proxy."
+        ]
     return Page(
-        lines=[
-            "The same labels, evaluated in several ways. The estimate is the reported one. The others are "
-            "for comparison."
-        ],
+        lines=lines,
         drawings=[forest_drawing("side-by-side", title, rows, findings["share"])],
         tables=[table_of(title, rows, columns)],
         notes=findings.get("side_by_side_notes", ()),
@@ -439,11 +448,7 @@ def _needed_lines(kind: str, ids: Sequence[str]) -> list[str]:
     """Return the line that lists the units whose labels or answers are needed, if there are any."""
     if not ids:
         return []
-    if len(ids) > MAX_IDS:
-        more = f" and {len(ids) - MAX_IDS:,} more"
-    else:
-        more = ""
-    return [f"Need {kind}: {', '.join(ids[:MAX_IDS])}{more}."]
+    return [f"Need {kind}: {list_first(ids, MAX_IDS)}."]
 
 
 def new_answers_page(evaluation: JsonMapping, title: str) -> Page:

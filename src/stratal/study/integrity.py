@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.designs import Sample
-from stratal.errors import InputError, StratalError
+from stratal.errors import InputError, StratalError, list_first
 from stratal.randomness import id_texts
 from stratal.study import journal
 from stratal.study.creating import digest_of, item_rows_of_round, round_file
@@ -127,12 +127,8 @@ def _changed_items_text(connection: Connection, folder: Path, round_row: Any) ->
         tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (round_row["number"],))
     }
     ids = sorted({repr(row[1]) for row in stored_items ^ expected_items})
-    if len(ids) > _MAX_ITEMS_LISTED:
-        remainder = f" and {len(ids) - _MAX_ITEMS_LISTED:,} more"
-    else:
-        remainder = ""
     if stored_items & expected_items:
-        return f": {', '.join(ids[:_MAX_ITEMS_LISTED])}{remainder}"
+        return f": {list_first(ids, _MAX_ITEMS_LISTED)}"
     return ""
 
 

@@ -306,3 +306,18 @@ def test_percentages_that_are_declared_as_probabilities(drawn):
     assert "If these are percentages, divide them by 100." in message
     assert "declare an order only: --predicts score=order." in message
     assert invoke(f"{line} --predicts score=order").exit_code == 0
+
+
+def test_warnings_and_notes_have_the_names_of_options_only(drawn):
+    """Both forms were printed: chosen= (--chosen), and proxy=['confidence', 'margin'] (--proxy …)."""
+    scores = [(f"u{row}", 0.5 + row % 50 / 100, 0.9 - row % 7 / 10) for row in range(300)]
+    rows = [(*score, "" if row % 30 == 0 else int(row % 9 > 0)) for row, score in enumerate(scores)]
+    write("partly.csv", ["id", "confidence", "margin", "label"], rows)
+    shown = invoke("estimate partly.csv").output
+    markdown = invoke("estimate partly.csv --format markdown").output
+
+    for answer in (shown, markdown):
+        assert "how the labelled ones were chosen: --chosen." in answer
+        assert "to use all scores: --proxy confidence,margin." in answer
+        assert "= (--" not in answer
+        assert "] (--" not in answer

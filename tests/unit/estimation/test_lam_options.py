@@ -76,3 +76,14 @@ def test_metrics_hold_together_too(compared):
     low, high = found.simultaneous().confidence_interval(0.95)
     assert np.all((low < alone[0]) & (alone[1] < high))
     assert np.all(high - low < of_all[1] - of_all[0])
+
+
+def test_labels_of_all_units_need_no_proxy_and_no_note_about_it():
+    rng = np.random.default_rng(3)
+    population = stratal.Population.from_arrays(proxy=rng.uniform(size=200))
+    sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=2)
+    outcomes = (rng.random(200) < sample.proxies[:, 0]).astype(float)
+    estimate = stratal.estimate(sample, outcomes, target="superpopulation")
+
+    assert estimate.value == pytest.approx(outcomes.mean())
+    assert not [note for note in estimate.notes if "proxy is not used" in str(note)]

@@ -261,7 +261,9 @@ def test_long_codes_are_written_with_all_digits():
     with pytest.raises(LabelError) as caught:
         check([*RATINGS, *[99999999] * 3])
 
-    for part in ("mapping={'99999999':None}", "bounds=(1, 99999999)", "mapping={'99999999':99999999}"):
+    bounded = "bounds=(1, 99999999)"
+    unbounded = "for an estimand without bounds, mapping={'99999999':99999999}"
+    for part in ("mapping={'99999999':None}", bounded, unbounded):
         assert part in str(caught.value)
 
 

@@ -245,3 +245,21 @@ def test_a_share_of_units_with_several_answers_is_called_by_its_word(population,
     file.write_text("\n".join(["id,label,annotator", *(",".join(map(str, row)) for row in rows)]) + "\n")
 
     assert str(stratal.findings(sample, stratal.read_labels(file))).startswith("Pass rate 75.0%")
+
+
+def test_mean_proxies_of_strata_are_without_rounding_errors():
+    """Means of a verdict of 0 and 1 were 1.89e-15 and -3.33e-16, and were then not shown as shares."""
+    rng = np.random.default_rng(5)
+    score = rng.random(1_485)
+    verdict = (score > 0.5).astype(float)
+    population = stratal.Population.from_arrays(proxy={"verdict": verdict, "score": score})
+    sample = stratal.plan(population, budget=200).draw(seed=7)
+    labels = {unit: float(verdict[int(unit)]) for unit in sample.ids.tolist()}
+    rows = stratal.findings(sample, labels).to_dict()["strata"]
+
+    computed = sample.summary.proxy_means[:, 0]
+    assert np.any((computed != 0) & (np.abs(computed) < 1e-12))
+    means = np.array([row["proxy_mean"] for row in rows])
+    assert means == pytest.approx(computed, abs=1e-11)
+    assert set(means[np.abs(computed) < 1e-12]) == {0.0}
+    assert all(0.0 <= mean <= 1.0 for mean in means)

@@ -218,7 +218,7 @@ def test_an_unknown_class_of_a_ranking_metric_lists_the_classes(columns):
     labels = dict(zip(sample.ids.tolist(), sample.groups["answer"].tolist(), strict=True))
 
     for name in ("Spam", "spamm"):
-        with pytest.raises(InputError, match=rf"no class is called '{name}'.*'ham', 'spam'"):
+        with pytest.raises(InputError, match=rf"no class is called '{name}'.*'spam', 'ham'"):
             stratal.estimate(sample, labels, estimand=f"auc:{name}")
 
 

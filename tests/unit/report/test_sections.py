@@ -53,6 +53,22 @@ def test_of_several_models_the_table_comes_first_and_the_rest_says_whose_labels_
     assert of_one == ["more-labels", "side-by-side", "calibration", "strata"]
 
 
+def test_the_mean_of_a_model_that_differs_from_its_estimate_is_explained(population, truth):
+    """The comparison uses the labels alone, and the estimate of the first model uses the proxy."""
+    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
+    labels = {unit: truth[unit] for unit in sample.ids.tolist()}
+    models = {"a": labels, "b": dict.fromkeys(labels, 1.0)}
+    compared = stratal.compare(sample, models)
+    found = stratal.findings(sample, labels, tables=[compared])
+    means = {row["model"]: row["mean"] for row in found.to_dict()["estimate"]["leaderboard"]}
+    (line,) = named(found)["side-by-side"].lines[-1:]
+
+    assert means["a"] != stratal.estimate(sample, labels).value
+    assert "compared by the labels alone" in line
+    (line,) = named(stratal.findings(sample, labels))["side-by-side"].lines[-1:]
+    assert "The estimate is the reported one." in line
+
+
 def test_what_is_not_there_has_no_section(audit):
     sample, labels = audit
     shown = set(named(stratal.findings(sample, labels)))
