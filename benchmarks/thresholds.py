@@ -613,13 +613,13 @@ def violations(cell: Cell, draws: int, seed: int) -> dict[str, float]:
     violated = 0
     accepting = 0
     for _ in range(draws):
-        drawn = draw(rng, cell, requirement.faults, is_of_class=is_of_class)
+        drawn = draw(rng, cell, requirement.max_fault_rate, is_of_class=is_of_class)
         places = accepted_places(requirement, drawn, is_family=cell.design in (GROUPS, TWO_SCORES))
         if len(places) == 0:
             continue
         accepting += 1
         faults = true_faults(cell.metric, drawn.members[:, places], drawn.outcomes)
-        violated += bool(np.any(faults > requirement.faults))
+        violated += bool(np.any(faults > requirement.max_fault_rate))
     return {"violations": float(violated / draws), "accepting": accepting / draws}
 
 
@@ -638,7 +638,7 @@ def accepted_place(requirement: SetRequirement, drawn: Draw) -> int | None:
     evidence = set_evidence(requirement.metric, drawn.labels, drawn.sets)
     if evidence.faults is not None and not requirement.is_monotone:
         # A local error is between that of Bonferroni and the whole: most runs are decided without simulation.
-        p_values = evidence.faults.p_values(requirement.faults)
+        p_values = evidence.faults.p_values(requirement.max_fault_rate)
         passing = np.flatnonzero(p_values <= TOLERATED)
         if len(passing) == 0:
             return None

@@ -88,7 +88,7 @@ class SetRequirement:
         return f"{self.metric}{of_class}{SIGNS[self.metric]}{self.limit:g}"
 
     @property
-    def faults(self) -> float:
+    def max_fault_rate(self) -> float:
         """The largest rate of faults: an upper limit itself, or 1 − a lower limit."""
         if SIGNS[self.metric] == "<=":
             return self.limit
@@ -104,11 +104,11 @@ class SetRequirement:
         """Whether the smallest set that satisfies it is accepted, instead of the largest."""
         return self.metric == RECALL
 
-    def value(self, faults: FloatArray) -> FloatArray:
-        """Return the metric at a rate of faults."""
+    def value(self, fault_rates: FloatArray) -> FloatArray:
+        """Return the metric at rates of faults."""
         if SIGNS[self.metric] == "<=":
-            return faults
-        return 1.0 - faults
+            return fault_rates
+        return 1.0 - fault_rates
 
     def of_class(self, sample: Sample) -> SetRequirement:
         """Return the requirement; without a class, it gets the only class that scores predict."""
@@ -273,7 +273,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
                 np.bincount(stratum, outcomes.values, strata.n_strata)[order], dtype=np.float64
             ),
         )
-        region = planned_region(cells, total, self.requirement.faults)
+        region = planned_region(cells, total, self.requirement.max_fault_rate)
         n_h = sample.n_h.copy()
         n_h[order] = total_labels(cells.sizes, sample.n_h[order], region, total)
         # If all units of the region are labelled, it is extended by the next cell.
@@ -376,7 +376,7 @@ class AnticipatedSet(AnticipatedOutcome):
         requirement. For recall and the false positive rate, it is the smallest random sample that can give a
         guarantee.
         """
-        faults = self.requirement.faults
+        faults = self.requirement.max_fault_rate
         if not self._is_probability:
             return PlannedRounds(total=labels)
         if self.requirement.is_monotone:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.estimation.linearised import target_covariance
 from stratal.intervals.simultaneous import SimultaneousLevel
@@ -19,7 +19,7 @@ from stratal.thresholds.sets import CandidateSets, LabelledScores
 
 F1_NAME = "f1"
 CURVES = (PRECISION, RECALL, F1_NAME, FALSE_POSITIVE_RATE)
-# Thresholds of a curve.
+# Thresholds of a curve: about every second one of the 20 candidate sets of a score.
 N_THRESHOLDS = 10
 
 
@@ -81,44 +81,56 @@ def curve_of(
     metrics: tuple[str, ...] = CURVES,
 ) -> Curve:
     """Return the curve of the sets of one score, at about ten of their thresholds."""
-    positions = np.unique(np.linspace(0, len(sets.group) - 1, N_THRESHOLDS).round().astype(np.int64))
-    inside = sets.members(labels.scores, labels.group)
-    shares = labels.weights @ inside
+    set_indices = np.unique(np.linspace(0, len(sets.group) - 1, N_THRESHOLDS).round().astype(np.int64))
+    members = sets.members(labels.scores, labels.group)
+    shares = labels.weights @ members
     if labels.sizes is not None and labels.group_sizes is not None:
         shares = labels.sizes.sum(axis=0) / labels.group_sizes.sum()
-    error = 1.0 - confidence_level
-    columns = {}
+    values = {}
     for metric in metrics:
-        evidence = _metric_evidence(metric, labels, sets)
-        # The evidence is on rates of faults; precision and recall are 1 minus such a rate.
-        is_complement = metric in (PRECISION, RECALL)
-        estimates = evidence.estimates
-        level = _simultaneous_level(metric, labels, inside[:, positions], weighting, target, confidence_level)
-        pointwise = evidence.limits(0.5 * error)
-        simultaneous = evidence.limits(0.5 * (1.0 - level))
-        columns[metric] = tuple(
-            CurveValue(
-                estimate=float(1.0 - estimates[j] if is_complement else estimates[j]),
-                pointwise=_metric_interval(pointwise, j, is_complement=is_complement),
-                simultaneous=_metric_interval(simultaneous, j, is_complement=is_complement),
-            )
-            for j in positions
+        level = _simultaneous_level(
+            metric, labels, members[:, set_indices], weighting, target, confidence_level
         )
+        evidence = _metric_evidence(metric, labels, sets)
+        values[metric] = _curve_values(metric, evidence, set_indices, confidence_level, level)
     points = tuple(
         CurvePoint(
             threshold=_finite_or_none(sets.thresholds[j, 0]),
             share=float(shares[j]),
-            labels=int(inside[:, j].sum()),
-            metrics={metric: columns[metric][index] for metric in metrics},
+            labels=int(members[:, j].sum()),
+            metrics={metric: values[metric][index] for metric in metrics},
         )
-        for index, j in enumerate(positions)
+        for index, j in enumerate(set_indices)
     )
-    f1 = np.array([value.estimate for value in columns.get(F1_NAME, ())])
+    f1 = np.array([value.estimate for value in values.get(F1_NAME, ())])
     if np.isfinite(f1).any():
         best = int(np.nanargmax(f1))
     else:
         best = None
     return Curve(points=points, confidence_level=confidence_level, best_f1=best)
+
+
+def _curve_values(
+    metric: str,
+    evidence: SetEvidence | _F1Evidence,
+    set_indices: IntArray,
+    pointwise_level: float,
+    simultaneous_level: float,
+) -> tuple[CurveValue, ...]:
+    """Return the values of a metric for some of the sets, with intervals at the two confidence levels."""
+    # The evidence is on rates of faults; precision and recall are 1 minus such a rate.
+    is_complement = metric in (PRECISION, RECALL)
+    estimates = evidence.estimates
+    pointwise = evidence.limits(0.5 * (1.0 - pointwise_level))
+    simultaneous = evidence.limits(0.5 * (1.0 - simultaneous_level))
+    return tuple(
+        CurveValue(
+            estimate=float(1.0 - estimates[j] if is_complement else estimates[j]),
+            pointwise=_metric_interval(pointwise, j, is_complement=is_complement),
+            simultaneous=_metric_interval(simultaneous, j, is_complement=is_complement),
+        )
+        for j in set_indices
+    )
 
 
 def _finite_or_none(value: float) -> float | None:
@@ -128,11 +140,11 @@ def _finite_or_none(value: float) -> float | None:
 
 
 def _metric_interval(
-    ends: tuple[FloatArray, FloatArray], place: int, *, is_complement: bool
+    limits: tuple[FloatArray, FloatArray], index: int, *, is_complement: bool
 ) -> tuple[float, float]:
-    """Return one interval; that of 1 minus the rate if `is_complement`."""
-    low = float(ends[0][place])
-    high = float(ends[1][place])
+    """Return one of the intervals; that of 1 minus the rate if `is_complement`."""
+    low = float(limits[0][index])
+    high = float(limits[1][index])
     if is_complement:
         return 1.0 - high, 1.0 - low
     return low, high
@@ -172,7 +184,7 @@ def _metric_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -
 def _simultaneous_level(
     metric: str,
     labels: LabelledScores,
-    inside: BoolArray,
+    members: BoolArray,
     weighting: Weighting,
     target: str,
     confidence_level: float,
@@ -182,17 +194,17 @@ def _simultaneous_level(
     It is derived from the covariance, under the design, of the linearised metric of the sets (m, J).
     """
     positive = labels.outcomes[:, None]
-    numerator = positive * inside
+    numerator = positive * members
     if metric == PRECISION:
-        denominator = inside.astype(np.float64)
+        denominator = members.astype(np.float64)
     elif metric == RECALL:
-        denominator = np.broadcast_to(positive, inside.shape)
+        denominator = np.broadcast_to(positive, members.shape)
     elif metric == F1_NAME:
         numerator = 2.0 * numerator
-        denominator = inside + positive
+        denominator = members + positive
     else:
-        numerator = (1.0 - positive) * inside
-        denominator = np.broadcast_to(1.0 - positive, inside.shape)
+        numerator = (1.0 - positive) * members
+        denominator = np.broadcast_to(1.0 - positive, members.shape)
     # Linearisation of a ratio: (numerator − ratio · denominator) / mean denominator. A set without labels of
     # its denominator has no variance; 1 avoids the division by 0.
     totals = labels.weights @ denominator
@@ -200,5 +212,5 @@ def _simultaneous_level(
     ratios = labels.weights @ numerator / divisors
     variables = (numerator - ratios * denominator) / divisors
     covariance = target_covariance(variables, weighting, target)
-    dfs = [np.inf] * inside.shape[1]
+    dfs = [np.inf] * members.shape[1]
     return SimultaneousLevel.of(covariance, dfs).level(confidence_level, "two-sided", normal=True)

@@ -28,7 +28,7 @@ def decide(
     error: float,
     draws: int = DRAWS,
 ) -> Decision:
-    """Return the sets for which the requirement holds, all together with probability 1 − `error`.
+    """Return the sets for which the requirement holds: for all of them together with probability 1 − `error`.
 
     Sets that would not pass even without a fault are not tested. This keeps the error, because the number of
     labels in a set does not depend on outcomes. After two rounds it depends on them slightly; the evidence
@@ -39,9 +39,10 @@ def decide(
     local_errors = np.full(count, error)
     if requirement.is_monotone:
         return _decide_monotone(requirement, evidence, sets, error)
+    # The metrics that are not monotone are means, whose evidence has totals.
     assert evidence.faults is not None
-    p_values = evidence.faults.p_values(requirement.faults)
-    tested = evidence.can_pass(requirement.faults, error)
+    p_values = evidence.faults.p_values(requirement.max_fault_rate)
+    tested = evidence.can_pass(requirement.max_fault_rate, error)
     if tested.any():
         correlations = set_correlations(evidence.weights[:, tested])
         accepted[tested], local_errors[tested] = step_down(p_values[tested], correlations, error, draws)
@@ -61,19 +62,19 @@ def _decide_monotone(
     else:
         divisor = len(sets.group)
     local_errors = np.full(len(sets.group), error / divisor)
-    passing = evidence.limits(local_errors)[1] <= requirement.faults
+    passing = evidence.limits(local_errors)[1] <= requirement.max_fault_rate
     # The set of all units has a recall of 1 for any score, so that it needs no test.
     is_trivial = requirement.seeks_smallest_set & np.all(np.isinf(sets.thresholds), axis=1)
     accepted = passing & ~is_trivial
     for code in range(len(sets.groups)):
-        places = np.flatnonzero((sets.group == code) & ~is_trivial)
+        set_indices = np.flatnonzero((sets.group == code) & ~is_trivial)
         if is_nested:
             # The sequence starts with the set that most probably satisfies the requirement.
             if requirement.seeks_smallest_set:
-                order = places[::-1]
+                order = set_indices[::-1]
             else:
-                order = places
+                order = set_indices
             accepted[order] = np.logical_and.accumulate(passing[order])
         # The set of all units is accepted only together with another set of its group.
-        accepted[is_trivial & (sets.group == code)] = accepted[places].any()
+        accepted[is_trivial & (sets.group == code)] = accepted[set_indices].any()
     return Decision(accepted=accepted, local_errors=local_errors)

@@ -54,6 +54,7 @@ class SetEvidence:
         assert self.rest is not None
         total = self.part.value + self.rest.value
         for mean in (self.part, self.rest):
+            # A total of 0 gives NaN below.
             total = np.where(mean.successes.unlabelled * mean.share > _MAX_UNLABELLED_SHARE, 0.0, total)
         return np.where(total > 0, self.part.value / np.where(total > 0, total, 1.0), np.nan)
 
@@ -68,6 +69,7 @@ class SetEvidence:
 
     def can_pass(self, limit: float, error: float) -> BoolArray:
         """Return which sets (J,) would pass alone if their labels showed no fault."""
+        # A ratio is tested in a fixed sequence, which skips no set.
         if self.faults is None:
             return np.ones(self.weights.shape[1], dtype=bool)
         zeros = self.faults.total * 0.0
@@ -75,8 +77,8 @@ class SetEvidence:
 
     def scaled(self, factor: float) -> SetEvidence:
         """Return the evidence of `factor` times as many labels with the same rates."""
-        parts = {"faults": self.faults, "successes": self.successes, "part": self.part, "rest": self.rest}
-        scaled: Keywords = {name: part.scaled(factor) for name, part in parts.items() if part is not None}
+        fields = {"faults": self.faults, "successes": self.successes, "part": self.part, "rest": self.rest}
+        scaled: Keywords = {name: value.scaled(factor) for name, value in fields.items() if value is not None}
         return replace(self, **scaled)
 
 

@@ -16,7 +16,6 @@ from stratal.population.rules import Everything, Rule
 
 # Candidate sets of one score: 20 sets accepted as many units as 40, and 10 sets accepted 2% fewer.
 N_SETS = 20
-
 # Thresholds of each of two scores: the 36 pairs are the candidate sets.
 N_THRESHOLDS_PER_SCORE = 6
 # Weights with a smaller relative difference are equal: the difference is rounding.
@@ -256,8 +255,8 @@ class ScoredPopulation:
         group_sizes = np.zeros((n_strata, len(sets.groups)), dtype=np.int64)
         for members, group, stratum in self._batches(sets):
             is_in_group = group >= 0
-            places = stratum[is_in_group] * len(sets.groups) + group[is_in_group]
-            group_sizes += np.bincount(places, minlength=group_sizes.size).reshape(group_sizes.shape)
+            cell_codes = stratum[is_in_group] * len(sets.groups) + group[is_in_group]
+            group_sizes += np.bincount(cell_codes, minlength=group_sizes.size).reshape(group_sizes.shape)
             for index in range(len(sets.group)):
                 sizes[:, index] += np.bincount(stratum[members[:, index]], minlength=n_strata)
         return sizes, group_sizes

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
+from stratal.arrays import BoolArray, FloatArray, IntArray, number_of_text
 from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.extending import require_same_population
 from stratal.designs.external_columns import ids_of
@@ -71,8 +71,6 @@ _MAX_LABEL_FACTOR = 2.0**14
 _N_BISECTIONS = 6
 # Draws of the largest statistic for that number: the local error is simulated to a tenth of itself.
 _DRAWS_OF_FORECAST = 2_000
-
-
 # Text values of a column that an error quotes.
 _MAX_QUOTED_VALUES = 3
 
@@ -375,30 +373,29 @@ def threshold(
         warnings = evidence.table.warnings
     if len(names) > 2:
         raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
-    source = population
-    if evidence.table is not None and source is None:
-        source = _population_of_table(sample, evidence, names, by)
-    if source is None and sample.population is None and read_population is not None:
+    if evidence.table is not None and population is None:
+        population = _population_of_table(sample, evidence, names, by)
+    if population is None and sample.population is None and read_population is not None:
         other_scores = tuple(name for name in names if name not in sample.proxy_names)
-        source = read_population(sample, other_scores)
-    if not is_table and source is None and sample.population is None:
+        population = read_population(sample, other_scores)
+    if not is_table and population is None and sample.population is None:
         raise InputError(
             "the population that the sample was drawn from is required",
             given="a sample that was read from a file",
             action="Give its file: population= (--population FILE).",
         )
-    units = _scored_population(sample, source, names, by, is_drawn=not is_table)
+    scored_population = _scored_population(sample, population, names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
     outcomes = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
-    result = _decide(
+    result = _select_sets(
         sample,
         outcomes,
-        units,
+        scored_population,
         requirement,
-        names,
-        by,
-        target,
-        confidence_level,
+        names=names,
+        by=by,
+        target=target,
+        confidence_level=confidence_level,
         is_named=is_named,
         warnings=warnings,
     )
@@ -481,7 +478,10 @@ def _default_score(sample: Sample, requirement: SetRequirement) -> str:
 def _scored_population(
     sample: Sample, source: Any, scores: Sequence[str], by: str | None, *, is_drawn: bool
 ) -> ScoredPopulation | None:
-    """Return the population with scores, group and the columns of the strata; None if it is not known."""
+    """Return the population with scores, group and the columns of the strata; None if it is not known.
+
+    `source` is the population or its file; by default it is the population that the sample was drawn from.
+    """
     rule = rule_of(sample.design.rule)
     population = sample.population if source is None else source
     if population is None:
@@ -525,16 +525,16 @@ def _scored_population(
     return ScoredPopulation(population=population, rule=rule, scores=tuple(scores), by=by)
 
 
-def _decide(
+def _select_sets(
     sample: Sample,
     outcomes: ThresholdOutcomes,
-    units: ScoredPopulation | None,
+    scored_population: ScoredPopulation | None,
     requirement: SetRequirement,
+    *,
     names: tuple[str, ...],
     by: str | None,
     target: str | None,
     confidence_level: float,
-    *,
     is_named: bool,
     warnings: tuple[Note, ...],
 ) -> Threshold:
@@ -555,19 +555,14 @@ def _decide(
     scores = np.column_stack([_unit_scores(sample, name, requirement, is_named=is_named) for name in names])
     if np.any(np.isnan(scores)):
         raise LabelError("a drawn unit has no score", allowed="a number for every unit")
-    if by is None:
-        groups: tuple[str, ...] = ("",)
-        codes = np.zeros(sample.size, dtype=np.int64)
-    else:
-        values = group_column(sample, by)
-        groups = tuple(sorted({str(value) for value in values.tolist()}))
-        codes = codes_of_groups(values, groups)
-    # Where labels decided the sizes of later rounds, sets are fixed by the first.
-    is_first = np.ones(sample.size, dtype=bool)
-    if sample.design.allows_label_based_rounds and np.any(sample.round > 1):
-        is_first = sample.round == 1
-    sets = _planned_sets(sample, names, by) or candidate_sets(scores[is_first], codes[is_first], groups)
-    labels = _labelled_scores(sample, outcomes, units, scores, codes, sets, target)
+    groups, codes = _unit_groups(sample, by)
+    # If labels determined the sizes of later rounds, only the units of the first round determine the sets:
+    # sets that depend on labels would lose the guarantee.
+    is_used = np.ones(sample.size, dtype=bool)
+    if sample.design.allows_label_based_rounds:
+        is_used = sample.round == 1
+    sets = _planned_sets(sample, names, by) or candidate_sets(scores[is_used], codes[is_used], groups)
+    labels = _labelled_scores(sample, outcomes, scored_population, scores, codes, sets, target)
     evidence = set_evidence(requirement.metric, labels, sets)
     error = 1.0 - confidence_level
     decision = decide(requirement, evidence, sets, error)
@@ -579,17 +574,14 @@ def _decide(
     chosen = _best_set_by_group(requirement, rows)
     labels_needed = None
     if not chosen and not warnings:
-        labels_needed = _estimate_labels_needed(
-            requirement, evidence, sets, 1.0 - confidence_level, len(labels.outcomes)
-        )
+        labels_needed = _estimate_labels_needed(requirement, evidence, sets, error, len(labels.outcomes))
     # No correction for several sets: all limits lie beyond the requirement with at most the probability that
     # a single one does.
     lower_limits = evidence.limits(error)[0]
-    all_violated = not warnings and bool(np.all(lower_limits > requirement.faults))
-    sizes = labels.sizes
+    all_violated = not warnings and bool(np.all(lower_limits > requirement.max_fault_rate))
     if chosen:
         verdict = PASS
-    elif all_violated and units and sizes is not None and units.has_no_other_set(sets, sizes.sum(axis=0)):
+    elif all_violated and _are_all_sets_candidates(scored_population, sets, labels):
         verdict = FAIL
     else:
         verdict = UNDECIDED
@@ -614,9 +606,33 @@ def _decide(
         curve=curve,
         labels_needed=labels_needed,
         all_violated=all_violated,
-        notes=(*warnings, *_threshold_notes(sample, outcomes, units, requirement, labels, groups, chosen)),
-        scored=units,
+        notes=(
+            *warnings,
+            *_threshold_notes(sample, outcomes, requirement, labels, groups, chosen),
+        ),
+        scored=scored_population,
     )
+
+
+def _unit_groups(sample: Sample, by: str | None) -> tuple[tuple[str, ...], IntArray]:
+    """Return the names of the groups, and the index of each drawn unit's group (n,).
+
+    Without `by`, all units are one group with an empty name.
+    """
+    if by is None:
+        return ("",), np.zeros(sample.size, dtype=np.int64)
+    values = group_column(sample, by)
+    groups = tuple(sorted({str(value) for value in values.tolist()}))
+    return groups, codes_of_groups(values, groups)
+
+
+def _are_all_sets_candidates(
+    scored_population: ScoredPopulation | None, sets: CandidateSets, labels: LabelledScores
+) -> bool:
+    """Return whether every set that a threshold can give is a candidate; False if that is not known."""
+    if scored_population is None or labels.sizes is None:
+        return False
+    return scored_population.has_no_other_set(sets, labels.sizes.sum(axis=0))
 
 
 def _planned_sets(sample: Sample, names: tuple[str, ...], by: str | None) -> CandidateSets | None:
@@ -678,9 +694,9 @@ def _unit_scores(sample: Sample, name: str, requirement: SetRequirement, *, is_n
 def _labelled_scores(
     sample: Sample,
     outcomes: ThresholdOutcomes,
-    units: ScoredPopulation | None,
+    scored_population: ScoredPopulation | None,
     scores: FloatArray,
-    codes: AnyArray,
+    codes: IntArray,
     sets: CandidateSets,
     target: str,
 ) -> LabelledScores:
@@ -692,8 +708,8 @@ def _labelled_scores(
     counts = np.bincount(sample.stratum[labelled], minlength=len(sample.summary.sizes))
     sizes = None
     group_sizes = None
-    if units is not None:
-        sizes, group_sizes = units.count(sets)
+    if scored_population is not None:
+        sizes, group_sizes = scored_population.count(sets)
     if is_random_in_strata:
         stratum = sample.stratum[labelled]
         cluster = None
@@ -755,9 +771,8 @@ def _best_set_by_group(requirement: SetRequirement, rows: Sequence[AcceptedSet])
     for row in rows:
         if not row.accepted:
             continue
-        other = best.get(row.group)
-        is_smaller = other is None or row.share < other.share
-        if other is None or is_smaller == requirement.seeks_smallest_set:
+        previous = best.get(row.group)
+        if previous is None or (row.share < previous.share) == requirement.seeks_smallest_set:
             best[row.group] = row
     return tuple(best.values())
 
@@ -765,7 +780,10 @@ def _best_set_by_group(requirement: SetRequirement, rows: Sequence[AcceptedSet])
 def _estimate_labels_needed(
     requirement: SetRequirement, evidence: SetEvidence, sets: CandidateSets, error: float, labels: int
 ) -> int | None:
-    """Return about how many labels in the same places would make a set pass, if the rates stay."""
+    """Return about how many labels, with the same shares in the strata, would make a set pass.
+
+    The rates are assumed to stay. None if `_MAX_LABEL_FACTOR` times the labels is not enough.
+    """
 
     def passes(factor: float) -> bool:
         decision = decide(requirement, evidence.scaled(factor), sets, error, _DRAWS_OF_FORECAST)
@@ -789,7 +807,6 @@ def _estimate_labels_needed(
 def _threshold_notes(
     sample: Sample,
     outcomes: ThresholdOutcomes,
-    units: ScoredPopulation | None,
     requirement: SetRequirement,
     labels: LabelledScores,
     groups: Sequence[str],
@@ -803,7 +820,7 @@ def _threshold_notes(
             f"{missing:,} of {sample.size:,} drawn units have no label; the guarantee assumes that "
             "labels are missing at random within strata"
         )
-    if units is None:
+    if labels.sizes is None:
         notes.append(
             "the population is not known: shares are estimated from the sample, and the guarantee holds "
             "approximately if strata have different sampling fractions; population= (--population FILE)"
