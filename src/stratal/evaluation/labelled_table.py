@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from shlex import quote
 from typing import Any
 
@@ -55,7 +56,14 @@ from stratal.tables.row_groups import (
     with_missing_groups,
 )
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
-from stratal.tables.verdict_columns import are_verdict_words, usable_proxies, with_verdict_numbers
+from stratal.tables.verdict_columns import (
+    are_verdict_words,
+    are_words,
+    numbers_of_column,
+    usable_proxies,
+    vocabulary_numbers,
+    with_verdict_numbers,
+)
 
 # Maximum distance of the number of labelled rows from its expectation, in standard deviations. A larger one
 # is not due to chance.
@@ -197,12 +205,15 @@ def _with_proxies(
     rows: SmallTable, request: EvaluationRequest, recognition: Recognition, **how_chosen: Any
 ) -> LabelledTable:
     """Return the table with its proxies as numbers; `how_chosen` are fields of the result."""
+    decode = partial(_verdict_numbers, request)
     candidates = _proxies(request, recognition, rows)
-    proxies, notes = usable_proxies(rows, _is_labelled(rows, request), candidates, stated=request.proxy)
+    proxies, notes = usable_proxies(
+        rows, _is_labelled(rows, request), candidates, stated=request.proxy, decode=decode
+    )
     notes = (*recognition.notes, *notes)
     if request.lists is not None:
         notes = (f"each list counts as {ListRule.parse(request.lists).description}", *notes)
-    rows, numeric_names = with_verdict_numbers(rows, proxies)
+    rows, numeric_names = with_verdict_numbers(rows, proxies, decode)
     return LabelledTable(
         rows=_with_missing_verdicts(rows, request),
         request=request,
@@ -523,7 +534,33 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     is_needed = is_needed and request.cluster is None
     if np.all(_is_labelled(rows, request)) and not is_needed:
         return ()
-    return tuple(dict.fromkeys((recognition.proxy, *judges)))
+    proxies = dict.fromkeys((recognition.proxy, *judges))
+    words = [name for name in recognition.judges if name not in judges]
+    decode = partial(_verdict_numbers, request)
+    # A judge whose words count as no numbers is compared with the labels, but corrects no estimate.
+    return tuple(
+        name for name in proxies if name not in words or numbers_of_column(rows, name, decode) is not None
+    )
+
+
+def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dict[str, float] | None:
+    """Return the number of each verdict of a judge: as the request declares it for labels, or as usual.
+
+    None if the verdicts are scores, or words without numbers.
+    """
+    if not request.counts_as_number or not are_words(verdicts):
+        return vocabulary_numbers(verdicts)
+    declared = [*(request.mapping or {})]
+    if request.positive is not None:
+        declared.append(request.positive)
+    if {*map(comparison_key, verdicts)}.isdisjoint(map(comparison_key, declared)):
+        # The judge has other words than the labels.
+        return vocabulary_numbers(verdicts)
+    mapping = LabelMapping.of(verdicts, request.positive, request.mapping, partly=True)
+    numbers = mapping.numbers(text for text in verdicts if mapping.meanings.get(text, text) is not None)
+    if any(np.isnan(number) for number in numbers.values()):
+        return None
+    return numbers
 
 
 def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> SmallTable:

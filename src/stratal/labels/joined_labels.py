@@ -25,6 +25,7 @@ from stratal.labels.label_values import (
     LabelMapping,
     LabelValue,
     class_text,
+    comparison_key,
     count_values,
     format_mapping,
     refuse_no_answer_words,
@@ -34,6 +35,7 @@ from stratal.labels.missing_codes import refuse_missing_code
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word
 from stratal.randomness import id_text, id_texts
+from stratal.report.notes import UNUSED_MAPPING, without_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -331,5 +333,15 @@ def _join_answers(
         labelled=labelled,
         ids=sample.ids,
         unanswered=unanswered,
-        notes=(*notes, *declared.notes),
+        notes=(*notes, *_notes_on_mapping(sample, declared)),
     )
+
+
+def _notes_on_mapping(sample: UnitRows, declared: LabelMapping) -> list[str]:
+    """Return the notes on a mapping; values that no label has may be those of a judge's verdicts."""
+    others = set(declared.others)
+    if others and any(
+        others <= {comparison_key(text) for text in set(column.tolist())} for column in sample.groups.values()
+    ):
+        return without_code(declared.notes, UNUSED_MAPPING)
+    return list(declared.notes)

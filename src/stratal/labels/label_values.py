@@ -22,7 +22,8 @@ from stratal.errors import LabelError, type_text
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES, truth_number
 from stratal.question.tags import is_set
-from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, count_words
+from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, count_words, success_word
+from stratal.report.notes import UNUSED_MAPPING, Note
 from stratal.tables.no_answer import is_no_answer
 
 # Numbers that programs write with decimals although they are whole, such as 1.0.
@@ -37,6 +38,8 @@ MAX_VALUES_SHOWN = 5
 _MAX_FRACTIONS = 10
 # Minimum number of labels of which none is an answer of the model, for this to be no coincidence.
 _MIN_UNMATCHED_LABELS = 10
+# Largest number of distinct labels, or verdicts, that are compared as opposites: for, against, and undecided.
+_MAX_VERDICTS = 3
 # Numbers of labels that have only two or three values: wrong or a loss, a tie, and right or a win.
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
 # Text such as 0,5 is no number in Python, and is no word either: a message names the mark.
@@ -147,12 +150,15 @@ class LabelMapping:
         Bounds of the numbers, where the declaration implies them.
     positive : str, optional
         The label that counts as 1.
+    others : mapping of text to float, str or None
+        What texts count as that are no labels, by comparison key: a judge's verdicts may be such texts.
     notes : tuple of str
     """
 
     meanings: Mapping[str, float | str | None] = field(default_factory=dict)
     bounds: tuple[float, float] | None = None
     positive: str | None = None
+    others: Mapping[str, float | str | None] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -179,12 +185,15 @@ class LabelMapping:
             contained = "this value"
             if len(unused) > 1:
                 contained = "these values"
-            notes = (
+            note = (
                 f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, although the "
-                f"mapping contains {contained}",
+                f"mapping contains {contained}"
             )
+            notes = (Note(UNUSED_MAPPING, note),)
+        others = {key: value for key, value in declared.items() if key not in keys.values()}
         if positive is not None:
-            return cls._of_positive(texts, class_text(positive), meanings, notes)
+            mapping_of_positive = cls._of_positive(texts, class_text(positive), meanings, notes)
+            return replace(mapping_of_positive, others=others)
         if len(meanings) < len(keys):
             # A number that is mapped to itself is a label, such as 99, whatever other labels are.
             declared = {key: _without_identity(key, value) for key, value in declared.items()}
@@ -195,7 +204,7 @@ class LabelMapping:
         bounds = None
         if len(set(numbers)) > 1:
             bounds = (min(numbers), max(numbers))
-        return cls(meanings=meanings, bounds=bounds, notes=notes)
+        return cls(meanings=meanings, bounds=bounds, others=others, notes=notes)
 
     @classmethod
     def _of_positive(
@@ -345,7 +354,9 @@ class LabelMapping:
     def _verdict_numbers(self, verdicts: Collection[str]) -> dict[str, float]:
         """Return the numbers that verdicts count as if they were labels; NaN where there is none."""
         declared = {
-            comparison_key(text): value for text, value in self.meanings.items() if isinstance(value, float)
+            comparison_key(text): value
+            for text, value in {**self.others, **self.meanings}.items()
+            if isinstance(value, float)
         }
         keys = {verdict: comparison_key(verdict) for verdict in verdicts}
         meanings = {verdict: declared[key] for verdict, key in keys.items() if key in declared}
@@ -602,6 +613,47 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
             "outcomes, not classes: leave out predicted= (--predicted) and estimands for classes. Their mean "
             "is the share of right answers, or of wins.",
         )
+
+
+def refuse_incomparable_verdicts(labels: Collection[str], verdicts: Collection[str], judge: str) -> None:
+    """Refuse labels of which none is a verdict of a judge, if both are few words or numbers.
+
+    Parameters
+    ----------
+    labels, verdicts : collection of str
+        The distinct labels in the spelling of the verdicts as far as they agree, and the distinct verdicts.
+    judge : str
+    """
+    words = {*labels, *verdicts}
+    folded_labels = set(map(_fold_text, labels))
+    are_few = 0 < len(labels) <= _MAX_VERDICTS and 0 < len(verdicts) <= _MAX_VERDICTS
+    if not are_few or not folded_labels.isdisjoint(map(_fold_text, verdicts)):
+        return
+    if _of_one_vocabulary(words) or any(map(_has_decimals, words)):
+        return
+    raise LabelError(
+        f"no label is a verdict of the judge {judge!r}",
+        given=f"labels {', '.join(map(repr, sorted(labels)))}",
+        allowed=f"verdicts {', '.join(map(repr, sorted(verdicts)))}",
+        action=f"Map labels and verdicts to the same numbers, {_mapping_of_verdicts(labels, verdicts)}.",
+    )
+
+
+def _mapping_of_verdicts(labels: Collection[str], verdicts: Collection[str]) -> str:
+    """Return a mapping of labels and verdicts to numbers, and the meaning of verdicts that it assumes."""
+    if len(labels) > 2 or len(verdicts) > 2:
+        return "all in one mapping: mapping={…} (--map WORD=NUMBER,…)"
+    best_label, *other_labels = _best_first(labels)
+    best_verdict, *other_verdicts = _best_first(verdicts)
+    numbers = dict.fromkeys((best_label, best_verdict), 1.0)
+    numbers |= dict.fromkeys((*other_labels, *other_verdicts), 0.0)
+    return f"such as {format_mapping(numbers)} if {best_verdict!r} means {best_label!r}"
+
+
+def _best_first(words: Collection[str]) -> list[str]:
+    """Return two opposite words in order: the one that means success, or 1, is first if it is known."""
+    best = success_word(words)
+    return sorted(words, key=lambda word: (word != best, truth_number(word) != 1.0, word))
 
 
 def _refuse_misspelt_classes(labels: Sequence[str], answers: set[str]) -> None:

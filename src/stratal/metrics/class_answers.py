@@ -22,7 +22,7 @@ from stratal.estimation.resolve import (
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval_types import BinomialInterval
 from stratal.labels.joined_labels import JoinedLabels, join_labels
-from stratal.labels.label_values import class_text
+from stratal.labels.label_values import class_text, refuse_incomparable_verdicts
 from stratal.metrics.class_functions import is_f_measure
 from stratal.metrics.class_shares import possible_answers
 from stratal.metrics.confusion import Confusion
@@ -263,6 +263,9 @@ def labels_as_verdicts(sample: Sample, labels: object, judge: str) -> JoinedLabe
     words = {*column.tolist(), *sample.totals.get(judge, {})} - no_verdict_words
     texts = [class_text(value) for value in dict.fromkeys(joined.answers.tolist())]
     declared = joined.label_mapping.spelled_as_verdicts(texts, words)
+    classes = (declared.meanings.get(text, text) for text in texts)
+    labelled_classes = {class_text(value) for value in classes if value is not None}
+    refuse_incomparable_verdicts(labelled_classes, {class_text(word) for word in words}, judge)
     if declared == joined.label_mapping:
         return joined
     return replace(joined, label_mapping=declared)

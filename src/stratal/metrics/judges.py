@@ -102,42 +102,43 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         return Estimand.parse_text(f"agreement:{first}").influence(population)
 
     def _are_scores(self, sample: Sample, labels: object) -> bool:
-        """Return whether the judges give scores: proxies, or columns of ratings with labels 0 and 1."""
-        if all(name in sample.proxy_names and name not in sample.groups for name in self.judges):
-            return True
-        return all(_holds_ratings(sample, labels, name) for name in self.judges)
+        """Return whether all judges give scores."""
+        return all(_gives_scores(sample, labels, name) for name in self.judges)
+
+    def _by_kind(self, sample: Sample, labels: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the judges that give verdicts, and those that give scores."""
+        scores = tuple(name for name in self.judges if _gives_scores(sample, labels, name))
+        return tuple(name for name in self.judges if name not in scores), scores
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
-        if self._are_scores(sample, labels):
+        if _gives_scores(sample, labels, self.judges[0]):
             numbers = _numbers_for_score(sample, labels, self.judges[0])
             return np.isfinite(number_column(sample, numbers, "label"))
         return judged_classes(sample, labels, self.judges[0]).labelled
 
     def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels in the spelling of the first judge's verdicts."""
-        if self._are_scores(sample, labels):
+        if _gives_scores(sample, labels, self.judges[0]):
             return labels
         return labels_as_verdicts(sample, labels, self.judges[0])
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
         target = request.target
-        judges = self.judges
-        count = len(self.judges)
-        report: list[tuple[str, Iterable[JudgeRow]]]
-        if self._are_scores(sample, labels):
-            report = [(name, _of_scores(sample, labels, name, target)) for name in judges]
-            # Scores of different classes have no common mean.
-            if count > 1 and len({class_of_score(sample, name) for name in judges}) == 1:
-                report.append((f"mean of {count}", _of_mean_score(sample, labels, judges, target)))
-        else:
-            if count > 2:  # the majority of two judges is the first one's verdict
-                sample, judges = with_majority(sample, judges, labels)
-            report = [(name, _of_verdicts(sample, labels, name, target, self.classes)) for name in judges]
-            if count > 1:
-                consistency = _consistency(sample, labels, self.judges, target)
-                report.append((f"{count} together", [({"metric": "consistency"}, consistency)]))
+        verdicts, scores = self._by_kind(sample, labels)
+        report: list[tuple[str, Iterable[JudgeRow]]] = []
+        compared = verdicts
+        if len(verdicts) > 2:  # the majority of two judges is the first one's verdict
+            sample, compared = with_majority(sample, verdicts, labels)
+        report += [(name, _of_verdicts(sample, labels, name, target, self.classes)) for name in compared]
+        if len(verdicts) > 1:
+            consistency = _consistency(sample, labels, verdicts, target)
+            report.append((f"{len(verdicts)} together", [({"metric": "consistency"}, consistency)]))
+        report += [(name, _of_scores(sample, labels, name, target)) for name in scores]
+        # Scores of different classes have no common mean.
+        if len(scores) > 1 and len({class_of_score(sample, name) for name in scores}) == 1:
+            report.append((f"mean of {len(scores)}", _of_mean_score(sample, labels, scores, target)))
         judge_rows = [(name, label, row) for name, rows in report for label, row in rows]
         keys = ["metric", "class"]
         if any("judged" in label for _, label, _ in judge_rows):
@@ -146,7 +147,6 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             replace(row, label={"judge": name} | {key: label.get(key) for key in keys})
             for name, label, row in judge_rows
         ]
-        verdicts = () if self._are_scores(sample, labels) else self.judges
         remarks = [remark for name in verdicts for remark in _no_verdict_remarks(sample, labels, name)]
         if verdicts and not self.classes:
             remarks += _many_classes_remarks(sample, labels, verdicts[0])
@@ -164,7 +164,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             return Estimand.by(self, sample, labels, group, request)
         rows = []
         remarks = []
-        for judge in self.judges:
+        for judge in self._by_kind(sample, labels)[0]:
             answered = judged_classes(sample, labels, judge)
             # The name of each quantity, its metric and its class.
             quantities: list[tuple[str, str, int | None]] = [
@@ -293,6 +293,12 @@ def _area(sample: Sample, labels: object, scores: object, target: str) -> Iterat
     if _are_binary(y):
         area = ranking_metric(area_under_curve, x, y == 1, respondents.weighting, target)
         yield {"metric": "auc"}, respondents.complete(area, sample)
+
+
+def _gives_scores(sample: Sample, labels: object, judge: str) -> bool:
+    """Return whether a judge gives scores: a proxy, or a column of ratings with labels 0 and 1."""
+    is_proxy = judge in sample.proxy_names and judge not in sample.groups
+    return is_proxy or _holds_ratings(sample, labels, judge)
 
 
 def _holds_ratings(sample: Sample, labels: object, judge: str) -> bool:

@@ -35,6 +35,7 @@ from stratal.question.column_words import (
 )
 from stratal.question.content import is_content_text
 from stratal.question.facts import MAX_CLASS_LENGTH, ColumnFacts
+from stratal.question.vocabulary import success_word
 
 # Whole numbers with more distinct values are not ratings.
 _MAX_RATINGS = 11
@@ -132,15 +133,15 @@ class Recognition:
 
     @property
     def positive_class(self) -> str | None:
-        """The first of two classes of labels that no column of answers has, such as harmful and safe."""
+        """The class that means success, of two classes of labels that no column of answers has; or None.
+
+        Labels such as spam and ham have no such class, and the user has to name one.
+        """
         labels = self.columns.get(self.value or "")
         # Numbers and verdicts count by themselves, and classes are compared with answers.
         if labels is None or labels.is_number or labels.verdicts is not None or self.answer is not None:
             return None
-        if labels.values is not None and len(labels.values) == 2:
-            # Alphabetical, so that the suggestion does not depend on the order of the rows.
-            return min(labels.values)
-        return None
+        return success_word(labels.values or ())
 
     @property
     def plan_proxy(self) -> str | None:

@@ -21,6 +21,15 @@ _BINARY_WORDS = (
     "valid / invalid",
 )
 
+# Further words that mean success. Their opposites vary, so that they are no vocabulary.
+_SUCCESS_WORDS = (
+    "ok okay success successful succeeded safe positive helpful useful relevant supported grounded faithful "
+    "factual consistent compliant clean complete resolved solved approve approved like liked up thumbs_up "
+    "match 👍 ✓ ✔ ✅ ja si sí oui"
+)
+# Beginnings of words that mean the opposite of the rest, such as irrelevant and `not ok`.
+_NEGATIONS = ("un", "in", "ir", "im", "dis", "non", "not", "no")
+
 # Graded outcomes and preferences between two models; a tie or a partly correct answer counts as 1/2.
 _GRADED_WORDS: tuple[Mapping[str, float], ...] = (
     {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0},  # Inspect's grades: correct, partial, incorrect, no answer
@@ -103,6 +112,38 @@ def average_name(text: str) -> str | None:
         if metric != key:
             return f"average:{metric_name(metric)},average={average}"
     return None
+
+
+def success_word(words: Iterable[str]) -> str | None:
+    """Return the one of two words that means success, or of which the other is the negation; None if unclear.
+
+    Examples
+    --------
+    >>> success_word(["irrelevant", "relevant"])
+    'relevant'
+    """
+    pair = sorted(words)
+    if len(pair) != 2:
+        return None
+    successes = [word for word, other in (pair, reversed(pair)) if _means_success(word, other)]
+    if len(successes) == 1:
+        return successes[0]
+    return None
+
+
+def _means_success(word: str, opposite: str) -> bool:
+    """Return whether a word means success, or its opposite is its negation."""
+    name = word.strip().casefold()
+    other = opposite.strip().casefold()
+    if any(numbers.get(name) == 1.0 for numbers in BINARY_VOCABULARIES):
+        return True
+    if name in _SUCCESS_WORDS.split():
+        return True
+    return any(
+        other == f"{negation}{separator}{name}"
+        for negation in _NEGATIONS
+        for separator in ("", " ", "-", "_")
+    )
 
 
 def is_known_word(text: str) -> bool:

@@ -2,12 +2,14 @@
 
 One file has one format. It is detected from all values of all columns of numbers: `0,5` and `1.234.567` have
 a decimal comma, `0.5` and `1,234,567` a decimal point. `1.234` and `1,234` alone are ambiguous.
+
+A column in which every number has a percent sign contains shares: `83%` is 0.83.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stratal.errors import InputError
@@ -15,6 +17,9 @@ from stratal.errors import InputError
 # Decimal marks; the other one separates thousands.
 POINT = "."
 COMMA = ","
+
+# Spaces in front of a percent sign: no-break space, and narrow no-break space.
+NO_BREAK_SPACES = "\u00a0\u202f"
 
 # Parts of all patterns.
 _SIGN = r"[-+]?"
@@ -28,6 +33,8 @@ _GROUPS = (
     rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}}({{mark}}[0-9]{{{{3}}}})+|"
     rf"({{mark}}[0-9]{{{{3}}}})+{{other}}[0-9]+)"
 )
+# A no-break space, wide or narrow, precedes the sign in several languages.
+_PERCENT = rf"{_SIGN}([0-9]+|[0-9]*{{mark}}[0-9]+)[ {NO_BREAK_SPACES}]?%"
 _GROUPED = rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}})+({{other}}[0-9]+)?{_EXPONENT}"
 
 # Smallest share of numbers among the entries of a column of numbers; the others may be typing errors.
@@ -57,6 +64,7 @@ PATTERNS: dict[str, str] = {"whole": _WHOLE, "long": _LONG_WHOLE} | {
     for mark in (POINT, COMMA)
     for fact, pattern in (("one", _ONE_GROUP), ("decimals", _DECIMALS), ("groups", _GROUPS))
 }
+PATTERNS |= {f"percent{mark}": _with_marks(_PERCENT, mark) for mark in (POINT, COMMA)}
 PATTERNS |= {
     f"zeros{mark}": rf"{PATTERNS[f'one{mark}'].removesuffix('[0-9]{3}')}[0-9]{{2}}0" for mark in ".,"
 }
@@ -83,9 +91,27 @@ class ColumnNumbers:
     @property
     def is_number(self) -> bool:
         """Whether nearly all entries are numbers in some format."""
+        return self.present > 0 and self._numbers >= _MIN_NUMBER_SHARE * self.present
+
+    @property
+    def _numbers(self) -> int:
+        """Number of entries that are numbers without a percent sign."""
         kinds = ("whole", "decimals.", "decimals,", "groups.", "groups,")
-        numbers = sum(self.counts[kind] for kind in kinds)
-        return self.present > 0 and numbers >= _MIN_NUMBER_SHARE * self.present
+        return sum(self.counts[kind] for kind in kinds)
+
+    @property
+    def percent_mark(self) -> str | None:
+        """The decimal mark of a column in which every number has a percent sign; None for other columns.
+
+        With both marks in one column, or other numbers next to percentages, it is unknown what is meant.
+        """
+        for mark in (POINT, COMMA):
+            count = self.counts[f"percent{mark}"]
+            is_only_mark = count >= self.counts[f"percent{_other_mark(mark)}"]
+            is_common = count > 0 and count >= _MIN_NUMBER_SHARE * self.present
+            if is_common and is_only_mark and self._numbers == 0:
+                return mark
+        return None
 
     @property
     def evidence(self) -> set[str]:
@@ -129,12 +155,15 @@ class NumberFormat:
     ----------
     decimals : mapping of str to str
         Decimal mark of each column that differs from the number format of Python.
+    percents : mapping of str to str
+        Decimal mark of each column of percentages.
     facts : mapping of str to ColumnNumbers
     ambiguous : mapping of str to str
         An entry of each column with two interpretations.
     """
 
     decimals: Mapping[str, str]
+    percents: Mapping[str, str]
     facts: Mapping[str, ColumnNumbers]
     ambiguous: Mapping[str, str]
 
@@ -178,6 +207,11 @@ def column_facts(entries: Sequence[str | None]) -> ColumnNumbers:
     )
 
 
+def has_percent_sign(entries: Iterable[str | None]) -> bool:
+    """Return whether an entry ends with a percent sign."""
+    return any(entry is not None and entry.rstrip().endswith("%") for entry in entries)
+
+
 def column_format(columns: Mapping[str, Sequence[str | None]], *, may_group: bool) -> NumberFormat:
     """Return the number format of columns in memory; see `file_format`."""
     return file_format(
@@ -202,6 +236,11 @@ def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: 
         for name, column in facts.items()
         if column.is_number and not _ID_NAME.search(name.lower()) and len(column.evidence) < 2
     }
+    percents = {
+        name: column.percent_mark
+        for name, column in facts.items()
+        if column.percent_mark is not None and not _ID_NAME.search(name.lower())
+    }
     file_marks = set().union(*(column.evidence for column in numbers.values()))
     decimals: dict[str, str] = {}
     ambiguous: dict[str, str] = {}
@@ -218,7 +257,8 @@ def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: 
                 ambiguous[name] = str(column.first[f"one{ambiguous_mark}"])
         if mark is not None and _needs_conversion(column, mark):
             decimals[name] = mark
-    return NumberFormat(decimals=decimals, facts=numbers, ambiguous=ambiguous)
+    formatted = {name: facts[name] for name in percents}
+    return NumberFormat(decimals=decimals, percents=percents, facts=numbers | formatted, ambiguous=ambiguous)
 
 
 def _needs_conversion(column: ColumnNumbers, mark: str) -> bool:
@@ -231,7 +271,19 @@ def _needs_conversion(column: ColumnNumbers, mark: str) -> bool:
 def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tuple[str, ...]:
     """Return notes on the converted columns, with an example for each format."""
     columns_by_format: dict[str, list[tuple[str, str, str]]] = {}
+    notes = []
+    percents = [name for name in names if name in number_format.percents]
+    if percents:
+        entry = number_format.facts[percents[0]].first[f"percent{number_format.percents[percents[0]]}"]
+        share = float(
+            python_number(str(entry).rstrip(f"% {NO_BREAK_SPACES}"), number_format.percents[percents[0]])
+        )
+        verb = "are" if len(percents) > 1 else "is"
+        shown = ", ".join(map(repr, percents))
+        notes.append(f"{shown} {verb} written in percent: {entry!r} is read as {share / 100:g}")
     for name in names:
+        if name in percents:
+            continue
         mark = number_format.decimals[name]
         other = _other_mark(mark)
         first_entries = number_format.facts[name].first
@@ -246,7 +298,6 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
             separator = "point" if other == POINT else "comma"
             description = f"with a {separator} between thousands"
             columns_by_format.setdefault(description, []).append((name, grouped, mark))
-    notes = []
     for description, columns in columns_by_format.items():
         shown = ", ".join(repr(name) for name, _, _ in columns)
         _, entry, mark = columns[0]
@@ -296,3 +347,12 @@ def number_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
     match = " OR ".join(f"regexp_full_match(trim({column}), {text(pattern)})" for pattern in patterns)
     plain = f"replace(replace({column}, {text(other)}, ''), {text(mark)}, '.')"
     return f"CASE WHEN {match} THEN {plain} ELSE {column} END"
+
+
+def share_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
+    """Return the SQL of a column of percentages as shares; other entries are unchanged."""
+    match = f"regexp_full_match(trim({column}), {text(_with_marks(_PERCENT, mark))})"
+    digits = f"regexp_replace({column}, {text('[^-+0-9.,]')}, '', 'g')"
+    # The exponent shifts the decimal point exactly, unlike a division.
+    share = f"replace({digits}, {text(mark)}, '.') || 'e-2'"
+    return f"CASE WHEN {match} THEN CAST(CAST({share} AS DOUBLE) AS VARCHAR) ELSE {column} END"

@@ -220,9 +220,6 @@ def _csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
         # Counting blank rows reads the whole file once more.
         if is_small and (selection.id in rows.columns or not selection.id):
             rows = _drop_blank_rows(rows, rows.columns.get(selection.id), len(names))
-        # In a file whose columns are separated by commas, numbers cannot have decimal commas.
-        if delimiter == ",":
-            return rows
         return with_decimal_points(rows, selection, number_format_of_file())
 
     return Table(table_name=str(file), names=tuple(names), read_columns=read_columns)
@@ -772,7 +769,13 @@ def _csv_format(rows: Rows, columns: dict[str, str], delimiter: str) -> number_f
     """Return the number format of a CSV file, from all entries of the columns of numbers."""
     all_columns = replace(rows, columns=columns)
     head = all_columns.head(list(columns), _HEAD_ROWS)
-    number_columns = [name for name, entries in head.items() if number_format.column_facts(entries).is_number]
+    # In a file whose columns are separated by commas, numbers cannot have decimal commas.
+    if delimiter == ",":
+        head = {name: entries for name, entries in head.items() if number_format.has_percent_sign(entries)}
+    head_facts = {name: number_format.column_facts(entries) for name, entries in head.items()}
+    number_columns = [
+        name for name, entry in head_facts.items() if entry.is_number or entry.percent_mark is not None
+    ]
     facts = {}
     for start in range(0, len(number_columns), _MAX_FORMAT_COLUMNS):
         names = number_columns[start : start + _MAX_FORMAT_COLUMNS]
@@ -799,6 +802,11 @@ def with_decimal_points(
         name: number_format.number_sql(column, file_numbers.decimals[name], _quote_text)
         for name, column in rows.columns.items()
         if name in file_numbers.decimals and name != selection.id
+    }
+    converted_columns |= {
+        name: number_format.share_sql(column, file_numbers.percents[name], _quote_text)
+        for name, column in rows.columns.items()
+        if name in file_numbers.percents and name != selection.id
     }
     ambiguous = {name: entry for name, entry in file_numbers.ambiguous.items() if name in rows.columns}
     notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(converted_columns)))

@@ -217,6 +217,8 @@ class SmallTable:
                 f"{self.table_name}: column {name!r}, {self.places[row]} is not usable",
                 given=repr(entries[row]),
                 allowed=kind,
+                action="Write numbers with a decimal point (0.976), and a judge's words as 1 and 0; or do "
+                f"not use {name!r}.",
             )
         return result
 

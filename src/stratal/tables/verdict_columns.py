@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,26 +21,54 @@ _MAX_MISSING_DEVIATIONS = 3.0
 _MAX_TEXTS = 50
 
 
+# Largest number of distinct verdicts that a vocabulary can decode: for, against, and undecided.
+_MAX_VERDICTS = 3
+
+# Function that returns the number of each verdict, None if they count as no numbers.
+Decoder = Callable[[Sequence[str]], dict[str, float] | None]
+
+
+def vocabulary_numbers(verdicts: Sequence[str]) -> dict[str, float] | None:
+    """Return the number of each verdict, such as pass and fail; None for other words and for scores."""
+    if len(verdicts) > _MAX_VERDICTS:
+        return None
+    return verdict_numbers(verdicts)
+
+
 def are_verdict_words(rows: SmallTable, column: str) -> bool:
-    """Return whether a column contains verdicts instead of scores."""
-    return numbers_of_column(rows, column) is not None
+    """Return whether a column contains verdicts instead of scores: words, or 0 and 1."""
+    verdicts = _verdicts_of_column(rows, column)
+    if verdicts is None:
+        return False
+    return are_words(verdicts) or vocabulary_numbers(verdicts) is not None
 
 
-def numbers_of_column(rows: SmallTable, column: str) -> dict[str, float] | None:
-    """Return the number of each verdict in a column; None for scores."""
+def are_words(verdicts: Sequence[str]) -> bool:
+    """Return whether there are verdicts, and none is a number."""
+    return bool(verdicts) and all(np.isnan(number_of_text(text)) for text in verdicts)
+
+
+def _verdicts_of_column(rows: SmallTable, column: str) -> list[str] | None:
+    """Return the distinct verdicts of a column, without texts that mean none; None if they are many."""
     texts = set[str | None]()
     for entry in rows.values(column):
         texts.add(plain_text(entry))
         if len(texts) > _MAX_TEXTS:
             return None
-    verdicts = sorted(text for text in texts if text is not None and not is_no_verdict(text))
-    # Verdicts are at most three words: for, against, and undecided.
-    if len(verdicts) > 3:
+    return sorted(text for text in texts if text is not None and not is_no_verdict(text))
+
+
+def numbers_of_column(rows: SmallTable, column: str, decode: Decoder) -> dict[str, float] | None:
+    """Return the number of each verdict in a column; None for scores, and for words without numbers."""
+    verdicts = _verdicts_of_column(rows, column)
+    if verdicts is None:
         return None
-    return verdict_numbers(verdicts)
+    return decode(verdicts)
 
 
-def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[SmallTable, dict[str, str]]:
+def with_verdict_numbers(
+    rows: SmallTable, proxies: Sequence[str], decode: Decoder = vocabulary_numbers
+) -> tuple[SmallTable, dict[str, str]]:
     """Return the table with a column of numbers for each proxy with verdicts, and the names of these columns.
 
     A missing verdict is replaced by the mean of the others. This does not bias the estimate if verdicts are
@@ -49,7 +77,7 @@ def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Smal
     lists = dict(rows.lists)
     names = {}
     for proxy in proxies:
-        numbers = numbers_of_column(rows, proxy)
+        numbers = numbers_of_column(rows, proxy, decode)
         if numbers is None or len(numbers) < 2:
             continue
         entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
@@ -64,14 +92,16 @@ def with_verdict_numbers(rows: SmallTable, proxies: Sequence[str]) -> tuple[Smal
     return replace(rows, lists=lists), names
 
 
-def dependence_of_missing_verdicts(rows: SmallTable, column: str, is_labelled: BoolArray) -> str | None:
+def dependence_of_missing_verdicts(
+    rows: SmallTable, column: str, is_labelled: BoolArray, decode: Decoder
+) -> str | None:
     """Return the counts that show that verdicts are missing more, or less, often in labelled rows (n,).
 
     The means over all rows and over the labelled rows then refer to different kinds of rows, and an estimate
     that is corrected by their difference would be biased. If missing verdicts are independent of labels, the
     count is hypergeometric. None if chance explains the counts.
     """
-    numbers = numbers_of_column(rows, column)
+    numbers = numbers_of_column(rows, column, decode)
     if numbers is None:
         return None
     lacks_verdict = np.array([str(plain_text(entry)) not in numbers for entry in rows.values(column)])
@@ -93,7 +123,12 @@ def dependence_of_missing_verdicts(rows: SmallTable, column: str, is_labelled: B
 
 
 def usable_proxies(
-    rows: SmallTable, is_labelled: BoolArray, proxies: Sequence[str], *, stated: Sequence[str]
+    rows: SmallTable,
+    is_labelled: BoolArray,
+    proxies: Sequence[str],
+    *,
+    stated: Sequence[str],
+    decode: Decoder = vocabulary_numbers,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the proxies that can correct an estimate, and notes on the others.
 
@@ -107,6 +142,8 @@ def usable_proxies(
     proxies : sequence of str
     stated : sequence of str
         The proxies that the user named.
+    decode : Decoder
+        How verdicts count as numbers: by the vocabularies, or as the user declared it for labels.
 
     Raises
     ------
@@ -116,8 +153,8 @@ def usable_proxies(
     usable = []
     notes = []
     for proxy in proxies:
-        counts = dependence_of_missing_verdicts(rows, proxy, is_labelled)
-        constant = _constant_verdict(rows, proxy)
+        counts = dependence_of_missing_verdicts(rows, proxy, is_labelled, decode)
+        constant = _constant_verdict(rows, proxy, decode)
         if constant is not None:
             notes.append(
                 f"{proxy!r} is {constant!r} in every row that has a verdict, so it does not correct the "
@@ -141,9 +178,9 @@ def usable_proxies(
     return tuple(usable), tuple(notes)
 
 
-def _constant_verdict(rows: SmallTable, column: str) -> str | None:
+def _constant_verdict(rows: SmallTable, column: str, decode: Decoder) -> str | None:
     """Return the only verdict of a column of words, or of numbers with gaps; None for other columns."""
-    numbers = numbers_of_column(rows, column)
+    numbers = numbers_of_column(rows, column, decode)
     if numbers is None or len(numbers) != 1:
         return None
     (verdict,) = numbers

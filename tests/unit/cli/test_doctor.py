@@ -231,9 +231,9 @@ def test_judged_models_are_compared(tmp_path, monkeypatch, rows, options):
     assert "leaderboard" in run(*words, "--json").output
 
 
-@pytest.mark.parametrize("written", ["0,93", "93 %", "93%"])
-def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, written):
-    (tmp_path / "rows.csv").write_text(f'id,score\na,"{written}"\nb,"{written}"\n')
+@pytest.mark.parametrize("entries", [["0,93", "0,93"], ["93 %", "0.5"], ["93%", "50"]])
+def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, entries):
+    (tmp_path / "rows.csv").write_text(f'id,score\na,"{entries[0]}"\nb,"{entries[1]}"\n')
 
     said = " ".join(run("doctor", tmp_path / "rows.csv").output.split())
 

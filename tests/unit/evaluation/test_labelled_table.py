@@ -1134,3 +1134,73 @@ def test_a_declared_sample_of_most_rows_keeps_the_population_as_its_target():
 
     assert stratal.estimate(sample, labels).target == "population"
     assert stratal.evaluate(table, value="label").estimate.target == "superpopulation"
+
+
+def judged_table(labels=("safe", "unsafe"), verdicts=("safe", "unsafe"), columns=("verdict",)):
+    """A table with the verdicts of judges, and labels in a third of the rows."""
+    draws = np.random.default_rng(3)
+    is_good = draws.random(600) < 0.7
+    is_labelled = draws.random(600) < 1 / 3
+    table = {"id": [f"u{row}" for row in range(600)]}
+    for column in columns:
+        agrees = draws.random(600) < 0.85
+        table[column] = [verdicts[int(z != right)] for z, right in zip(is_good, agrees, strict=True)]
+    table["human"] = [
+        labels[int(not z)] if here else None for z, here in zip(is_good, is_labelled, strict=True)
+    ]
+    return table
+
+
+# The same table with words that the vocabularies contain.
+KNOWN_WORDS = {"labels": ("pass", "fail"), "verdicts": ("pass", "fail")}
+JUDGE_KEYS = ("judge", "metric", "class", "judged")
+
+
+@pytest.mark.parametrize(
+    ("labels", "verdicts", "options"),
+    [
+        (("safe", "unsafe"), ("safe", "unsafe"), {"positive": "safe"}),
+        (("safe", "unsafe"), ("safe", "unsafe"), {"mapping": {"safe": 1, "unsafe": 0}}),
+        (("1", "0"), ("safe", "unsafe"), {"mapping": {"safe": 1, "unsafe": 0}}),
+        (("pass", "fail"), ("ok", "bad"), {"mapping": {"pass": 1, "fail": 0, "ok": 1, "bad": 0}}),
+    ],
+)
+def test_a_judge_has_the_meaning_that_is_declared_for_labels(labels, verdicts, options):
+    known = stratal.evaluate(judged_table(**KNOWN_WORDS), judge="verdict").to_dict()
+
+    found = stratal.evaluate(judged_table(labels, verdicts), judge="verdict", **options).to_dict()
+
+    assert found["estimate"] == pytest.approx(known["estimate"])
+    assert found["confidence_interval"] == pytest.approx(known["confidence_interval"])
+    agreement = [row["estimate"] for row in found["judge"] if row["metric"] in ("agreement", "kappa")]
+    assert agreement == pytest.approx([row["estimate"] for row in known["judge"][:2]])
+    assert not any("although the mapping" in note for note in found["notes"])
+
+
+@pytest.mark.parametrize("labels", [("pass", "fail"), ("1", "0"), ("safe", "unsafe")])
+def test_labels_in_other_words_than_the_verdicts_are_refused_with_a_mapping_that_works(labels):
+    table = judged_table(labels, ("ok", "bad"))
+    mapping = {labels[0]: 1, "ok": 1, labels[1]: 0, "bad": 0}
+
+    with pytest.raises(LabelError, match=r"no label is a verdict of the judge 'verdict'") as raised:
+        stratal.evaluate(table, judge="verdict", positive=None if labels[0] != "safe" else "safe")
+    assert "'ok': 1" in str(raised.value).replace("'ok':1", "'ok': 1")
+    assert stratal.evaluate(table, judge="verdict", mapping=mapping).estimate.value > 0.5
+
+
+def test_words_of_a_judge_without_a_declared_meaning_are_the_error_of_the_labels():
+    with pytest.raises(LabelError, match="positive="):
+        stratal.evaluate(judged_table(), judge="verdict")
+
+
+def test_judges_with_verdicts_and_with_scores_are_reported_together():
+    table = judged_table(**KNOWN_WORDS)
+    table["score"] = [0.8 if verdict == "pass" else 0.3 for verdict in table["verdict"]]
+
+    both = stratal.evaluate(table, judge=("verdict", "score")).to_dict()["judge"]
+
+    rows = {tuple(map(row.get, JUDGE_KEYS)): row["estimate"] for row in both}
+    for judge in ("verdict", "score"):
+        for row in stratal.evaluate(table, judge=judge, proxy=("verdict", "score")).to_dict()["judge"]:
+            estimate = rows[tuple(map(row.get, JUDGE_KEYS))]
+            assert estimate == pytest.approx(row["estimate"], abs=1e-6, nan_ok=True)

@@ -4,7 +4,7 @@ import pytest
 
 from stratal.estimands import Average
 from stratal.estimation.estimand import as_estimand
-from stratal.question.vocabulary import average_name, metric_name
+from stratal.question.vocabulary import average_name, metric_name, success_word
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,23 @@ def test_other_names_are_no_averages():
     assert average_name("f1:micro") is None
     assert as_estimand("weighted_kappa:score").text == "weighted_kappa:score"
     assert metric_name("Sensitivity:spam") == "recall:spam"
+
+
+@pytest.mark.parametrize(
+    ("words", "success"),
+    [
+        (("incorrect", "correct"), "correct"),
+        (("Relevant", "irrelevant"), "Relevant"),
+        (("unsafe", "safe"), "safe"),
+        (("not ok", "OK"), "OK"),
+        (("hallucinated", "grounded"), "grounded"),
+        (("negative", "positive"), "positive"),
+        (("toxic", "non-toxic"), "toxic"),
+        (("ham", "spam"), None),
+        (("cat", "dog"), None),
+        (("yes", "correct"), None),
+        (("yes",), None),
+    ],
+)
+def test_the_word_that_means_success(words, success):
+    assert success_word(words) == success

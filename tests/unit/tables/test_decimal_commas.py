@@ -66,7 +66,7 @@ def test_commas_of_a_workbook_that_may_group_thousands_are_left_alone(tmp_path, 
     assert SmallTable.of(tmp_path / "rows.xlsx", "labels").lists["n"] == read
 
 
-@pytest.mark.parametrize("entries", [["0,5", "x"], ["0,5", "0.5"], ["1", "2"], ["a,b"], ["5,1 %"]])
+@pytest.mark.parametrize("entries", [["0,5", "x"], ["0,5", "0.5"], ["1", "2"], ["a,b"], ["5,1 %", "5"]])
 def test_what_could_mean_something_else_is_left_alone(tmp_path, entries):
     path = tmp_path / "rows.csv"
     path.write_text("\n".join(["score;n", *(f"{entry};" for entry in entries)]))

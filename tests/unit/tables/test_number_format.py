@@ -133,3 +133,32 @@ def test_the_home_folder_and_file_addresses_are_found(tmp_path, monkeypatch):
     for name in ("~/my units.csv", f"file://{tmp_path}/my%20units.csv", f"file:{tmp_path}/my units.csv"):
         assert stratal.Population.read(name, proxy="score").size == 1
         assert SmallTable.of(name, "labels").lists["id"] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "entries", "shares"),
+    [
+        (",", ["83%", "7.5%", "0%", "100%"], [0.83, 0.075, 0.0, 1.0]),
+        (";", ["83,2 %", "7\u00a0%", "-1,5%"], [0.832, 0.07, -0.015]),
+        ("\t", ["57.9%", "0.3%"], [0.579, 0.003]),
+    ],
+)
+def test_a_column_of_percentages_contains_shares(tmp_path, delimiter, entries, shares):
+    path = tmp_path / "labels.csv"
+    rows = "".join(f"u{k}{delimiter}{entry}\n" for k, entry in enumerate(entries))
+    path.write_text(f"id{delimiter}label\n{rows}", encoding="utf-8")
+
+    table = SmallTable.of(path, "labels")
+
+    assert table.numbers("label").tolist() == shares
+    assert f"'label' is written in percent: {entries[0]!r} is read as {shares[0]:g}" in table.notes
+
+
+@pytest.mark.parametrize(
+    "entries", [["83%", "0.9"], ["83%", "7,5%", "7.5%"], ["83%", "high"], ["100% wool", "50% off"]]
+)
+def test_other_entries_next_to_percentages_are_left_alone(tmp_path, entries):
+    path = tmp_path / "labels.csv"
+    path.write_text("id;label\n" + "".join(f"u{k};{entry}\n" for k, entry in enumerate(entries)))
+
+    assert SmallTable.of(path, "labels").lists["label"] == entries

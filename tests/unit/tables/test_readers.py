@@ -516,9 +516,21 @@ def test_a_hugging_face_dataset_is_a_table() -> None:
 
 
 @pytest.mark.parametrize("value", ["0,9%", "90 %", "90,5%"])
-def test_numbers_as_a_spreadsheet_writes_them_are_called_so(tmp_path, value):
+def test_percentages_are_shares(tmp_path, value):
     path = tmp_path / "excel.csv"
     path.write_text(f"id;score\na;{value}\nb;{value}\n", encoding="utf-8-sig")
+
+    population = Population.read(path, proxy="score")
+
+    share = float(value.rstrip("% ").replace(",", ".")) / 100
+    assert drawn(population).proxies.ravel().tolist() == pytest.approx([share, share])
+    assert f"'score' is written in percent: {value!r} is read as {share:g}" in population.notes
+
+
+@pytest.mark.parametrize("value", ["0,9%", "90 %", "90,5%"])
+def test_percentages_next_to_other_numbers_are_called_so(tmp_path, value):
+    path = tmp_path / "excel.csv"
+    path.write_text(f"id;score\na;{value}\nb;0.5\n", encoding="utf-8-sig")
 
     with pytest.raises(InputError, match="written with a decimal comma or a percent sign") as raised:
         Population.read(path, proxy="score")
