@@ -50,18 +50,18 @@ def without_options(text: str) -> str:
 
 
 class StratalError(Exception):
-    """Base of every error that stratal raises on purpose.
+    """Base class of every error that stratal raises on purpose.
 
     Parameters
     ----------
     what : str
-        What is wrong, naming the file, column, row or id.
+        The problem, with the file, column, row or id.
     given : object, optional
-        What was given.
+        The given value.
     allowed : str, optional
-        What would have been accepted.
+        The allowed values.
     action : str, optional
-        What to do next.
+        The next step for the user.
 
     Examples
     --------
@@ -81,9 +81,10 @@ class StratalError(Exception):
         super().__init__(self.message(str))
 
     def message(self, rewrite: Callable[[str], str]) -> str:
-        """Return the whole message, with `rewrite` applied to the words of the library.
+        """Return the complete message, with `rewrite` applied to the words of the library.
 
-        The value and the text before the first colon (a file, a column) are the user's, and stay as they are.
+        The given value and the text before the first colon (a file, a column) come from the user and are not
+        changed.
         """
         start = self.what.find(": ") + 1
         text = self.what[:start] + rewrite(self.what[start:])
@@ -121,12 +122,12 @@ class InputError(StratalError, ValueError):
 
 
 class MissingColumnError(InputError):
-    """A table, a file of labels or a study that lacks a column.
+    """A column that is missing in a table, a file of labels or a study.
 
     Parameters
     ----------
     what, given, allowed, action
-        As of `StratalError`.
+        As for `StratalError`.
     column : str
         The column's name.
 
@@ -202,7 +203,7 @@ class RequirementError(StratalError, AssertionError):
 
 
 class StratalWarning(UserWarning):
-    """Something the user should know although the result is valid: nonresponse, merged strata, a weak proxy.
+    """A warning about a valid result: nonresponse, merged strata, or a weak proxy.
 
     Examples
     --------

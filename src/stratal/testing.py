@@ -34,15 +34,15 @@ def assert_requirement(
 ) -> None:
     """Check that the whole interval of an estimate satisfies every requirement.
 
-    The interval is compared with the limit, not the value. A model passes because its labels demonstrate it,
-    and never because there are few labels.
+    The whole interval is compared with the limit, not only the value. Therefore a model never passes because
+    there are few labels.
 
     Parameters
     ----------
     estimate : Estimate or Estimates
     *requirements : str
-        Such as `"value>=.9"`; of several estimates the name of one: `"kappa>=.6"`, `"recall:cat>=.8"`,
-        `"value@de>=.7"`.
+        Requirements such as `"value>=.9"`; for several estimates, with the name of one: `"kappa>=.6"`,
+        `"recall:cat>=.8"`, `"value@de>=.7"`.
     confidence_level : float
         Between 0 and 1.
     method : str
@@ -54,7 +54,7 @@ def assert_requirement(
         An AssertionError. Its text is the verdict: FAIL, or UNDECIDED with the number of labels that would
         decide, the estimate with its interval, and the number of labels.
     InputError
-        If no requirement is given, or one that every or no estimate within these bounds satisfies.
+        If no requirement is given, or if every or no estimate within the bounds satisfies it.
 
     Examples
     --------
@@ -95,24 +95,24 @@ def assert_requirement(
 def check_design(
     design: Design, population: Population, outcomes: object, *, draws: int = 400, variance_error: float = 0.0
 ) -> None:
-    """Check that draws are repeatable, files keep them, and weighted means and their variances have no bias.
+    """Check that draws are reproducible, that files store them, and that means and variances are unbiased.
 
     Parameters
     ----------
     design : Design
     population : Population
-        Of arrays without ids, so that a unit's id is the number of its row.
+        A population of arrays without ids, so that the id of a unit is its row number.
     outcomes : float (N,)
-        An outcome of every unit.
+        The outcome of every unit.
     draws : int
-        Samples, by the seeds 0, 1, …; the bias must be within four standard errors of so many.
+        Number of samples, with the seeds 0, 1, …; the bias must be within four standard errors.
     variance_error : float
-        Relative error of the variance that is known and allowed, where its formula is an approximation.
+        Known relative error of the variance that is allowed if its formula is an approximation.
 
     Raises
     ------
     AssertionError
-        That names what does not hold.
+        The message names the property that does not hold.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _check_repeated(one: Sample, other: Sample, by: str) -> None:
 
 
 def check_estimand(estimand: Estimand, sample: Sample, labels: dict[Any, Any]) -> None:
-    """Check that an estimand is its text and its dict, and that its intervals are nested around the value.
+    """Check the text and dict forms of an estimand, and that its intervals are nested around the value.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def check_estimand(estimand: Estimand, sample: Sample, labels: dict[Any, Any]) -
 
 
 def check_engine(population: Population, expected: Population, rules: Iterable[Rule], seed: int = 7) -> None:
-    """Check that a population answers every question as the one in memory does, to the last bit.
+    """Check that all results of a population equal those of the one in memory, to the last bit.
 
     Examples
     --------
@@ -213,7 +213,7 @@ def check_engine(population: Population, expected: Population, rules: Iterable[R
 
 
 def same_draw(one: DrawnUnits, other: DrawnUnits) -> None:
-    """Check that two draws are the same units, with the same strata, proxies and groups.
+    """Check that two draws contain the same units, with the same strata, proxies and groups.
 
     Examples
     --------

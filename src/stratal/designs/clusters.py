@@ -210,7 +210,9 @@ class ClusterSample(Design):
         Σ N_c² over the clusters of the population, set by the draw. Intervals use it for the sizes of the
         clusters that were not drawn. Samples without it have intervals that use only the mean size.
 
-    Notes ----- Cochran, chapter 9A; Lohr, chapter 5. `estimate` uses the ratio estimator (Hájek), because
+    Notes
+    -----
+    Cochran, chapter 9A; Lohr, chapter 5. `estimate` uses the ratio estimator (Hájek), because
     totals vary with the sizes of the drawn clusters.
 
     Examples

@@ -56,7 +56,7 @@ class PoissonWeighting(Weighting):
         return formula(variables, self.inclusion_probability, self.size)
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Effective number of units drawn by chance (Satterthwaite), minus one; each term has one degree."""
+        """Effective number of units with π < 1 (Satterthwaite), minus one; each term has one degree."""
         scaled = (variable / self.inclusion_probability) ** 2 * (1.0 - self.inclusion_probability)
         chance = self.inclusion_probability < 1
         return max(float(satterthwaite(scaled[chance], np.ones(int(chance.sum())))) - 1.0, 1.0)
@@ -287,19 +287,19 @@ class UnequalProbabilities(Design):
 class Poisson(UnequalProbabilities):
     """Poisson sampling: a unit is drawn when its permanent random number u is below its π.
 
-    Inclusion probabilities are exact, the number of units is not: on average it is Σ π. Nested: larger
-    probabilities with the same seed keep every unit.
+    Inclusion probabilities are exact, but the number of units is random, with mean Σ π. Draws are nested:
+    larger probabilities with the same seed keep every unit.
 
     Parameters
     ----------
     probability : str or float, optional
-        π itself: the name of a proxy or feature column, or one number for all units; above 0, at most 1.
+        π: the name of a proxy or feature column, or one number for all units; above 0, at most 1.
     budget : int, optional
-        Units expected, instead of `probability`: π = min(1, c x) for the size measure x.
+        Expected number of units, instead of `probability`: π = min(1, c x) for the size measure x.
     size : str
         x for a `budget`: `equal`, `sqrt-variance` or a column; see `ProportionalToSize`.
     proxy : str, optional
-        The proxy of `sqrt-variance`; the first unless named.
+        The proxy of `sqrt-variance`. Default: the first proxy.
 
     Raises
     ------
@@ -362,21 +362,22 @@ class Poisson(UnequalProbabilities):
 class ProportionalToSize(UnequalProbabilities):
     """Sequential Poisson sampling: the n units with the smallest u/π, π ∝ size, u permanent random numbers.
 
-    Exactly `budget` units. Units whose π would exceed one are certain. Their π is exact; the others' is
-    approximate: the realised frequencies are up to 22% off at N = 10, n = 3, and 3% at N = 100, n = 10.
-    Nested in the budget, but for the rare unit that is displaced when another becomes certain.
+    Exactly `budget` units are drawn. Units whose π would exceed one are certain to be drawn. Their π is
+    exact, and that of the other units is approximate: the realised frequencies differ by up to 22% for N =
+    10, n = 3, and 3% for N = 100, n = 10. Draws are nested, except that a unit is rarely displaced when
+    another becomes certain.
 
     Parameters
     ----------
     budget : int
         Units to draw, from 1 to N.
     size : str
-        `sqrt-variance`: √((ẑ' − low)(high − ẑ')) with ẑ' the proxy moved a fifth of the way to its overall
-        mean, so that no unit of a flat 0 or 1 is out of reach (with second moments: √ of the plug-in variance
-        moved a fifth of the way to its mean). Otherwise the name of a proxy or feature column of positive
-        numbers, or `equal`.
+        `sqrt-variance`: √((ẑ' − low)(high − ẑ')), where ẑ' is the proxy moved a fifth of the way to its
+        overall mean, so that units with a proxy of exactly 0 or 1 can be drawn (with second moments: √ of the
+        plug-in variance moved a fifth of the way to its mean). Otherwise the name of a proxy or feature
+        column of positive numbers, or `equal`.
     proxy : str, optional
-        The proxy of `sqrt-variance`; the first unless named.
+        The proxy of `sqrt-variance`. Default: the first proxy.
 
     Notes
     -----

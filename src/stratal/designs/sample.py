@@ -209,11 +209,11 @@ class Sample(Record, TableDisplay):
     population : Population, optional
         The population of the draw, if it is still in memory; not written to files and not part of equality.
     declared_random : bool
-        For an external table: whether the user declares its labelled rows a random sample of `population`.
-        An estimate tests this.
+        For an external table: whether the user declares that its labelled rows are a random sample of
+        `population`. An estimate tests this.
     digest : PopulationDigest or callable, optional
         Digest of the population of the draw, or the function that computes it: see `population_digest`.
-        External samples, and files of 0.1.0 before there were digests, have none.
+        External samples, and files of version 0.1.0 from before digests were introduced, have none.
 
     Examples
     --------
@@ -284,7 +284,7 @@ class Sample(Record, TableDisplay):
 
     @property
     def is_external(self) -> bool:
-        """Whether the units were drawn elsewhere, or are the labelled rows of a table that nobody drew.
+        """Whether the units were drawn elsewhere, or are the labelled rows of a table without a draw.
 
         Only samples that stratal draws have a digest of their population, and nearly all have a seed.
         """
@@ -311,7 +311,7 @@ class Sample(Record, TableDisplay):
         return tuple(info.name for info in self.proxy_info)
 
     def population_digest(self) -> PopulationDigest | None:
-        """Return the digest of the population of the draw, None if it is not known.
+        """Return the digest of the population of the draw; None if it is not known.
 
         Examples
         --------
@@ -364,7 +364,7 @@ class Sample(Record, TableDisplay):
 
     @property
     def means_of_levels(self) -> Mapping[str, Mapping[str, list[float]]]:
-        """The proxies' means over all units of each level, for the groups of `totals`: group, level, (k,).
+        """Mean proxies over all units of each level, for the groups in `totals`: group, level, (k,).
 
         They are computed on first use from the population if it is in memory; otherwise empty.
         """
@@ -497,14 +497,14 @@ class Sample(Record, TableDisplay):
         population_size : int, optional
             N of a simple random sample; for a weighted sample, the sum of all weights.
         proxy : str or sequence of str, optional
-            Column of the proxy; several columns only if the table has all units.
+            Column of the proxy; several columns are allowed only if the table has all units.
         proxy_moments : path or table, optional
             Columns `stratum`, `mean`, `variance` (divisor count − 1) and `count` of the proxy over the
             unlabelled units. If a count is not N_h minus the labelled units, they are a separate sample, and
             the target is the superpopulation.
         population : path, table or Population, optional
             The population of the labelled units, or other units from the same source. It replaces
-            `proxy_moments`, or without a proxy the sizes. Units with the id of a labelled unit are that unit;
+            `proxy_moments`, or without a proxy the sizes. Rows with the id of a labelled unit are this unit;
             without ids, all rows are other units. If none of sizes, weights and population is given, the
             table has all units: rows with a label are a random sample of its rows, or of each stratum.
         has_all_units : bool
@@ -514,7 +514,7 @@ class Sample(Record, TableDisplay):
         predicts : str or mapping of proxy to str, optional
             Quantity that the proxy predicts, as in `Population.read`.
         groups : sequence of str
-            Columns to keep for domains.
+            Columns to store for results by domain.
         predicted : str, optional
             Column of the model's answers.
         judge : str or sequence of str
@@ -530,8 +530,8 @@ class Sample(Record, TableDisplay):
         Raises
         ------
         InputError
-            If the population of the labels is not stated, and for contradictions: more labelled units than
-            units, strata without a size, weights that are not positive.
+            If the population of the labelled units is not stated, and for contradictions: more labelled units
+            than units, strata without a size, weights that are not positive.
 
         Examples
         --------

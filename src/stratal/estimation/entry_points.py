@@ -73,29 +73,29 @@ def estimate(
         What to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`). Default: the
         estimand of the plan, or the mean. Options without an effect on it raise an error.
     by : str or sequence, optional
-        A column of the sample, or a group for each drawn unit: an estimate for each group, from the whole
-        design. Means of a column's groups have one λ over all of them, with each group's own mean proxy;
-        `estimator="horvitz-thompson"` leaves the proxy out, and "composite" shrinks groups towards each
-        other, with intervals whose coverage holds only on average over the groups.
+        A column of the sample, or a group for each drawn unit: returns an estimate for each group under the
+        whole design. The means of a column's groups share one λ and use the mean proxy of each group.
+        `estimator="horvitz-thompson"` does not use the proxy; "composite" shrinks groups towards each other,
+        and its intervals are valid only on average over the groups.
     judge : str or sequence of str, optional
         Estimate the agreement of this judge with the labels (`stratal.estimands.JudgeReport`), instead of
         `estimand`.
     target : {"population", "superpopulation"}
-        The mean over these N units, or of the distribution that they came from. Default: "population", or
+        The mean over these N units, or of the distribution from which they came. Default: "population", or
         "superpopulation" if every unit is labelled, because the mean of the units is then known.
     outcome : {"binary", "bounded", "unbounded"}, optional
-        Default: the outcome of the sample, which was declared, or inferred at the draw from the bounds of the
-        proxies or from the model's answers.
+        Default: the outcome stored in the sample, which was declared, or inferred at the draw from the bounds
+        of the proxies or from the model's answers.
     bounds : (float, float), optional
         Bounds of the outcome. Default: those of the sample, or 0 and 1 if it has none and all labels are 0 or
         1.
     limits : (float, float), optional
-        Values beyond these limits count as the limit (winsorised), so that an outcome without bounds has
+        Values beyond a limit are replaced by this limit (winsorised), so an outcome without bounds has
         bounds.
     lam : float, (k,) or (H,), optional
         A fixed λ instead of a fitted one.
     proxy : str, optional
-        The proxy that enters the estimator. Default: all proxies.
+        The proxy that the estimator uses. Default: all proxies.
     predicted : bool or str, optional
         True, or the name of a column of answers: labels are classes, and z = 1(label = answer). False: labels
         are numbers, such as 1 (right) and 0 (wrong). Default: as declared by the sample's question, or else
@@ -103,32 +103,32 @@ def estimate(
     clip : bool
         Whether a fitted λ is limited to [0, 1].
     combine : {"mean", "majority"}
-        How several annotators' answers of one unit are combined. Units without a majority count as not
-        labelled.
+        How several annotators' answers to one unit are combined. Units without a majority count as
+        unlabelled.
     cross_fit : int, optional
         Number of folds: each unit's λ is fitted on the labels of the other folds.
     calibration : {"isotonic", "logistic"}, or a learner, optional
-        Calibrate the proxy on these labels first, cross-fitted in `cross_fit` folds (default: 5). `auto` is
+        First calibrate the proxy on these labels, cross-fitted in `cross_fit` folds (default: 5). `auto` is
         then `difference`. A learner is a scikit-learn estimator, "gradient-boosting", "logistic-regression"
         or "ridge"; a fold uses it only if the other folds show that it helps.
     features : sequence of str, optional
-        Columns from which a learner predicts, such as `judge_*`: proxies and features of the population.
+        Input columns of a learner, such as `judge_*`: proxies and features of the population.
     population : Population, optional
-        The population from which the sample was drawn, which calibration needs. Default: that of the sample,
-        as long as it is in memory.
+        The population from which the sample was drawn; required for calibration. Default: that of the sample,
+        if it is in memory.
     stratum_weights_known : bool
-        For the superpopulation's mean: whether the shares of the strata in it are known. Otherwise they are
-        estimated by those of the N units.
+        For the mean of the superpopulation: whether the shares of the strata in it are known. Otherwise, they
+        are estimated by those of the N units.
     look : int, optional
         Number of this planned look, from 1 (`stratal.plan(…, looks=4)`). Intervals and p-values are then
         simultaneous for all looks, so that labelling may stop at any of them, for any reason.
     predicts : str or mapping of proxy to str, optional
-        What proxies predict, as in `Population.read`. It may state what was inferred at the draw, but must
-        not contradict what was declared there.
+        The quantity that each proxy predicts, as in `Population.read`. It may replace an inference made at
+        the draw, but must not contradict a declaration.
 
     Returns
     -------
-    Estimate, or Estimates of several estimands or groups
+    Estimate, or Estimates for several estimands or groups
         The interval is chosen afterwards: `estimate.confidence_interval(0.95)`.
 
     Raises
@@ -136,7 +136,7 @@ def estimate(
     LabelError
         For ids that are not in the sample, duplicates, and values outside the outcome's bounds.
     InputError
-        For an unknown estimator or target, for an estimator that needs a proxy if there is none, for more
+        For an unknown estimator or target, for an estimator that requires a proxy if there is none, for more
         folds than labels, and for calibration without a population.
 
     Examples

@@ -72,25 +72,26 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     population_size : int
         N.
     design, estimator : str
-        The ones that were used; never `auto`.
+        Names of the design and of the estimator that was used; never `auto`.
     lam : tuple of float
-        One per proxy; empty if λ = 0 by definition. `strata` has one per stratum.
+        One λ per proxy; empty if λ = 0 by definition. `strata` contains the λ of each stratum.
     nonresponse : Nonresponse
     stratum_table : StratumTable, optional
-        From which `strata` is computed.
+        Table from which `strata` is computed.
     reference_population : (float, float), optional
-        Variance of the outcome over the population, and N, if the evidence is of a part of the population.
-        The variance is NaN if the evidence does not show it; there is no effective sample size then.
+        Variance of the outcome over the population, and N, if the evidence covers only a part of the
+        population. The variance is NaN if the evidence does not determine it; there is then no effective
+        sample size.
     label : mapping of str
         The estimand, or the row's group, class or models; empty for the mean.
     null : float, optional
-        The value that the estimate is compared with: 0 for a difference.
+        The value with which the estimate is compared: 0 for a difference.
     read : LabelInterpretation, optional
         The interpretation of the labels.
     remarks : tuple of str
         Notes of the estimator.
     note_inputs : NoteInputs, optional
-        Inputs of further notes, which are computed only when `notes` is read, since they take time.
+        Inputs of further notes, which are computed only when `notes` is read, because this takes time.
     evidence : Evidence
         Arrays of the labelled units for the interval methods; not printed and not compared.
 
@@ -127,7 +128,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @classmethod
     def from_evidence(cls, evidence: Evidence, **shown: object) -> Estimate:
-        """Return the estimate that evidence gives; `shown` are fields that differ from those it implies."""
+        """Return the estimate from evidence; `shown` are the fields that differ from those it implies."""
         labels = evidence.n
         defaults: Keywords = {
             "value": evidence.value,
@@ -140,7 +141,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def target(self) -> str:
-        """The target: the `population`, or the `superpopulation` that its units came from."""
+        """The target: the `population`, or the `superpopulation` from which its units came."""
         if self.evidence.superpopulation:
             return "superpopulation"
         return "population"
@@ -164,7 +165,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @property
     def design_effect(self) -> float | None:
-        """Variance over that of a simple random sample of n; None if the labels do not vary."""
+        """Variance divided by that of a simple random sample of n; None if the labels do not vary."""
         return self._design_effect_and_size[0]
 
     @property
@@ -275,7 +276,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return float("inf")
 
     def at(self, planned_look: Look | None) -> Estimate:
-        """Return the estimate at a planned look, with intervals that hold at all looks together."""
+        """Return the estimate at a planned look, with intervals that hold simultaneously at all looks."""
         return replace(self, evidence=replace(self.evidence, planned_look=planned_look))
 
     def confidence_interval(
@@ -314,10 +315,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return described
 
     def effective_sample_size_interval(self, confidence_level: float = 0.95) -> tuple[float, float] | None:
-        """Return a confidence interval of the effective sample size, which is uncertain with few labels.
+        """Return a confidence interval for the effective sample size, which is uncertain with few labels.
 
-        None for designs other than simple random and stratified sampling, for the superpopulation, and for
-        labels that are all equal.
+        None for designs other than simple random and stratified sampling, for the superpopulation, and if all
+        labels are equal.
         """
         return effective_size_interval(
             self.effective_sample_size, self.evidence, self.population_size, confidence_level
@@ -395,12 +396,12 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return ends, interval.method
 
     def labels_to_exclude(self, limit: float, interval: Sequence[float | None] | None) -> int | None:
-        """Return how many more labels would exclude a limit from the interval, if the estimate stays.
+        """Return how many more labels would exclude a limit from the interval if the estimate stays the same.
 
-        The width is proportional to the standard error. The variance of the draw changes by the factor
-        (1/m − 1/N) / (1/n − 1/N) with m labels; the variance of a superpopulation does not change. If every
-        unit is labelled and the target is the superpopulation, further labels are of new units. None if no
-        number of labels suffices, or if it is unknown.
+        The width is proportional to the standard error. The variance of the draw changes by the factor (1/m −
+        1/N) / (1/n − 1/N) with m labels; the variance of a superpopulation does not change. If every unit is
+        labelled and the target is the superpopulation, further labels belong to new units. None if no number
+        of labels is sufficient, or if the number is unknown.
 
         Examples
         --------
@@ -442,9 +443,10 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     ) -> JsonDict:
         """Return the row of a table: label, value, standard error, interval and number of labels.
 
-        If it is compared with a value, the row also has the p-value, and how many more labels would show that
-        the two differ. The row of a group has its estimator and λ, and that of a group or a coefficient the
-        method of its interval. `read` is the interpretation of the labels, if the table has it.
+        If the estimate is compared with a value, the row also has the p-value, and the number of further
+        labels that would show that the two differ. The row of a group has its estimator and λ, and the row of
+        a group or a coefficient has the method of its interval. `read` is the interpretation of the labels,
+        if the table has one.
         """
         ends, interval_method = self._limits_and_method(confidence_level, method)
         row = {
@@ -475,7 +477,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return row
 
     def described(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
-        """Return the dict, with the reason where there is no interval."""
+        """Return the dict, with the reason if there is no interval."""
         try:
             return self.to_dict(confidence_level, method)
         except InputError as error:

@@ -91,12 +91,12 @@ def with_intervals(tables: Iterable[Estimates], method: str) -> list[Estimates]:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
-    """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
+    """Several estimates from the same labels: for estimands, classes, groups or pairs of models.
 
     Parameters
     ----------
     estimates : sequence of Estimate
-        Each with its `label`, such as `{"metric": "recall", "class": "cat"}`.
+        Each has a `label`, such as `{"metric": "recall", "class": "cat"}`.
     kind : str
         Kind of the rows: `estimands`, `metrics`, `domains`, `outcomes` or `comparisons`.
     title : str
@@ -105,7 +105,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
     joint : float (m, m), optional
         Covariance of the estimates, if it is not that of their influences.
     read : LabelInterpretation, optional
-        The interpretation of their labels.
+        The interpretation of the labels.
     interval : str
         Method of the intervals in tables and dicts; see `with_interval`.
 
@@ -213,11 +213,11 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return self.read.table
 
     def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
-        """Return the differences of all pairs, by default with simultaneous intervals.
+        """Return the differences between all pairs, by default with simultaneous intervals.
 
-        By default, each interval is computed from those of the two estimates (Zou & Donner 2008). A method
-        of `with_interval` is kept if differences have it, and otherwise named in a remark. The simultaneous
-        level is from the distribution of the largest of the correlated differences.
+        By default, each interval is computed from those of the two estimates (Zou & Donner 2008). A method of
+        `with_interval` is kept if differences support it, and otherwise named in a remark. The simultaneous
+        level is based on the distribution of the largest of the correlated differences.
         """
         differences = []
         for place in combinations(range(len(self)), 2):
@@ -245,7 +245,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         Raises
         ------
         InputError
-            If it is not a method of these estimates.
+            If these estimates do not support the method.
         """
         rows = self.estimates
         # Computed rows are all of one kind; reading each one would compute all.
@@ -300,7 +300,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     @property
     def covariance(self) -> FloatArray:
-        """The covariance of the estimates (m, m), which are from the same labels."""
+        """The covariance matrix (m, m) of the estimates, which use the same labels."""
         if self.joint is not None:
             return self.joint
         weighting = self[0].evidence.weighting
@@ -352,7 +352,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return self._described(self.rows(confidence_level), confidence_level)
 
     def lowest_to_dict(self, n_lowest: int, confidence_level: float = 0.95) -> JsonDict:
-        """Return `to_dict`, in which only the lowest of very many rows have errors and intervals."""
+        """Return `to_dict`; of very many rows, only the lowest have standard errors and intervals."""
         if not isinstance(self.estimates, ComputedRows):
             return self.to_dict(confidence_level)
         rows = self.estimates.lowest_rows(n_lowest, confidence_level, self.interval, self.read)
@@ -403,7 +403,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return estimates_table(self.title, self.rows(confidence_level), confidence_level)
 
     def page(self, confidence_level: float = 0.95) -> Page:
-        """Return what is printed."""
+        """Return the page to print."""
         return Page(tables=[self.table(confidence_level)], notes=noted(self.notes))
 
     def __repr__(self) -> str:

@@ -375,7 +375,7 @@ class LevelMean(Estimand, kind="level_mean", takes=(*Estimand.takes, "estimator"
 
 @dataclass(frozen=True, slots=True)
 class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
-    """The mean outcome of every level of a category, or of those that are named.
+    """The mean outcome of every level of a category, or of the named levels.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
     proxy : str, optional
         The proxy of the plan. Default: the first of the population.
     predicted : str, optional
-        Labels are classes: the outcome is whether they equal this column of answers.
+        The column of answers if labels are classes: the outcome is whether label and answer are equal.
 
     Examples
     --------
@@ -540,7 +540,7 @@ class Means(Several, kind="means", listed="names"):
         return [labels[name] for name in self.names]
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
-        """Return each mean by weights alone, from a mapping of each outcome's name to its labels."""
+        """Return each mean, only with weights, from a mapping of each outcome's name to its labels."""
         z, labelled = named_columns(sample, labels, self.names)
         respondents = Respondents.of(sample, labelled)
         everyone = np.ones(len(z), dtype=bool)
@@ -555,7 +555,7 @@ class Means(Several, kind="means", listed="names"):
         return Estimates.from_rows(sample, rows, "outcomes", respondents.notes)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return how far the outcomes lie from their means, each divided by its deviation."""
+        """Return the distance of the outcomes from their means, each divided by its standard deviation."""
         z, labelled = named_columns(sample, labels, self.names)
         # An outcome that does not vary has no influence; the divisor is then unused.
         scaled = (z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12)

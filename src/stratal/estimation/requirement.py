@@ -302,27 +302,28 @@ def joint_verdict(entries: Sequence[JsonMapping]) -> str:
 def log_to_mlflow(
     estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95
 ) -> dict[str, float]:
-    """Log an estimate in MLflow's active run, or in a new one: figures as metrics, the whole as a JSON file.
+    """Log an estimate in the active run of MLflow or in a new one, as metrics and as a complete JSON file.
 
     Parameters
     ----------
     estimate : Estimate
     name : str
-        What is estimated; the metrics are called `accuracy`, `accuracy_low`, `accuracy_high`,
-        `accuracy_standard_error` and so on, the file `accuracy.json`.
+        Name of the quantity, such as `accuracy`. The metrics are then called `accuracy`, `accuracy_low`,
+        `accuracy_high`, `accuracy_standard_error` and so on, and the file `accuracy.json`.
     confidence_level : float
 
     Returns
     -------
     dict
-        The metrics. Unknown ones are left out.
+        The metrics. Unknown values are omitted.
 
     Raises
     ------
     MissingExtraError
         If MLflow is not installed.
     InputError
-        For a name with characters other than letters, digits, _, -, . and spaces: it is also a file name.
+        For a name with characters other than letters, digits, _, -, . and spaces, because it is also a file
+        name.
 
     Examples
     --------

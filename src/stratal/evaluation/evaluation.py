@@ -72,20 +72,20 @@ class Evaluation:
     model : str, optional
         Name of the estimated model, if several are compared.
     verdicts : tuple of dict, optional
-        On each requirement; None if no requirement is given.
+        Verdict on each requirement; None if no requirement is given.
     unscored : dict, optional
         Numbers of failed answers and missing scores in the log of an evaluation tool.
     new : NewVersion, optional
         Comparison of the new version's answers with the labels.
     old : Evaluation, optional
-        Of the sample's own answers, if the estimate is of the new ones.
+        Evaluation of the sample's own answers, if the estimate is for the new answers.
     study : Path, optional
-        Folder of the study that the labels are from.
+        Folder of the study that contains the labels.
     table : LabelledTable, optional
-        The table that the labels are from, with the recognised roles of its columns.
+        The table that contains the labels, with the recognised roles of its columns.
     post_stratified : Estimate, optional
-        Weighted by quantiles of the proxy, or by the model's answers, if the labelled rows of a table are
-        not a random sample of it.
+        Estimate post-stratified by quantiles of the proxy, or by the model's answers, if the labelled rows of
+        a table are not a random sample of it.
     """
 
     request: EvaluationRequest
@@ -116,7 +116,7 @@ class Evaluation:
 
     @property
     def quantity(self) -> str | None:
-        """The name of what is estimated, such as `pass rate`; None of several estimates."""
+        """The name of the estimated quantity, such as `pass rate`; None if there are several estimates."""
         if isinstance(self.estimate, Estimates):
             return None
         column = self.model or self.request.label_column
@@ -137,7 +137,8 @@ class Evaluation:
     def to_dict(self, *, brief: bool = False) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`.
 
-        If it is `brief`, of very many groups only those that an answer shows have errors and intervals.
+        If it is `brief` and there are very many groups, only the groups that are printed have errors and
+        intervals.
         """
         # Rendering is imported only when a result is shown.
         from stratal.report.text import MIN_TABLE_ROWS
@@ -235,9 +236,9 @@ class Evaluation:
         threshold : dict, optional
             The accepted set of a score: `Threshold.to_dict()`.
         commands : sequence of str
-            Lines that make the report again.
+            Commands that reproduce the report.
         examples : int
-            Units shown with what the annotators saw.
+            Number of units that are shown as the annotators saw them.
         """
         result = self.old or self
         request = result.request
@@ -281,8 +282,9 @@ class Evaluation:
     ) -> Sample:
         """Return the sample with a further round, for labels that are in a table.
 
-        Labels of rows that were chosen at random are the first round. Labels of rows that were chosen in an
-        unknown way only inform the allocation of a new sample, which does not contain them.
+        If the labelled rows were chosen at random, they are the first round. If they were chosen in an
+        unknown way, their labels only inform the allocation of a new sample, which does not contain these
+        rows.
 
         Parameters
         ----------
@@ -327,7 +329,7 @@ class Evaluation:
         return replace(larger, shown=columns)
 
     def write_disagreements(self, path: str | Path) -> int:
-        """Write the items on which a judge and people differ, for a second look; return their number.
+        """Write the items on which a judge and people disagree, for a review; return their number.
 
         Raises
         ------
@@ -457,61 +459,64 @@ def evaluate(
     chosen : str
         How the labelled rows of a table were chosen: `all` (every row was to be labelled; the default if at
         least 90% of the rows have a label), `random` (the default otherwise), `random-within:COLUMN`,
-        `probability:COLUMN` (inclusion probabilities of independent draws), or `unknown` (weighted by
-        quantiles of the proxy; no requirement is decided).
+        `probability:COLUMN` (inclusion probabilities of independent draws), or `unknown` (rows are
+        post-stratified by quantiles of the proxy; every requirement is UNDECIDED).
     proxy : str or sequence of str
         Column of the proxy of a table. This role, and those of `judge`, `id`, `value`, `predicted`, `model`
         and `compare`, are recognised by name and content if they are not declared; "none" is not a column.
     lists : str
-        Of a table with lists, such as the labels of retrieved passages: `rows` (each entry is a row, and the
+        For a table with lists, such as the labels of retrieved passages: `rows` (each entry is a row, and the
         units are clusters), or one number for each unit: `mean`, `precision@K`, `hit@K`.
     sizes, cluster, weight, population_size, tags
-        Of a table: see `Sample.from_labelled`.
+        For a table: see `Sample.from_labelled`.
     read_population : callable, optional
         Reads the population of the sample again with further columns (sample, names). Ignored if
         `population=` is given.
     value : str
         Column of the label. Default for a sample: `label`.
     id : str
-        Column of ids; of labels of a sample, `row` for rows in the order of to_label.csv.
+        Column of ids. For labels of a sample, `row` states that the rows are in the order of to_label.csv.
     positive : str
         The label that counts as 1; every other counts as 0.
     mapping : mapping of label to number, class or None
-        What labels count as; None is not an answer.
+        The number or class that each label represents; None marks a missing answer.
     predicted, combine, estimand, estimator, cross_fit, calibration, features, target, outcome, bounds, limits
         See `stratal.estimate`. `predicted="none"`: labels are numbers.
     predicts : str or mapping of proxy to str
-        What proxies predict, as in `Population.read`: what was inferred at the draw, not what was declared.
+        The quantity that each proxy predicts, as in `Population.read`. It can replace an inference made at
+        the draw, but not a declaration.
     population : path, table or Population
-        All units, for calibration, for a coefficient, and for a table from elsewhere.
+        All units, for calibration, for a coefficient, and for a table that was labelled elsewhere.
     post_stratify : str
         Weight the sample by this group, whose sizes in the population are known.
     margins : str or mapping
         Fit the weights to the known sizes of groups and means of proxies: `site,language`, or
-        `regression:site,language`. Totals of the population that the sample does not have: a file with the
-        columns variable, level and total, or a mapping of columns to a mapping of levels to units.
+        `regression:site,language`. For totals of the population that the sample does not contain: a file with
+        the columns variable, level and total, or a mapping of each column to a mapping of levels to numbers
+        of units.
     look : int
         Number of this planned look, from 1.
     confidence_level, interval
-        Level of all intervals, and method of those of the estimate, its groups, metrics and comparisons of
-        models. Comparisons of judges have their own methods.
+        Confidence level of all intervals, and method of the intervals for the estimate, its groups, metrics
+        and comparisons of models. Comparisons of judges have separate methods.
     metric, classes : sequence of str
         Metrics (accuracy, precision, recall, f1, false_positive_rate, …; `confusion`, the share of each label
         and answer; `brier`, of a probability as the proxy), and the classes to report.
     compare : sequence of str
         Columns of the labels with the outcomes of several models.
     model : str
-        Column of the models' names, where the labels have one row per unit and model.
+        Column of the models' names, if the labels have one row per unit and model.
     by : str
         Column of the groups, each of which gets its own estimate.
     judge : sequence of str
         Columns of verdicts, or proxies with scores, that are compared with the labels.
     failed_answers : {"missing", "wrong"}
-        How failed answers in a log count. Default: wrong for requirements, missing otherwise.
+        Whether failed answers in a log count as missing or as wrong. Default: wrong for requirements, missing
+        otherwise.
     require : str or sequence of str
         Requirement that the whole interval must satisfy, such as `value>=.9` or `recall:cat>=.8`.
     against : path
-        Answers of a new version of the model, joined by id; requirements are then about these.
+        Answers of a new version of the model, joined by id; requirements then apply to these answers.
     answers : str
         Column of the new answers, or `old=new` if the sample's column has another name.
     new_labels : list of paths

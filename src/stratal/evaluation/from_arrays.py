@@ -35,29 +35,30 @@ def estimate_from(
     """Estimate from a table with labels in some rows, or from labels and predictions in arrays.
 
     If only a table is given, the result is that of `stratal.evaluate(table)`, which recognises the roles of
-    its columns. Labels in arrays must be of a simple random sample, within each stratum if strata are given.
-    For a sample that `stratal.plan` drew, use `stratal.estimate`.
+    its columns. Labels in arrays must belong to a simple random sample, within each stratum if strata are
+    given. For a sample that `stratal.plan` drew, use `stratal.estimate`.
 
     Parameters
     ----------
     labels : table, path, or array-like (n,)
-        A table or its file alone; or numbers, words such as pass and fail, or classes with `predicted=`.
+        A table or its file, without further arrays; or numbers, words such as pass and fail, or classes with
+        `predicted=`.
     proxy_labelled : array-like (n,)
         Predictions of the labelled units' outcomes.
     proxy_unlabelled : array-like (m,)
         Predictions of the outcomes of the other units only, without the labelled ones.
     stratum_labelled, stratum_unlabelled : array-like (n,), (m,), optional
-        Strata of both.
+        Strata of the units in both arrays.
     groups_labelled, groups_unlabelled : mapping of name to array-like (n,), (m,), optional
-        Further columns of both: groups for `by=`, a judge's verdicts for `judge=`, the model's answers for
-        `predicted=`.
+        Further columns for both arrays: groups for `by=`, a judge's verdicts for `judge=`, the model's
+        answers for `predicted=`.
     by, judge, estimand, predicts, and all other options
-        See `stratal.estimate`. What PPI calls θ is the mean of the `superpopulation`; the mean over the units
-        at hand, `population`, has a narrower interval.
+        See `stratal.estimate`. The θ of PPI is the mean of the `superpopulation`; the mean over the given
+        units, `population`, has a narrower interval.
 
     Returns
     -------
-    Estimate, or Estimates of several estimands or groups; an Evaluation of a table
+    Estimate, or Estimates for several estimands or groups; for a table, an Evaluation
 
     Raises
     ------

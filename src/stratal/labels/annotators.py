@@ -96,20 +96,20 @@ class AnnotatorAgreement:
 
 
 def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorAgreement:
-    """Return how far the annotators of `labels` agree, measured by Krippendorff's α.
+    """Return the agreement of the annotators of `labels`, measured by Krippendorff's α.
 
     Parameters
     ----------
     labels : Labels
-        With annotators, as `read_labels` gives them for a file with a column `annotator`. Of units that were
-        decided, what the annotators had answered counts (`Labels.replaced`).
+        Labels with annotators, as `read_labels` returns them for a file with a column `annotator`. If a unit
+        was decided, the original answers are used (`Labels.replaced`).
     level : {"nominal", "ordinal", "interval", "ratio"}
-        What the answers measure: classes, ranks, or numbers.
+        Scale of the answers: classes, ranks, or numbers.
 
     Raises
     ------
     LabelError
-        If no annotators are named, or answers are not numbers where the level needs them.
+        If no annotators are named, or if answers are not numbers although the level requires numbers.
     MissingExtraError
         If the package `krippendorff` is not installed.
 

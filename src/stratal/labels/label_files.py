@@ -605,14 +605,14 @@ def read_labels(
         answers in a file for a review (`write_disagreements`) replace the first ones, which are stored
         in `Labels.replaced`.
     id_name : str, optional
-        Name of the sample's id column; `row` for files without ids, whose rows are in the order of `order`.
-        Default: `item_id` or `id`; in a table that `draw` wrote, the column with which the sample was drawn.
+        Name of the sample's id column; `row` for files without ids whose rows have the same order as `order`.
+        Default: `item_id` or `id`; in a table that `draw` wrote, the id column of the draw.
     value : str, optional
         Column of the label. Default: `label` or `verdict`.
     positive : str, optional
         The label that counts as 1; all others count as 0. Case does not matter.
     mapping : mapping of label to float, str or None, optional
-        What labels count as: a number, the name of a class, or None for no answer.
+        The number or the name of a class that each label represents, or None for no answer.
     order : sequence (n,), optional
         The ids of the sample, for rows without ids.
     same_rows : bool

@@ -88,33 +88,34 @@ class Labels(Record):
     notes : tuple of str
         Notes about reading the labels, shown with the estimate.
     positive : str, optional
-        The label that counts as 1, and every other as 0; case does not matter.
+        The label that counts as 1; every other label counts as 0. Case does not matter.
     mapping : mapping of label to float, str or None, optional
-        What labels count as: a number, the name of a class, or None for no answer. Case does not matter.
-        Where words are mapped to numbers, every word must be.
+        The number or class that each label represents, or None for no answer. Case does not matter. If words
+        are mapped to numbers, every word must be mapped.
     columns : mapping of name to tuple (m,)
-        Other columns of the file that they were read from. They are compared with the columns that the
-        sample keeps.
+        Other columns of the file from which the labels were read. They are compared with the columns of the
+        sample.
     replaced : Labels, optional
-        Answers that a decision replaced (rows of annotator `adjudicated`). They are not used for estimates,
-        but for the agreement of annotators.
+        Answers that were replaced by a decision (rows of annotator `adjudicated`). They are not used for
+        estimates, but only for the agreement of annotators.
     failed : tuple of bool (m,), optional
         Which values are missing because the model's answer failed: its application returned an error or
         nothing. See `failed_as_wrong`.
     sets : tuple of str or None (m,), optional
-        The texts of values that were lists: sets of tags. Such a value is this text, unless all lists have
-        one tag or none, as annotation tools write a label that could be several.
+        The texts of values that were lists, which are sets of tags. Such a value is this text, unless all
+        lists have at most one tag: annotation tools that allow several labels write a single label in this
+        way.
     tokens : tuple of str (m,), optional
-        Of labels from a file: the token of the sample that each row was handed out for, empty where the file
-        has none. `join_labels` compares them with the sample's if its ids are row numbers.
+        For labels from a file: the token of the sample for which each row was written; empty if there is
+        none. `join_labels` compares it with the token of the sample if the ids are row numbers.
     codes_checked : bool
-        Whether usual codes of missing labels were looked for, or are stated to be labels.
+        Whether usual codes for missing labels were searched for, or are declared to be labels.
 
     Raises
     ------
     LabelError
-        If there are not as many ids, values and annotators, for a value that is a dict or a list of other
-        things than tags, and for an annotator that is a container.
+        If the numbers of ids, values and annotators differ, for a value that is a dict or a list of anything
+        but tags, and for an annotator that is a container.
 
     Examples
     --------
@@ -208,7 +209,7 @@ class Labels(Record):
         return entry
 
     def refuse_sets(self) -> None:
-        """Refuse lists of several tags if the answers are not sets of tags."""
+        """Raise an error for lists of several tags if the answers are not sets of tags."""
         for row, (value, text) in enumerate(zip(self.values, self.sets or (), strict=True)):
             if text is not None and value == text:
                 raise LabelError(
@@ -271,7 +272,7 @@ class Labels(Record):
         return texts, LabelMapping.of(distinct, self.positive, self.mapping)
 
     def undeclared_counts(self) -> dict[str, int]:
-        """Return how often each label occurs whose meaning is not declared, by its text."""
+        """Return the frequency of each label whose meaning is not declared, by its text."""
         values, declared = self.interpreted()
         if values.dtype != object:
             values = values[~np.isnan(values)]
@@ -292,16 +293,16 @@ class Labels(Record):
         )
 
     def with_set_texts(self, values: AnyArray, declared: LabelMapping, outcome: Outcome) -> AnyArray:
-        """Return interpreted values (m,) with the texts of the sets of tags that they hold.
+        """Return interpreted values (m,) with the texts of the sets of tags that they contain.
 
-        Values that are all numbers, or words for numbers, are left as they are: they state whether an answer
-        is right.
+        If all values are numbers, or words for numbers, they are not changed: they state whether an answer is
+        right.
 
         Raises
         ------
         LabelError
-            For a label that is not a set of tags, if others are, and for tags that differ from those of the
-            answers in case or spaces alone.
+            If only some labels are sets of tags, and for tags that differ from those of the answers only in
+            case or spaces.
         """
         if values.dtype != object and self.sets is None:
             return values
@@ -362,16 +363,17 @@ class Labels(Record):
         Parameters
         ----------
         bounds : (float, float), optional
-            Of the scores; 0 and 1 if they lie there, or those of the words and of the mapping.
+            Bounds of the scores. Default: 0 and 1 if all scores lie between them, or those of the words and
+            of the mapping.
         lowest : bool
-            Whether low scores are wrong; high ones are of an error rate.
+            Whether low scores are wrong. For an error rate, high scores are wrong.
         classes : bool
-            Whether labels are classes, so that a failed answer is of a class of its own.
+            Whether labels are classes; a failed answer then belongs to a separate class.
 
         Raises
         ------
         LabelError
-            For scores without bounds, and for words that stand for no numbers.
+            For scores without bounds, and for words that do not represent numbers.
 
         Examples
         --------

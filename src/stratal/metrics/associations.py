@@ -556,7 +556,7 @@ class SpearmanCorrelation(Association, kind="spearman", statistic=spearman):
 
 @dataclass(frozen=True, slots=True)
 class IntraclassCorrelation(Association, kind="icc", statistic=intraclass, planned=_agreement):
-    """The intraclass correlation of a judge's score and the label, for one of each (McGraw & Wong 1996).
+    """The intraclass correlation of one score of a judge and one label (McGraw & Wong 1996).
 
     In the population it is Lin's concordance: 2 cov / (sum of the variances + squared difference of the
     means). It is below 1 for a judge whose scores are always one point higher than the labels.
@@ -570,7 +570,7 @@ class IntraclassCorrelation(Association, kind="icc", statistic=intraclass, plann
 
 @dataclass(frozen=True, slots=True)
 class WeightedKappa(IntraclassCorrelation, kind="weighted_kappa"):
-    """Cohen's weighted kappa of scores: 1 − mean squared distance / that expected by chance (Cohen 1968).
+    """Cohen's weighted kappa of scores: 1 − mean squared distance / its expectation by chance (Cohen 1968).
 
     In the population it equals the intraclass correlation (Fleiss & Cohen 1973).
 

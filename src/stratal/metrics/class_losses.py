@@ -117,7 +117,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
 
 @dataclass(frozen=True, slots=True)
 class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
-    """The mean of (1 − f_Y)², f_Y the probability that the model gives to the true class.
+    """The mean of (1 − f_Y)², where f_Y is the model's probability of the true class.
 
     Examples
     --------
@@ -139,7 +139,7 @@ class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
 
 @dataclass(frozen=True, slots=True)
 class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(MIN_PROBABILITY))):
-    """The mean of −log f_Y, where a probability below 1e-7 counts as that.
+    """The mean of −log f_Y, where a probability below 1e-7 is replaced by 1e-7.
 
     Examples
     --------

@@ -29,23 +29,23 @@ _ONLY_SEEN = (
 
 @dataclass(frozen=True, slots=True)
 class ClassReport(Estimand, kind="metrics", listed="metrics"):
-    """Metrics of a classifier: of all classes, of each class, and averaged.
+    """Metrics of a classifier: for all classes, for each class, and averaged.
 
     Parameters
     ----------
     metrics : sequence of str
-        Of `accuracy`, `balanced_accuracy`, `mcc`, `kappa`, and per class `precision`, `recall`, `f1` (`f2`,
-        `f0.5` for other weights of recall), `specificity`, `negative_predictive_value`,
+        Any of `accuracy`, `balanced_accuracy`, `mcc`, `kappa`, and per class `precision`, `recall`, `f1`
+        (`f2`, `f0.5` for other weights of recall), `specificity`, `negative_predictive_value`,
         `false_discovery_rate`, `false_positive_rate`, `false_negative_rate`, `jaccard`, `prevalence`,
         `predicted_prevalence`.
     classes : sequence, optional
-        The classes to report; if not given all that occur in the sample, or in the population where the
-        sample knows the model's answers there.
+        The classes to report. Default: all that occur in the sample, or in the population if the sample
+        contains the counts of the model's answers there.
     average : sequence of str
-        Of `macro`, `micro`, `weighted` (by true share): rows over the reported classes, if there are several.
+        Any of `macro`, `micro`, `weighted` (by true share): averages over the reported classes, if several.
     predicted : str, optional
-        The group column of the model's answers; the sample's own unless given. Answers that are in no column
-        come with the labels: `{"label": labels, "predicted": answers}`.
+        The group column of the model's answers. Default: that of the sample. Pass answers that are not in a
+        column with the labels: `{"label": labels, "predicted": answers}`.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         )
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
-        """Return the metrics, a row for each metric and class."""
+        """Return the metrics, with a row for each metric and class."""
         if compares_sets(sample, labels, self.predicted):
             return self._of_sets(sample, labels, request)
         class_labels, answers = split_answers(labels)

@@ -384,7 +384,7 @@ class Accuracy(_OfAllClasses, kind="accuracy"):
     Parameters
     ----------
     predicted : str, optional
-        The group column of the model's answers; the population's own unless given.
+        The group column of the model's answers. Default: that of the population.
 
     Examples
     --------
@@ -423,7 +423,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
     Parameters
     ----------
     predicted : str, optional
-        The group column of the judge's verdicts; the population's own answers unless given.
+        The group column of the judge's verdicts. Default: the answers of the population.
 
     Examples
     --------
@@ -501,12 +501,12 @@ class Kappa(_OfAllClasses, kind="kappa", listed="predicted"):
     """Cohen's kappa of a judge's verdicts and the labels: (agreement − chance) / (1 − chance).
 
     Chance is the agreement of independent verdicts and labels with the same shares of classes (Cohen 1960).
-    For scores of which near values agree in part, see `WeightedKappa`.
+    For scores, for which close values agree in part, see `WeightedKappa`.
 
     Parameters
     ----------
     predicted : str, optional
-        The group column of the judge's verdicts; the population's own answers unless given.
+        The group column of the judge's verdicts. Default: the answers of the population.
 
     Examples
     --------
@@ -544,7 +544,7 @@ class BalancedAccuracy(_OfAllClasses, kind="balanced_accuracy"):
 
 @dataclass(frozen=True, slots=True)
 class MatthewsCorrelation(_OfAllClasses, kind="mcc"):
-    """Matthews' correlation of answers and truth, of any number of classes.
+    """Matthews' correlation between answers and true classes, for any number of classes.
 
     Examples
     --------
@@ -562,7 +562,7 @@ class Average(Classification, kind="average", listed="metric"):
     metric : str
         One of the metrics of a class, such as `f1`.
     average : {"macro", "micro", "weighted"}
-        For tags one of the first two.
+        Tags support only the first two.
     predicted : str, optional
         As for `Accuracy`.
 
@@ -817,7 +817,7 @@ nevertheless that of a right answer, write f1:yes,right=score.
 
 @dataclass(frozen=True, slots=True)
 class Precision(ClassMetric, kind="precision"):
-    """The share of the units answered as a class that are of it.
+    """The share of the units classified as a class that belong to it.
 
     Examples
     --------
@@ -828,7 +828,7 @@ class Precision(ClassMetric, kind="precision"):
 
 @dataclass(frozen=True, slots=True)
 class FalseDiscoveryRate(ClassMetric, kind="false_discovery_rate"):
-    """The share of the units answered as a class that are not of it: 1 − precision.
+    """The share of the units classified as a class that do not belong to it: 1 − precision.
 
     Examples
     --------
@@ -839,7 +839,7 @@ class FalseDiscoveryRate(ClassMetric, kind="false_discovery_rate"):
 
 @dataclass(frozen=True, slots=True)
 class Recall(ClassMetric, kind="recall"):
-    """The share of the units of a class that are answered as it.
+    """The share of the units of a class that are classified as this class.
 
     Examples
     --------
@@ -852,14 +852,14 @@ class Recall(ClassMetric, kind="recall"):
 
 @dataclass(frozen=True, slots=True)
 class F1(ClassMetric, kind="f1"):
-    """The harmonic mean of a class's precision and recall.
+    """The harmonic mean of the precision and recall of a class.
 
     Parameters
     ----------
     positive : str
         The class.
     predicted : str, optional
-        The group column of the model's answers; the population's own unless given.
+        The group column of the model's answers. Default: that of the population.
     probability : str, optional
         The proxy or feature with the probability of the class. By default, the first proxy is the probability
         that the answer is right.
@@ -878,7 +878,7 @@ class F1(ClassMetric, kind="f1"):
 
 @dataclass(frozen=True, slots=True)
 class Specificity(ClassMetric, kind="specificity"):
-    """The share of the units of other classes that are not answered as the class.
+    """The share of the units of other classes that are not classified as the class.
 
     Examples
     --------
@@ -889,7 +889,7 @@ class Specificity(ClassMetric, kind="specificity"):
 
 @dataclass(frozen=True, slots=True)
 class NegativePredictiveValue(ClassMetric, kind="negative_predictive_value"):
-    """The share of the units not answered as a class that are not of it.
+    """The share of the units not classified as a class that do not belong to it.
 
     Examples
     --------
@@ -900,7 +900,7 @@ class NegativePredictiveValue(ClassMetric, kind="negative_predictive_value"):
 
 @dataclass(frozen=True, slots=True)
 class FalsePositiveRate(ClassMetric, kind="false_positive_rate"):
-    """The share of the units of other classes that are answered as the class: 1 − specificity.
+    """The share of the units of other classes that are classified as the class: 1 − specificity.
 
     Examples
     --------
@@ -911,7 +911,7 @@ class FalsePositiveRate(ClassMetric, kind="false_positive_rate"):
 
 @dataclass(frozen=True, slots=True)
 class FalseNegativeRate(ClassMetric, kind="false_negative_rate"):
-    """The share of the units of a class that are not answered as it: 1 − recall.
+    """The share of the units of a class that are not classified as this class: 1 − recall.
 
     Examples
     --------
@@ -924,7 +924,7 @@ class FalseNegativeRate(ClassMetric, kind="false_negative_rate"):
 
 @dataclass(frozen=True, slots=True)
 class Jaccard(ClassMetric, kind="jaccard"):
-    """Hits over the units that are of a class or answered as it.
+    """The hits divided by the units that belong to a class, are classified as it, or both.
 
     Examples
     --------
@@ -937,7 +937,7 @@ class Jaccard(ClassMetric, kind="jaccard"):
 
 @dataclass(frozen=True, slots=True)
 class Prevalence(ClassMetric, kind="prevalence"):
-    """The share of the units that are of a class.
+    """The share of the units that belong to a class.
 
     Examples
     --------
@@ -953,7 +953,7 @@ class Prevalence(ClassMetric, kind="prevalence"):
 
 @dataclass(frozen=True, slots=True)
 class PredictedPrevalence(ClassMetric, kind="predicted_prevalence"):
-    """The share of units that the model answers with the class: counted where the population is known.
+    """The share of units that the model classifies as the class; counted if the population is known.
 
     Examples
     --------
@@ -964,7 +964,7 @@ class PredictedPrevalence(ClassMetric, kind="predicted_prevalence"):
 
 @dataclass(frozen=True, slots=True)
 class FBeta(ClassMetric, kind="fbeta"):
-    """The F measure that weighs recall β² times as much as precision (van Rijsbergen 1979).
+    """The F measure, in which recall has β² times the weight of precision (van Rijsbergen 1979).
 
     Parameters
     ----------

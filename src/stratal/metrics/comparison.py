@@ -445,9 +445,9 @@ class Comparisons(Estimates):
     Parameters
     ----------
     means : tuple of Estimate (k,)
-        Of the models, their label `model`.
+        Mean of each model; the label is `model`.
     ratios, win_rates : tuple of Estimate (m,)
-        Of the pairs, in the order of the differences.
+        Ratio and win rate of each pair, in the order of the differences.
     ties : tuple of float (m,)
         Share of the labelled units on which both outcomes are the same.
     """
@@ -504,7 +504,7 @@ class Comparisons(Estimates):
     def leaderboard(self, confidence_level: float = 0.95) -> list[JsonDict]:
         """Return the models from best to worst, with their means, ranks and differences from the best.
 
-        Empty if the means are unknown, because only units with different answers of the models have labels.
+        Empty if the means are unknown because only units on which the models' answers differ have labels.
         """
         if not self.means:
             return []
@@ -583,7 +583,7 @@ def compare(
         with a column for each model, and the ids as its index or in a column. Units without the outcome of
         some model are not used.
     reference : str, optional
-        Compare each model with this one. Default: all pairs.
+        Compare each model with this model. Default: all pairs.
     proxies : mapping of str, optional
         The sample's proxy of each model's outcome, by name of the model. With 50 labels or more, the
         difference is corrected by that of the proxies with a fitted λ (PPI++).
@@ -599,7 +599,7 @@ def compare(
     Returns
     -------
     Comparisons
-        An `Estimate` for each pair, with the label `a` and `b`. Level and alternative of intervals and
+        An `Estimate` for each pair, with the labels `a` and `b`. Level and alternative of intervals and
         p-values are chosen afterwards. It also has `ranks()`, `leaderboard()`, `means`, `ratios` and
         `win_rates`.
 
@@ -813,7 +813,7 @@ class TwoModels(ModelEstimand, max_models=2):
 
 @dataclass(frozen=True, slots=True)
 class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference):
-    """The difference of two models' mean outcomes: accuracy, from their answers.
+    """The difference between two models' mean outcomes, or accuracies if their answers are given.
 
     Parameters
     ----------
@@ -821,8 +821,9 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
         Two group columns of answers, which are compared with labels of the true class; or two columns of
         labels that contain the outcomes of the models.
     proxies : tuple of str, optional
-        The proxy of each model. With 50 labels or more, the difference is corrected by that of the proxies
-        with a fitted λ, as in `compare`, if it varies within strata. Plans of a ratio also use them.
+        The proxy of each model. With 50 labels or more, the difference between the proxies, if it varies
+        within strata, corrects the estimate with a fitted λ, as in `compare`. Plans for a ratio also use
+        them.
 
     Examples
     --------
@@ -831,7 +832,7 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
     """
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
+        """Return the conditional moments of z_a − z_b minus its mean; 0 if the answers are the same."""
         first, second = self.chances(population)
         mean = first - second
         if self.by_answers(population.group_names):
@@ -844,7 +845,7 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
 
 @dataclass(frozen=True, slots=True)
 class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
-    """The share of units on which the first model is better, ties counting one half.
+    """The share of units on which the first model is better; ties count one half.
 
     Parameters
     ----------
@@ -868,7 +869,7 @@ class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
         )
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
-        """Return the wins, less one half."""
+        """Return the wins minus one half."""
         return np.asarray(0.5 * np.sign(pair.contrast))
 
 
@@ -908,12 +909,12 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_
 
 @dataclass(frozen=True, slots=True)
 class Differences(ModelEstimand, Several, kind="differences"):
-    """The differences of all pairs of several models.
+    """The differences between all pairs of several models.
 
     Parameters
     ----------
     models, proxies
-        As for `Difference`, of any number of models.
+        As for `Difference`, but for any number of models.
 
     Examples
     --------
@@ -926,13 +927,13 @@ class Differences(ModelEstimand, Several, kind="differences"):
         return self.parts
 
     def influence(self, population: Population) -> Influence:
-        """Return the combined moments of all differences; units with equal answers of all need no label."""
+        """Return the combined moments of all differences; units on which all models agree need no label."""
         joint = combined_influence([part.influence(population) for part in self.parts], population)
         cells, equal_answers = self.cells(population)
         return replace(joint, cells=cells, known_cells=equal_answers)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return the distance between the models' outcomes on each labelled unit."""
+        """Return the distance between the models' outcomes for each labelled unit."""
         models = self.outcomes(sample, labels, self.same)
         z = models.z
         labelled = models.labelled

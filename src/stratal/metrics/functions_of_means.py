@@ -258,7 +258,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanFunction(OfOutcomes, kind="function", listed="names"):
-    """Any smooth function of the means of several outcomes, by linearisation.
+    """Any smooth function of the means of several outcomes; its variance is found by linearisation.
 
     Parameters
     ----------

@@ -55,18 +55,19 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
     Parameters
     ----------
     judges : sequence of str
-        Group columns of verdicts in the words of the labels, or proxies with scores. Several judges, or
-        repeated calls of one, have rows each, and rows of their consistency. Scores have rows of their mean,
-        and three or more verdicts rows of their majority (the first named of tied judges decides).
+        Group columns with verdicts in the words of the labels, or proxies with scores. Each of several
+        judges, or of repeated calls of one, has rows; further rows contain their consistency, the mean of
+        their scores, and the majority of three or more verdicts (for a tie, the verdict of the judge named
+        first).
     classes : sequence of str, optional
-        The classes of verdicts that have rows of their own. By default these are all classes, or none if
-        there are more than six.
+        The classes of verdicts that have separate rows. Default: all classes, or none if there are more than
+        six.
 
     Notes
     -----
     For two classes, the share of a class is reported in three ways: from the labels by the design, from the
     judge's verdicts without correction, and by Rogan & Gladen (1978), who correct the share of the verdicts
-    by the judge's error rates, as if the labels were of a simple random sample.
+    by the judge's error rates, under the assumption that the labels are those of a simple random sample.
 
     Examples
     --------

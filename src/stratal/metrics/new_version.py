@@ -84,9 +84,9 @@ def new_version(
         Answers of the new version for the drawn units; other ids are ignored. A blank, None or NaN is a blank
         answer. The new outcome of a unit without an entry is unknown.
     old_answers : str, or as `answers`, optional
-        The answers that were labelled: a column of the sample. Default: its column of the model's answers.
+        The answers that were labelled: a column of the sample. Default: the column of the model's answers.
     new_labels : see `stratal.estimate`, optional
-        Existing labels of changed answers; those of units without an old label are ignored.
+        Existing labels of changed answers; labels of units without an old label are ignored.
     confidence_level : float
     interval : str
         Method of the intervals of the old and the new version.

@@ -189,7 +189,7 @@ def _without_bounds(sample: Sample) -> Sample:
 
 @dataclass(frozen=True, slots=True)
 class MeanError(MeanOfErrors, kind="mean_error"):
-    """The mean of prediction less label: the bias of the predictions.
+    """The mean of prediction minus label: the bias of the predictions.
 
     Examples
     --------
@@ -259,7 +259,7 @@ _ROUNDED = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", shown="low,high"):
-    """The share of labels that lie within the prediction intervals of two columns, ends included.
+    """The share of labels within prediction intervals given by two columns, including the ends.
 
     Parameters
     ----------
@@ -311,7 +311,7 @@ class MeanSquaredError(OfPrediction, kind="mse"):
     """
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the mean square of the errors, or what is made of it."""
+        """Return the mean squared error, or its transformation."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)
         estimate = self._of_square(
@@ -322,7 +322,7 @@ class MeanSquaredError(OfPrediction, kind="mse"):
         )
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
-        """Return the mean square of each group, or what is made of it."""
+        """Return the mean squared error of each group, or its transformation."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)
         groups, names = named_groups(sample, group)
@@ -340,7 +340,7 @@ class MeanSquaredError(OfPrediction, kind="mse"):
 
 @dataclass(frozen=True, slots=True)
 class RootMeanSquaredError(MeanSquaredError, kind="rmse"):
-    """The root of the mean squared error; its interval is the root of that of the mean square.
+    """The root of the mean squared error; its limits are the roots of those of the mean squared error.
 
     Examples
     --------
@@ -358,7 +358,7 @@ class RootMeanSquaredError(MeanSquaredError, kind="rmse"):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedVariance(OfPrediction, kind="r2"):
-    """R²: 1 less the mean squared error over the variance of the labels. Below 0 the mean predicts better.
+    """R²: 1 minus mean squared error / variance of the labels; below 0, the mean predicts better.
 
     Examples
     --------

@@ -72,7 +72,7 @@ class MeanOfSets(Estimand):
 
 @dataclass(frozen=True, slots=True)
 class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="answer"):
-    """The mean over units of Jaccard's index: the tags in both sets over the tags in either.
+    """The mean over units of Jaccard's index: the tags in both sets divided by the tags in either.
 
     The index of two empty sets is 1: Jaccard's distance is a metric (Levandowsky & Winter 1971), and
     therefore 0 between equal sets. It is scikit-learn's `jaccard_score(average="samples", zero_division=1)`.
@@ -80,7 +80,7 @@ class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="an
     Parameters
     ----------
     predicted : str, optional
-        The group column of the model's answers; the population's own unless given.
+        The group column of the model's answers. Default: that of the population.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="an
         return jaccard_indices(sets.counts.true, sets.counts.predicted)
 
     def influence(self, population: Population) -> Influence:
-        """Return what a plan expects: an index of 1 where the answer is right, and of 0 where it is not."""
+        """Return the expectation of a plan: an index of 1 if the answer is right, and 0 otherwise."""
         return Mean().influence(population)
 
 
@@ -107,7 +107,7 @@ class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="an
 class HammingLoss(MeanOfSets, kind="hamming_loss", listed="predicted", shown="answer"):
     """The mean over units of the share of the tags on which both sets differ.
 
-    The tags are those of all answers and labels: tags that no unit has would make it smaller.
+    The tags are those of all answers and labels: tags that no unit has would reduce the loss.
 
     Parameters
     ----------

@@ -66,15 +66,16 @@ def plan(
         Labelling budget: number of labels, or money with `allocation="cost-optimal:COLUMN"`.
     half_width : float or sequence of float, optional
         Target half-width of the interval, in the outcome's units. The plan has the smallest budget that is
-        expected to reach it. Since that budget depends on the quality of the proxy, a pilot is cheaper.
+        expected to reach it. Because this budget depends on the quality of the proxy, a pilot usually
+        requires fewer labels.
     method, n_strata, by, proxy
         See `stratal.strata.stratify`. For the mean, the default is `"robust-neyman"`, or `"k-means"` if the
-        proxy is not on the scale of an outcome with bounds. There are up to ten strata (of each category,
-        with `by`), or 15 by robust Neyman cuts from 200 labels on; fewer for small budgets: on average at
-        least five draws each.
+        proxy is not on the scale of an outcome with bounds. There are up to ten strata (in each category,
+        with `by`), or up to 15 with robust Neyman cuts and at least 200 labels. For small budgets there are
+        fewer, with at least five draws each on average.
     allocation : str, optional
-        See `stratal.strata.allocate`; for the mean `"robust"` by default. `"cost-optimal:minutes"` names the
-        column with the cost of each unit's label; `budget` is then money.
+        See `stratal.strata.allocate`; for the mean, the default is `"robust"`. `"cost-optimal:minutes"` names
+        the column with the cost of labelling each unit; `budget` is then a cost.
     minimum : int
         Minimum number of units per stratum; 2 by default, so that its variance can be estimated.
     confidence_level : float
@@ -82,40 +83,43 @@ def plan(
     assume : {"conservative", "expected", "optimistic"}
         Assumed quality of the proxy when a budget is computed for `half_width`.
     pilot : bool
-        Plan only the first round on the way to `half_width`. `next_round` computes from its labels how many
+        Plan only the first round towards `half_width`. `next_round` then computes from its labels how many
         more are needed.
     residual_sd : float, optional
         Standard deviation of outcome minus proxy, for outcomes without bounds; by default half of the
         proxy's standard deviation.
     estimand : Estimand, str, mapping or list of these, optional
         Quantity to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`); the mean by
-        default. For other estimands, strata minimise the variance of the estimand's influence (Neyman), up to
-        fifteen in each of its cells. With a list, `half_width` may be a list too: the plan has the fewest
-        labels that reach all of them. With a budget, it minimises the largest expected standard error.
+        default. For other estimands, strata minimise the variance of the estimand's influence (Neyman), with
+        up to fifteen strata in each of its cells. For a list of estimands, `half_width` may also be a list:
+        the plan then has the smallest number of labels that reaches all targets. With a budget, it minimises
+        the largest expected standard error.
     labels : Labels, mapping of id to label or Series, optional
         Existing labels of any of the units, from an earlier sample or a pilot. The expected precision is then
-        based on the quality of the proxy that they show; its range reflects their uncertainty. They do not
-        change which units the plan labels, unless they show that strata will not help.
+        based on the quality of the proxy as estimated from these labels, and its range reflects their
+        uncertainty. The labels do not change which units are selected, unless they show that strata do not
+        help.
     calibrate_by : str, optional
         With `labels`: column of categories between which the quality of the proxy may differ. The proxy is
-        recalibrated within each category; strata are crossed with it.
+        recalibrated within each category, and strata are crossed with the categories.
     labelled_units : Population, optional
         The units of `labels` if these are not in the population, such as last month's audit, with the same
-        proxy. A note warns if the distribution of the proxy differs.
+        proxy. A note reports if the distribution of the proxy differs.
     looks : int or str, optional
         Number of interim analyses, such as 4 or "obrien-fleming:4"; "pocock" by default. The intervals of
-        `estimate(…, look=1)` to the last are simultaneous, so that labelling may stop at any of them.
+        `estimate(…, look=1)` to the last look hold simultaneously, so labelling may stop at any look.
     predicts : str or mapping of proxy to str, optional
-        What the proxies predict, as in `Population.read`. It may state what was inferred there, but must not
-        contradict what was declared.
+        The quantity that each proxy predicts, as in `Population.read`. It may replace an inference, but must
+        not contradict a declaration.
     for_ : str, optional
-        Instead of an estimand, what `stratal.threshold` is to guarantee: `"threshold:error<=.05"`. For it,
-        and for metrics at a threshold, the plan of a budget is the first of two rounds, with a quarter of the
-        labels at random; `next_round` allocates the rest by their labels.
+        Instead of an estimand, the requirement for `stratal.threshold`: `"threshold:error<=.05"`. In this
+        case, and for metrics at a threshold, the plan for a budget is the first of two rounds, with a quarter
+        of the labels at random; `next_round` allocates the rest by these labels.
     previous : list, optional
-        Earlier waves, whose items are others: pairs (sample, labels), or folders that `draw` wrote with their
-        labels. With groups or further proxies that all waves have, their labels divide the strata of the
-        proxy and move labels between them. The standard error is at most 5% larger if they mislead.
+        Earlier waves with other items: pairs (sample, labels), or folders that `draw` wrote, with their
+        labels. If all waves have the same groups or further proxies, these labels are used to divide the
+        strata of the proxy and to move labels between them. If they mislead, the standard error is at most 5%
+        larger.
 
     Returns
     -------
@@ -130,7 +134,7 @@ def plan(
     LabelError
         For labels of ids that are not in the population.
     BudgetError
-        If the budget is below what the design needs or above N, or no budget reaches the half-width.
+        If the budget is below the minimum of the design or above N, or if no budget reaches the half-width.
 
     Notes
     -----

@@ -140,18 +140,18 @@ def findings(
     tables : sequence of Estimates
         Metrics, comparisons and domains to report as well.
     notes : sequence of str
-        Shown in addition to the estimate's own.
+        Notes that are shown in addition to those of the estimate.
     require : sequence of dict
         Verdicts on requirements, as returned by `estimation.requirement.held_against`.
     title, question : str, optional
-        The heading, and what the annotators were asked.
+        The heading, and the question for the annotators.
     quantity : str, optional
         Name of the estimate, such as `accuracy`.
     confidence_level : float
     interval : str
         Method of the intervals of the estimate and of groups.
     pairs : sequence of dict
-        Agreement of each pair of annotators, as returned by `study_status`.
+        The agreement of each pair of annotators, as returned by `study_status`.
     new : NewVersion, optional
         Comparison with a new version of the model.
     threshold : dict, optional
@@ -159,7 +159,7 @@ def findings(
     commands : sequence of str
         Commands that reproduce the report.
     examples : int
-        Units shown with what the annotators saw; none by default, since that may be private.
+        Number of units that are shown as the annotators saw them; 0 by default, because they may be private.
     **options
         Options of `stratal.estimate`.
 
@@ -172,7 +172,7 @@ def findings(
     InputError, LabelError
         As `stratal.estimate`.
     TypeError
-        For a keyword that neither has.
+        For an unknown keyword.
 
     Examples
     --------

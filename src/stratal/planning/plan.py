@@ -145,9 +145,9 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     notes : tuple of str
         Remarks for the user, such as that the proxy will not help.
     half_width : float, optional
-        The target that the budget was computed for, or that a pilot is the first step to.
+        The target half-width for which the budget was computed, or to which a pilot is the first step.
     assume : {"conservative", "expected", "optimistic"}, optional
-        The end of the range that the budget was computed for.
+        The end of the range for which the budget was computed.
     pilot : bool
         Whether this is a first round, to be extended until the interval is narrow enough.
     confidence_level : float
@@ -155,18 +155,18 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     estimand : mapping, optional
         The record of the estimand; the mean by default.
     parts : tuple of PlannedPart
-        Of several estimands: the expected precision of each.
+        For several estimands: the expected precision of each.
     scenario : Scenario, optional
-        Possible means and variances of the strata according to existing labels; by default those that the
-        proxy predicts.
+        Possible means and variances of the strata according to existing labels. Default: those that the proxy
+        predicts.
     labels : mapping, optional
         Summary of these labels: number, source, mean, and mean of the proxy on the same units.
     looks : PlannedLooks, optional
         Planned interim analyses; expected half-widths are those of the last one.
     previous : str, optional
-        How labels of earlier waves are used.
+        Description of how labels of earlier waves are used.
     rounds : PlannedRounds, optional
-        If labels follow in a second round: those of both, and what they are expected to give.
+        If there is a second round of labels: the numbers of labels in both rounds, and the expected result.
 
     Examples
     --------
@@ -218,8 +218,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         seed : int
             The same seed and ids give the same units on every engine.
         population : Population, optional
-            The population of the plan by default. It may be another object with the same units, such as a
-            file that was read again.
+            Default: the population of the plan. It may be another object with the same units, such as a file
+            that was read again.
 
         Raises
         ------
@@ -262,7 +262,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     @property
     def score_warnings(self) -> tuple[str, ...]:
-        """Warnings of scores that are clearly not the probabilities that the estimand takes them as."""
+        """Warnings about scores that are clearly not the probabilities that the estimand assumes."""
         if self.population is None or self.estimand is None:
             return ()
         parts = parts_of(as_estimand(self.estimand), self.population)
@@ -334,11 +334,11 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     @property
     def detectable_difference(self) -> float | None:
-        """The smallest difference of two models that these labels detect with 80% power.
+        """The smallest difference between two models that these labels detect with 80% power.
 
-        Strata follow the first model's proxy. So the second model is assumed to be as precise as in a simple
-        random sample, and the errors of the two to be independent (Cochran, 4.6, paired). None if nothing can
-        be expected.
+        The strata are based on the first model's proxy. The second model is therefore assumed to be estimated
+        as precisely as in a simple random sample, and the errors of the two models to be independent
+        (Cochran, 4.6, paired). None if no forecast is possible.
         """
         error = self.recommended.expected_standard_error
         simple_error = self.designs[0].expected_standard_error
@@ -350,7 +350,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     @property
     def worst_half_width(self) -> float | None:
-        """The half-width if no forecast is possible: half of the labels at either end of their bounds."""
+        """The half-width without a forecast, in the worst case: half of the labels are at each bound."""
         error = self.recommended.worst_standard_error
         if error is None:
             return None
@@ -360,8 +360,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     def allocations(self) -> list[JsonDict]:
         """The precision that other allocations of the budget are expected to give; none without strata.
 
-        The plan's allocation comes first. The range matters most: allocations that rely on the proxy are the
-        best if it is right and the worst if it is not.
+        The plan's allocation comes first. The range is most important: allocations that rely on the proxy are
+        the best if the proxy is right and the worst if it is not.
         """
         error = self.recommended.expected_standard_error
         efficiency = self.recommended.relative_efficiency

@@ -33,11 +33,11 @@ def plan_to_detect(
     detect : float
         The difference of two accuracies, or of a kappa from a limit, such as 0.02.
     rate : float
-        Accuracy of one model; that of the other is `detect` nearer to one half. For a kappa, the share that
-        people pass.
+        Accuracy of one model; that of the other is closer to one half by `detect`. For a kappa, the share of
+        items that people pass.
     equal_answers : float, optional
-        Share of the items on which both models give the same answer, and so are both right or both wrong; for
-        a kappa, how often judge and people agree. By default the models err independently.
+        Share of the items on which both models give the same answer, and are therefore both right or both
+        wrong; for a kappa, the share on which judge and people agree. Default: the errors are independent.
     power : float
         Probability that the interval excludes 0, or the limit.
     confidence_level : float
@@ -47,8 +47,8 @@ def plan_to_detect(
     Returns
     -------
     dict
-        The arguments, and `detections`: the number of `labels` for each `comparison`. An item that is
-        labelled once counts once, also if it is compared with the answers of two models.
+        The arguments, and `detections`: the number of `labels` for each `comparison`. A labelled item counts
+        once, even if its label is compared with the answers of two models.
 
     Raises
     ------
@@ -57,10 +57,10 @@ def plan_to_detect(
 
     Notes
     -----
-    Paired labels: n = (z_α √q + z_β √(q − D²))² / D² (Connor 1987), with q the share of items on which only
-    one of the two is right: those with different answers, as between two classes, or fewer if the rates do
-    not allow that many. A kappa has its linearised variance (Fleiss, Cohen & Everitt 1969) with equal
-    margins.
+    Paired labels: n = (z_α √q + z_β √(q − D²))² / D² (Connor 1987), where q is the share of items on which
+    only one of the two models is right: with two classes, the items with different answers, or fewer if the
+    rates do not allow this number. A kappa has its linearised variance (Fleiss, Cohen & Everitt 1969) with
+    equal margins.
 
     Examples
     --------
@@ -220,11 +220,11 @@ def cheapest_samples(
     label_cost, prediction_cost : float
         Cost of one label, and of one prediction.
     standard_error : float, optional
-        Target; or instead
+        Target standard error; the alternative is `difference`.
     difference : float, optional
         Difference from a fixed value, to be detected with `power` by a two-sided test.
     power, confidence_level : float
-        Of `difference`.
+        Power and confidence level of the test for `difference`.
 
     Raises
     ------

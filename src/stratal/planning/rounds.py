@@ -66,7 +66,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequiredSampleSize:
-    """The number of labels that an interval needs to reach its target half-width.
+    """The number of labels with which an interval reaches its target half-width.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ class RequiredSampleSize:
     additional : int
         Units to draw now; 0 if the target is reached, or every unit is drawn.
     expected_total : int
-        Total number of labels that is expected to be sufficient; more than the next round draws if it is
-        divided into two.
+        Total number of labels that is expected to be sufficient; it exceeds the next round if that round is
+        shortened.
     estimand : str, optional
         The estimand that is furthest from its target; None for the mean.
 
@@ -182,18 +182,18 @@ def labels_needed(
     Returns
     -------
     RequiredSampleSize
-        For several estimands, that of the one that is furthest from its target.
+        For several estimands, the result for the estimand that is furthest from its target.
 
     Raises
     ------
     InputError
-        For a half-width that is not a positive number, and designs that have no next round.
+        For a half-width that is not a positive number, and for designs that have no next round.
     LabelError
-        For labels that are not of this sample, and if there is none.
+        For labels of units that are not in this sample, and if there are no labels.
 
     Notes
     -----
-    Stein (1945), in a few stages; docs/methods/adaptive.md has measured sample sizes and coverage.
+    Stein (1945), in a few stages; docs/methods/adaptive.md contains measured sample sizes and coverage.
 
     Examples
     --------
@@ -362,25 +362,25 @@ def next_round(
 
     Based on the current labels, allocate the new units to the strata where they increase the precision most.
     The strata do not change, the sample keeps all its units, and `estimate` uses the labels of all rounds.
-    Without labels, only the budget of the design grows, so that the estimate remains unbiased.
+    Without labels, only the budget of the design increases, so the estimate remains unbiased.
 
     The sample of a table that was labelled elsewhere (`stratal.evaluate(table).sample`) is a pilot: its
-    labels count, and the other units are drawn at random from the rest of the table. If its rows were chosen
-    in an unknown way, the result is a new sample, whose allocation the labels inform.
+    labels are used, and the new units are drawn at random from the other rows of the table. If its rows were
+    chosen in an unknown way, the result is a new sample, whose allocation the labels inform.
 
     Parameters
     ----------
     sample : Sample
-        Of any number of rounds. Only simple random and stratified samples support sizes that depend on
-        labels.
+        A sample of any number of rounds. Only simple random and stratified samples support sizes that depend
+        on labels.
     labels : see `stratal.estimate`, optional
         Labels of all rounds; a unit without a label counts as drawn, but contains no information.
     additional : int, optional
-        Units to draw now.
+        Number of units to draw now.
     half_width : float, optional
-        Alternative to `additional`: target half-width of the interval; the number of units is that of
-        `labels_needed`. For several estimands, one for all or a list. If the target is reached, the sample
-        itself is returned.
+        Alternative to `additional`: target half-width of the interval; `labels_needed` computes the number of
+        units. For several estimands, one value for all or a list. If the target is reached, the sample itself
+        is returned.
     design : Design, optional
         Alternative without labels: a larger design that contains the sample, such as more clusters or another
         allocation in the same strata.
@@ -389,8 +389,8 @@ def next_round(
     population : Population, optional
         The population of the sample; required if the sample was read from a file.
     allocation_of : {"total", "remainder"}
-        Whether Neyman's rule allocates all units, with the existing ones as lower limits, or only the new
-        ones, as in Kumar & Raj, which ignores the strata of the existing ones.
+        Whether Neyman's rule allocates all units, with the existing units as lower limits, or only the new
+        units, as in Kumar & Raj, which ignores the strata of the existing units.
     deviations : {"recalibrated", "raw"}
         See `stratal.planning.estimated_deviations`; raw ones bias the estimate more.
     predicted, outcome, bounds
@@ -408,16 +408,16 @@ def next_round(
     ------
     InputError
         For a design that has no next round, a design that does not draw every unit of the sample, a
-        population that is not the sample's, unknown options.
+        population other than that of the sample, and unknown options.
     BudgetError
         If fewer units are left.
     LabelError
-        For labels that are not of this sample, and if there is none.
+        For labels of units that are not in this sample, and if there are no labels.
 
     Notes
     -----
     Kumar & Raj (2016), algorithms OPT-A1 (one more round) and OPT-A2 (many). Sample sizes that depend on
-    labels bias the estimate slightly: docs/methods/adaptive.md has the measurements.
+    labels bias the estimate slightly: docs/methods/adaptive.md contains measurements.
 
     Examples
     --------

@@ -94,14 +94,14 @@ class Selection(PageDisplay):
     Parameters
     ----------
     sample : Sample
-        All rounds; the units of the last one are not labelled yet.
+        The sample of all rounds; the units of the last round are not labelled yet.
     truth : (n,)
         The label of each drawn unit as text; None if there is none.
     verdicts : float (n, k)
         Whether each model's answer to each drawn unit is right (1) or wrong (0); NaN without
         verdicts.
     answers : optional
-        All units and the models' answers as numbers, if they were already read.
+        All units with the models' answers as numbers, if they were already read.
 
     Examples
     --------
@@ -181,7 +181,7 @@ class Selection(PageDisplay):
         Raises
         ------
         InputError
-            For a sample of another design, and a population that is not the sample's.
+            For a sample of another design, and if the population is not that of the sample.
         """
         return cls(replace(sample, population=population_of(sample, population)))
 
@@ -191,17 +191,18 @@ class Selection(PageDisplay):
         Parameters
         ----------
         labels : see `stratal.estimate`, or mapping of model to these
-            True classes by id, those of earlier rounds again or not. With criterion "preference" the name of
-            the preferred model's column, or "tie". A mapping whose keys are the models holds for each whether
-            its own answers are right: 1 or 0, true or false, pass or fail. A drawn unit without a label
-            counts against each model in every comparison: its most unfavourable outcome is assumed.
+            True classes by id; those of earlier rounds may be included again. With the criterion
+            "preference", the name of the preferred model's column, or "tie". A mapping whose keys are the
+            models states for each model whether its own answers are right: 1 or 0, true or false, pass or
+            fail. A drawn unit without a label counts against each model in every comparison: its most
+            unfavourable outcome is assumed.
         additional : int, optional
-            Units of the next round; by default a quarter of the drawn units.
+            Number of units in the next round. Default: a quarter of the number of drawn units.
 
         Raises
         ------
         LabelError
-            For ids that are not of this sample, labels that can never be an answer, a model whose answers
+            For ids that are not in this sample, labels that can never be an answer, a model whose answers
             match almost no label, and different verdicts on equal answers.
         """
         sample = self.sample
@@ -355,7 +356,7 @@ class Selection(PageDisplay):
 
     @property
     def labels(self) -> int:
-        """Units with a label."""
+        """Number of units with a label."""
         return int(self._labelled.sum())
 
     @property
@@ -365,7 +366,7 @@ class Selection(PageDisplay):
 
     @property
     def done(self) -> bool:
-        """Whether nothing more is to be labelled: the winner is known, or budget or units are used up."""
+        """Whether labelling has ended: the winner is known, or the budget or the units are used up."""
         return self.decided or (self._newest_labelled() and self._n_remaining() == 0)
 
     def _newest_labelled(self) -> bool:
@@ -388,7 +389,7 @@ class Selection(PageDisplay):
 
     @property
     def winner(self) -> str | None:
-        """The model that is proved to be the best, or as good as the best up to the indifference."""
+        """The model that is shown to be the best up to the indifference; None before it is known."""
         if self.decided:
             return self.leader
         return None
@@ -400,9 +401,10 @@ class Selection(PageDisplay):
 
     @property
     def estimates(self) -> Estimates:
-        """Each model's difference from the leader, with intervals for all pairs together and at every look.
+        """Each model's difference from the leader; intervals are simultaneous for all pairs and all looks.
 
-        A model's own value is not estimated, since units on which all agree are never labelled (`notes`).
+        The value of a model is not estimated, because units on which all models agree are never labelled
+        (`notes`).
         """
         outcomes = self._criterion_outcomes
         leader = self._state.leader
@@ -457,7 +459,7 @@ class Selection(PageDisplay):
 
     @property
     def random_labels(self) -> float:
-        """About how many random labels compare the leader and its hardest rival as precisely as these."""
+        """Approximate number of random labels that compare leader and closest rival as precisely."""
         differences = self._differences_from(self._state.leader)
         size = differences.size
         share = differences.counts / size
@@ -471,7 +473,7 @@ class Selection(PageDisplay):
 
     @property
     def statement(self) -> str:
-        """The conclusion on the leader in one sentence."""
+        """The conclusion about the leader in one sentence."""
         design = self._design
         state = self._state
         criterion_text = design.criterion + (f" of {design.positive!r}" if design.positive else "")
@@ -497,7 +499,7 @@ class Selection(PageDisplay):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Saved labels, missing labels, and what is not estimated."""
+        """Notes on saved labels, missing labels, and quantities that are not estimated."""
         size = self.sample.population_size
         labels = self.labels
         agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
@@ -610,26 +612,26 @@ def select(
     answers : sequence of str
         The group columns of the models' answers, 2 to 100 of them.
     confidence : float
-        Probability that the winner is not further below the best than the indifference, for any number of
-        interim analyses.
+        Probability that the difference between the best model and the winner is at most the indifference, for
+        any number of interim analyses.
     indifference : float
-        Largest accepted difference from the best model; 0 for the best itself, or its equal.
+        Largest accepted difference from the best model; 0 accepts only the best model or an equally good one.
     budget : int, optional
         Maximum number of labels; labelling may then end without a decision.
     criterion : str
-        `accuracy`: labels are true classes. `preference`: labels are the column of the preferred model, or
-        `tie`. Or a metric of classes: f1, balanced_accuracy, mcc, ….
+        `accuracy`: labels are true classes. `preference`: labels are the name of the preferred model's
+        column, or `tie`. Or a metric of classes: f1, balanced_accuracy, mcc, ….
     positive : str, optional
         The class of the metric; by default the average over classes.
     additional : int, optional
-        Units of the first round; 50 by default.
+        Number of units in the first round. Default: 50.
     seed : int
         The same seed and ids draw the same units.
 
     Returns
     -------
     Selection
-        Its `sample` holds the units to label; give their labels to `update`.
+        Its `sample` contains the units to label; pass their labels to `update`.
 
     Raises
     ------
@@ -638,7 +640,7 @@ def select(
 
     Notes
     -----
-    docs/methods/selection.md has the method and its evidence.
+    docs/methods/selection.md describes the method and its evaluation.
 
     Examples
     --------

@@ -36,7 +36,7 @@ def estimated_deviations(
     z : float (n,)
         Outcomes of the labelled units.
     stratum : int (n,)
-        Stratum of each.
+        Stratum of each labelled unit.
     deviations : {"recalibrated", "raw"}
         The proxy recalibrated on the labels and smoothed (`stratal.strata.standard_deviations`), or the
         sample standard deviations (Kumar & Raj 2016, eq. 3), which are 0 if all labels of a stratum agree.

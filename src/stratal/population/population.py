@@ -227,7 +227,7 @@ class Population(ABC):
         """Return sizes and proxy moments per stratum of `rule`."""
 
     def units_with_smallest_keys(self, rule: Rule, counts: IntArray, seed: int) -> DrawnUnits:
-        """Return `counts` (H,) units of each stratum, those with the smallest permanent random numbers."""
+        """Return the `counts` (H,) units of each stratum with the smallest permanent random numbers."""
         seed = check_seed(seed)
         counts = np.asarray(counts, np.int64)
         sizes = self.summarise(rule).sizes
@@ -265,7 +265,7 @@ class Population(ABC):
         """Return the units of rows (n,) in the order in which annotators see them, and this order (n,)."""
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
-        """Return the means (q,) of formulas over all units; at least one formula must read a column."""
+        """Return the means (q,) of formulas over all units; at least one formula must use a column."""
         columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
         sums = np.zeros(len(formulas))
         units = 0
@@ -288,7 +288,7 @@ class Population(ABC):
         """
 
     def digest(self, seed: int) -> PopulationDigest:
-        """Return the digest of the population, which samples of this seed store to recognise it."""
+        """Return the digest by which samples with this seed recognise the population."""
         if seed not in self._digests:
             self._digests[seed] = self._digest(seed)
         return self._digests[seed]
@@ -320,7 +320,7 @@ class Population(ABC):
 
     @abstractmethod
     def units_below_size_limit(self, size: SizeMeasure, limit: float, seed: int) -> Candidates:
-        """Return the units whose permanent random number u is below `limit` times their size."""
+        """Return the units whose permanent random number u is less than `limit` times their size."""
 
     @abstractmethod
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> DrawnUnits:
@@ -348,8 +348,8 @@ class Population(ABC):
             values only order the units, unless `bounds` (or `scaled=True`) states that they are on the
             outcome's scale.
         ids : array-like (N,), optional
-            Unique text or integers. Default: the index of the pandas objects among the columns, unless it
-            only numbers the rows, else the row numbers, from 0.
+            Unique text or integers. Default: the index of a pandas object among the columns, unless it only
+            numbers the rows; otherwise the row numbers, from 0.
         groups : mapping of name to array-like (N,), optional
             Categories, compared as text.
         features : mapping of name to array-like (N,) or (N, d), or array (N, d), optional
@@ -480,22 +480,23 @@ class Population(ABC):
             The scale of the labels: two values, or the bounds. A proxy on another scale only orders the
             units.
         predicts : str or mapping of proxy to str, optional
-            The quantity that each proxy predicts; a text is for the only proxy. `right`: the probability that
-            the model's answer is right. `class:NAME`: the probability of a class. `rating:LOW..HIGH`: a
-            rating within these bounds. `outcome`: the outcome itself, on its scale. `order`: only an order.
-            Default: inferred from the values, the bounds and whether there is a model's answer.
+            The quantity that each proxy predicts; a single text refers to the only proxy. `right`: the
+            probability that the model's answer is right. `class:NAME`: the probability of a class.
+            `rating:LOW..HIGH`: a rating within these bounds. `outcome`: the outcome itself, on its scale.
+            `order`: only an order. Default: inferred from the values, the bounds and whether there is a
+            model's answer.
         answers : str or sequence of str, optional
             Columns of several models' answers to the same units, or a pattern such as `answer_*`; missing
             answers are ignored. From them, the proxy `peer_agreement` of the model in `predicted` is
             computed, and `peer_agreement_COLUMN` of another model if `proxy` names it
             (`stratal.proxy.peer_agreement`).
         history : path, dataframe or History, optional
-            Earlier models' results by item: an id and a column for each model (1 or 0, true or false, pass or
-            fail, empty if there is no result), or, with a column called `model`, a row for each result. The
-            proxy `history` and features for a calibration are computed from them
+            Earlier models' results by item: a column of ids and a column for each model (1 or 0, true or
+            false, pass or fail, empty if there is no result), or, with a column called `model`, a row for
+            each result. The proxy `history` and features for a calibration are computed from them
             (`stratal.proxy.fit_history`). A file of `History.write` is read without fitting again.
         delimiter : str, optional
-            One character between the fields of a CSV file. Default: recognised in the header.
+            One character between the fields of a CSV file. Default: inferred from the header.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
             Format of the file. Default: by the file's name.
         directory : bool

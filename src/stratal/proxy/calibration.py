@@ -98,7 +98,7 @@ def with_residuals(fit: FitType, x: FloatArray, y: FloatArray, w: FloatArray) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedCurve(Fit):
-    """A fitted curve from one score to mean outcomes; not decreasing if isotonic.
+    """A fitted curve from one score to mean outcomes; nondecreasing if isotonic.
 
     Parameters
     ----------

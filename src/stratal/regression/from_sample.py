@@ -58,24 +58,24 @@ from stratal.regression.rectified_loss import require_inverse
 
 
 class Formula:
-    """A right-hand side whose categories and transformations are fixed once, then applied to any units.
+    """The right-hand side of a formula; its categories and transformations are fixed once for all units.
 
-    Fix it on the population (or a part of it with every category), so that labels and population get the
-    same columns.
+    Fix it on the population (or a part of it with every category), so that the labelled units and the
+    population get the same columns.
 
     Parameters
     ----------
     formula : str
-        The right-hand side, without `~`. An intercept is included unless `0 +` or `- 1` says otherwise.
+        The right-hand side, without `~`. An intercept is included unless `0 +` or `- 1` excludes it.
     data : mapping of name to array-like (N,), or a dataframe
-        Fixes categories and transformations.
+        Data that determine the categories and transformations.
 
     Raises
     ------
     InputError
-        For a column that does not exist, a category not seen when the formula was fixed, missing values.
+        For a column that does not exist, a category that did not occur in `data`, and missing values.
     MissingExtraError
-        Without formulaic.
+        If formulaic is not installed.
 
     Examples
     --------
@@ -96,12 +96,12 @@ class Formula:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that it reads."""
+        """Names of the columns that the formula uses."""
         return tuple(sorted(str(name) for name in self._spec.required_variables))
 
     @staticmethod
     def words(formula: str) -> frozenset[str]:
-        """Return the names in a formula, of columns and functions alike.
+        """Return the names of columns and functions in a formula.
 
         Examples
         --------
@@ -216,34 +216,34 @@ def regress(
     intercept: bool = True,
     **options: Any,
 ) -> Coefficients:
-    """Estimate how the outcome depends on features, over the population that a sample was drawn from.
+    """Estimate how the outcome depends on features in the population from which a sample was drawn.
 
     Parameters
     ----------
     sample : Sample, str or tuple of arrays
         A formula such as "y ~ x1 + x2" if `labels` is a table with the outcome in some rows, or the arrays
-        (X, y, y_proxy) or (X, y) with NaN where y is unlabelled. The labelled rows are then taken as a simple
-        random sample of all rows.
+        (X, y, y_proxy) or (X, y) with NaN where y is unlabelled. The labelled rows are then assumed to be a
+        simple random sample of all rows.
     labels : mapping of id to outcome, Series, array in the order of `sample.ids`, Labels, or a table
-        Units without a label are left out, as nonresponse within their stratum; a stratum without any label
-        is merged with its neighbour.
+        Units without a label are treated as nonresponse within their stratum; a stratum without any label is
+        merged with its neighbour.
     family : str or Loss
-        "linear", "logistic", "poisson", or a loss of your own. A mean and a quantile are estimands of
+        "linear", "logistic", "poisson", or a user-defined loss. For a mean or a quantile, use
         `stratal.estimate`.
     features : str or tuple of str
-        Columns of numbers. Those of the population are found by the sample's ids; proxies, groups and shown
-        columns are in the sample.
+        Columns of numbers. Columns of the population are joined by the sample's ids; proxies, groups and
+        shown columns are in the sample.
     formula : str, optional
-        Instead of `features`, as in "log(length) * language" (extra "formula").
+        A formula instead of `features`, such as "log(length) * language" (extra "formula").
     population : Population, optional
-        Where proxy and features of all units are read; the one that the sample was drawn from, if in memory.
+        The population with the proxy and features of all units. Default: that of the sample, if in memory.
     proxy : str, optional
-        Prediction of the outcome; the first proxy if left out.
+        Prediction of the outcome. Default: the first proxy.
     intercept : bool
-        Whether `features` get a column of ones; a formula says so itself.
+        Whether a column of ones is added to `features`; a formula contains its own intercept.
     **options
-        See `stratal.regression.m_estimate`: `estimator`, `lam`, `target`, `minimise`, …. The target is the
-        superpopulation, unless stated, if every unit is labelled.
+        See `stratal.regression.m_estimate`: `estimator`, `lam`, `target`, `minimise`, …. If every unit is
+        labelled, the default target is the superpopulation.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def regress(
     Raises
     ------
     InputError
-        For columns that are missing, and as `m_estimate`.
+        For missing columns, and as in `m_estimate`.
     LabelError
         For ids that are not in the sample, or if there is no label.
 
@@ -505,19 +505,19 @@ _ORDERING_MEAN = 1e-3
 class Coefficient(Estimand):
     """One coefficient of a linear, logistic or Poisson regression of the outcome on columns of numbers.
 
-    Its influence on a unit is w(x) (y − μ(x)), with w(x) the coefficient's row of A⁻¹x: units far out in a
-    feature matter most. The fit and A are those of the proxy before labels, as in Fisch et al. (2024),
-    eq. 20–21.
+    The influence of a unit is w(x) (y − μ(x)), where w(x) is the coefficient's element of A⁻¹x: units with
+    extreme features matter most. Before there are labels, the fit and A are those of the proxy, as in Fisch
+    et al. (2024), eq. 20–21.
 
     Parameters
     ----------
     of : str
         A feature, or `intercept`.
     features : tuple of str, optional
-        All features of the regression, which has an intercept too; `of` alone unless given.
+        All features of the regression, which also has an intercept. Default: only `of`.
     family : {"linear", "logistic", "poisson"}
     proxy : str, optional
-        The proxy to plan with, which predicts the outcome; the population's first unless named.
+        The proxy for the plan, which predicts the outcome. Default: the first proxy of the population.
 
     Examples
     --------
@@ -562,7 +562,7 @@ class Coefficient(Estimand):
     reads_population = True  # the features, and the proxy of all units
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of w(x) (y − μ(x)), the fit being that to the proxies.
+        """Return the conditional moments of w(x) (y − μ(x)) for the fit to the proxies.
 
         The expected influence is 0 for all units, but strata are formed by the expected influence. The mean
         returned here is therefore proportional to E[u² | x] and too small to matter (`_ORDERING_MEAN`), so
@@ -605,7 +605,7 @@ class Coefficient(Estimand):
     takes: ClassVar[tuple[str, ...]] = FIT_OPTIONS
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the coefficient: with the proxy where the population is at hand, else by weights alone."""
+        """Return the coefficient: with the proxy if the population is available, else only with weights."""
         options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
         fitted = regress(sample, labels, family=self.family, features=self.numbers, **options)
         estimate: Estimate = fitted.of(coefficient=self.of)
@@ -626,14 +626,14 @@ _LOGISTIC = 1.702
 
 @dataclass(frozen=True, slots=True)
 class Quantile(Estimand):
-    """The value with a given share of the outcomes at or below it.
+    """The smallest value such that a given share of the outcomes is at or below it.
 
     Parameters
     ----------
     probability : float
-        ½ is the median.
+        The share; ½ gives the median.
     proxy : str, optional
-        The proxy to plan with; the population's first unless named. It must be on the outcome's scale.
+        The proxy for the plan; by default the first of the population. It must be on the outcome's scale.
 
     Examples
     --------
@@ -683,7 +683,7 @@ class Quantile(Estimand):
     takes: ClassVar[tuple[str, ...]] = (*FIT_OPTIONS, "bounds")
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the weighted quantile with Woodruff's interval; with a proxy if the request needs one."""
+        """Return the weighted quantile with Woodruff's interval; with a proxy if the request requires it."""
         if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
             options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
             proxy = options.pop("proxy")
@@ -729,7 +729,7 @@ class Quantile(Estimand):
         return Estimates.from_rows(sample, rows, "domains", respondents.notes)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return β − 1(z ≤ θ̂) of the labelled units, up to a factor that all strata share."""
+        """Return β − 1(z ≤ θ̂) for the labelled units, up to a factor that is the same in all strata."""
         columns, labelled = number_columns(sample, {"labels": labels})
         z = columns[:, 0]
         weights = Respondents.of(sample, labelled).weighting.weights

@@ -1,7 +1,8 @@
 """The study: a folder in which annotators label a sample, and no answer is ever lost.
 
-`create_study` makes the folder from a sample and a question; `open_study` opens it; a `Study` gives items to
-annotators, keeps what they say in an append-only journal, and hands the labels to `stratal.estimate`.
+`create_study` creates the folder from a sample and a question, and `open_study` opens it. A `Study` assigns
+items to annotators, stores their answers in an append-only journal, and returns the labels for
+`stratal.estimate`.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ Kind = Literal["disk-full", "locked", "read-only", "disk", "damaged", "served", 
 
 
 class StudyError(StratalError):
-    """Something that a study could not do; nothing was saved, and nothing that was saved before is lost.
+    """A failed operation of a study; nothing was saved, and nothing that was saved before is lost.
 
     Parameters
     ----------

@@ -57,31 +57,32 @@ def create_study(
     journal: str = "auto",
     clock: Clock = time.time,
 ) -> Study:
-    """Make the folder in which annotators label a sample.
+    """Create the folder in which annotators label a sample.
 
     Parameters
     ----------
     folder : str or Path
-        New or empty.
+        New or empty folder.
     sample : Sample
-        Its shown columns are what annotators see; proxies and predictions are never shown.
+        The annotators see its shown columns, but never proxies and predictions.
     question : StudyQuestion, or several
     annotators : iterable of str
     adjudicators : iterable of str
-        Who decides disagreements; every annotator may unless some are named.
+        People who decide disagreements. Default: every annotator.
     overlap : float
-        Share of the items that several people label, for agreement.
+        Share of the items that several annotators label, to measure agreement.
     copies : int
-        How many people that is.
+        Number of annotators for each of these items.
     pseudonyms : bool
-        Whether `annotator-1`, … stand in the journal; who they are is kept in `annotators.json` alone.
+        Whether the journal contains `annotator-1`, … instead of names, which are stored only in
+        `annotators.json`.
     half_width : float, optional
-        Labelling ends when the anytime-valid interval is as narrow as this.
+        Labelling ends when the half-width of the anytime-valid interval is at most this.
     reading : mapping, optional
-        How the population was read, for whoever draws another round.
+        How the population was read; required for drawing another round.
     journal : {"auto", "rollback"}
-        What SQLite keeps; `auto` is a write-ahead log where SQLite can keep one. Several computers that write
-        over a network need `rollback`.
+        Journal mode of SQLite; `auto` is a write-ahead log if SQLite supports it for the folder. If several
+        computers write over a network, use `rollback`.
     clock : callable
         Returns seconds since 1970.
 
@@ -92,7 +93,7 @@ def create_study(
     Raises
     ------
     InputError
-        For a folder that holds anything, columns that would influence the annotators, and names that repeat.
+        For a folder that is not empty, columns that would influence the annotators, and duplicate names.
 
     Examples
     --------
@@ -165,16 +166,16 @@ def open_study(
     clock : callable
         Returns seconds since 1970.
     patience : float
-        Seconds to wait for another process that writes, before a `StudyError` of kind `locked`.
+        Seconds to wait for another process that writes, before a `StudyError` of kind `locked` is raised.
     pragmas : tuple of str
         Further SQLite settings of each connection, such as `max_page_count=1000`.
     reading : bool
-        Whether nothing is to be written, for a folder that one may only read.
+        Whether the study is opened without writing, for a read-only folder.
 
     Raises
     ------
     StudyError
-        If there is no study, a newer stratal made it, or it cannot be opened.
+        If there is no study, if a newer version of stratal created it, or if it cannot be opened.
 
     Examples
     --------
@@ -234,13 +235,13 @@ class Check(JsonRecord, frozen=True, kw_only=True):
 
 
 def check_study(study: Study, *, known_head: str | None = None) -> Check:
-    """Check a study: its database, the journal's chain of hashes, ids against the sample, counts.
+    """Check a study: the database, the hash chain of the journal, the ids of the sample, and counts.
 
     Parameters
     ----------
     study : Study
     known_head : str, optional
-        A head that an earlier check gave; the journal must still hold it.
+        The head that an earlier check returned; the journal must still contain it.
     """
     if known_head is not None and not re.fullmatch("[0-9a-fA-F]{64}", known_head.strip()):
         problem = "the head must be a hash that an earlier check printed"
@@ -266,21 +267,22 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
 
 
 def backup_study(study: Study, folder: str | Path) -> Check:
-    """Copy a study into a new folder, whole or not at all, and check the copy.
+    """Copy a study completely into a new folder, or not at all, and check the copy.
 
-    The copy has no links: whoever reads a backup cannot label as somebody else. Serving it makes new ones.
+    The copy contains no links, so a reader of a backup cannot label as another person. A server creates new
+    links.
 
     Parameters
     ----------
     study : Study
-        A server may go on writing to it.
+        A server may continue to write to it.
     folder : str or Path
-        New or empty; a study that `open_study` opens.
+        New or empty folder; the copy can be opened with `open_study`.
 
     Returns
     -------
     Check
-        Of the copy.
+        The result for the copy.
     """
     # The links of a received study may lead anywhere, and copying would follow them.
     refuse_leaving_links(study.folder, study.media)

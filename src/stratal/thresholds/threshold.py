@@ -121,23 +121,24 @@ class Threshold(PageDisplay):
     scores : tuple of str
     by : str, optional
     target : str
-        Whether the guarantee is for these units (`population`) or for future ones (`superpopulation`).
+        Whether the guarantee applies to these units (`population`) or to future units (`superpopulation`).
     confidence_level : float
     labels, population_size : int
     verdict : {"PASS", "FAIL", "UNDECIDED"}
-        UNDECIDED if no set is accepted; FAIL if the labels show that no set at all satisfies it.
+        PASS if a set is accepted; FAIL if the labels show that no set satisfies the requirement; otherwise
+        UNDECIDED.
     chosen : tuple of AcceptedSet
-        The set to accept, of each group that has one.
+        The set to accept, for each group that has one.
     candidates : tuple of AcceptedSet
     curve : Curve, optional
-        Metrics by threshold, of one score without groups.
+        Metrics by threshold, for one score without groups.
     labels_needed : int, optional
-        About how many labels would be needed for a first set, if the rates stay.
+        Approximate number of labels that are needed to accept a set if the rates stay the same.
     all_violated : bool
         Whether the labels show that every candidate set violates the requirement; smaller sets may not.
     notes : tuple of str
     scored : ScoredPopulation, optional
-        Not written.
+        Scores of all units; not written to files.
     evidence : LabelledSample, optional
         The sample and its labels, for a report; not written.
     """
@@ -189,7 +190,7 @@ class Threshold(PageDisplay):
         return threshold_page(self.to_dict())
 
     def write(self, folder: str | Path) -> dict[str, int]:
-        """Write the ids of the units on each side and a report; return the numbers of units by file.
+        """Write the ids of the units on each side, and a report; return the number of units in each file.
 
         Raises
         ------
@@ -226,7 +227,7 @@ class Threshold(PageDisplay):
         title : str, optional
             The heading.
         commands : sequence of str
-            Lines that make the report again.
+            Commands that reproduce the report.
         """
         assert self.evidence is not None
         sample = self.evidence.sample
@@ -300,33 +301,34 @@ def threshold(
 ) -> Threshold:
     """Return the units that can be accepted by their score so that a requirement holds with confidence.
 
-    For an error, a precision or a false positive rate the largest set of units with the highest scores; for
-    recall the smallest. The probability that the requirement is violated for the accepted set is at most
-    1 − `confidence_level`, even if the score is uninformative. Error and precision are tested by step-down
-    max-t over about 20 sets with weighted Clopper–Pearson limits. Recall and the false positive rate change
-    in one direction with the threshold, and are tested in a fixed sequence.
+    For an error, a precision or a false positive rate, this is the largest valid set of units with the
+    highest scores; for recall, the smallest. The probability that the requirement is violated for the
+    accepted set is at most 1 − `confidence_level`, even if the score is uninformative. Error and precision
+    are tested by step-down max-t over about 20 sets with weighted Clopper–Pearson limits. Recall and the
+    false positive rate change in one direction with the threshold, and are tested in a fixed sequence.
 
     Parameters
     ----------
     sample, labels, read_population
         The arguments of `stratal.evaluate`: a sample and its labels, a study, or a table with labels.
     require : str
-        `error<=.05`, `precision>=.9`, `recall>=.8` or `false_positive_rate<=.01`; of a class
+        `error<=.05`, `precision>=.9`, `recall>=.8` or `false_positive_rate<=.01`; for a class,
         `precision:spam>=.9`.
     score : str or two of them, optional
         The proxy, or another numeric column of the sample; by default the only proxy. With two scores, the
-        accepted units reach a threshold of each.
+        accepted units reach a threshold for each score.
     by : str, optional
-        A set for each level of this group; the guarantee is for all of them together.
+        Group column: a set is returned for each level, and the guarantee holds simultaneously for all of
+        them.
     target : {"population", "superpopulation"}
-        Whether the guarantee is for these units or for future ones from the same source.
+        Whether the guarantee applies to these units or to future units from the same source.
     population : path or Population, optional
-        Population that the sample was drawn from; required if the sample was read from a file. For a table
+        Population from which the sample was drawn; required if the sample was read from a file. For a table
         it is optional: without it, shares are estimated.
     confidence_level : float
     **options
-        `value`, `id`, `positive`, `mapping`, `combine`, `predicted`, `predicts`, and of a table `proxy`,
-        `chosen` and the others that describe it, as in `stratal.evaluate`.
+        `value`, `id`, `positive`, `mapping`, `combine`, `predicted`, `predicts`, and for a table also
+        `proxy`, `chosen` and the other options that describe it, as in `stratal.evaluate`.
 
     Returns
     -------
@@ -335,7 +337,8 @@ def threshold(
     Raises
     ------
     InputError, LabelError
-        For an unknown metric, a score that predicts something else, and a named class if labels have none.
+        For an unknown metric, a score that predicts another quantity, and a named class if labels are not
+        classes.
 
     Examples
     --------

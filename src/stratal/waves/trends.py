@@ -92,14 +92,13 @@ class Trend(PageDisplay, PlotDisplay):
         One for each requirement; None if nothing is required.
     confidence_level : float
     row_level : float
-        Confidence level of the interval of each row. All intervals hold together with `confidence_level`
-        (Šidák).
+        Confidence level of the interval of each row. All intervals hold simultaneously with
+        `confidence_level` (Šidák).
     interval : str
         Method of the intervals of levels.
     notes : tuple of str
     pooled : PooledLevel, optional
-        The latest level, estimated with the help of earlier waves; for three waves or more with a bounded
-        outcome.
+        The latest level, estimated also from earlier waves; for three waves or more with a bounded outcome.
     """
 
     waves: tuple[Wave, ...]
@@ -127,8 +126,8 @@ class Trend(PageDisplay, PlotDisplay):
     def verdict(self) -> str | None:
         """The verdict on all requirements together; None if nothing is required.
 
-        ALARM if one is violated in any wave, otherwise UNDECIDED if one is not tested yet, otherwise NO
-        ALARM.
+        ALARM if a requirement is violated in any wave, otherwise UNDECIDED if one is not tested yet,
+        otherwise NO ALARM.
         """
         if self.alarms is None:
             return None
@@ -254,16 +253,16 @@ def trend(
         the labels in its to_label.csv or as `FOLDER=FILE,…`; or a study. A wave without labels is used only
         for the drift of the score.
     wave : str, optional
-        The column of the wave, if `waves` is one table with labels. Waves are sorted if they differ in one
-        number only (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March, Q1
-        2026) they keep the order of the rows, if the rows of each wave are adjacent and years rise.
+        The column of the wave, if `waves` is one table with labels. Waves are sorted if their names differ in
+        only one number (9, week 9) or begin with the year (2026-03-02, 2026-W09, 2026Q1). Otherwise (March,
+        Q1 2026), they keep the order of the rows, if the rows of each wave are adjacent and years increase.
     require : str or sequence of str, optional
         An alarm for `>=.9` or `<=.05` (the level of every wave), `value@de>=.9` (the level of a group of
         `by`), `fell<=.03` or `rose<=.03` (the change since the reference).
     reference : int
-        Number of first waves that a fall or rise is measured from: their highest, or lowest, level.
+        Number of first waves that form the reference for a fall or rise: their highest, or lowest, level.
     max_change : float, optional
-        Assumed largest change of the level between two waves, which gives the pooled level an interval.
+        Assumed largest change of the level between two waves; with it, the pooled level has an interval.
     **options
         Options of `stratal.evaluate`: `by`, `estimand`, `confidence_level`, `predicted`, `bounds`, …
 
@@ -274,7 +273,7 @@ def trend(
     Raises
     ------
     InputError, LabelError
-        For fewer than two waves, no labels at all, an unclear order of waves, and errors of
+        For fewer than two waves, if there are no labels, for an unclear order of waves, and for errors of
         `stratal.evaluate` for a wave.
 
     Notes

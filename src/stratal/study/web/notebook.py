@@ -35,32 +35,32 @@ def annotate(
     choices: Iterable[str] = ("Pass", "Fail"),
     annotator: str = "me",
 ) -> Any:
-    """Label a sample in a notebook; the labels are saved in a study folder, as those of the page are.
+    """Label a sample in a notebook; the labels are saved in a study folder, as on the labelling page.
 
     Parameters
     ----------
     sample : Sample, Study, str or Path
-        What to label: a sample, for which the folder is made where it is not there yet; or a study or its
+        The sample to label, for which the study folder is created if it does not exist; or a study or its
         folder.
     study : str or Path
         Folder of the sample's study.
     question : str or StudyQuestion
-        Of a new study.
+        The question of a new study.
     choices : iterable of str
-        Of a new study whose question is a text.
+        The choices of a new study if `question` is a text.
     annotator : str
-        Who labels; somebody new is let into the study.
+        Name of the annotator; a new annotator is added to the study.
 
     Returns
     -------
     AnyWidget
-        Shown by the notebook. Its `labels()` are what `stratal.estimate(sample, …)` takes, its `study` is the
-        open study.
+        The widget that the notebook shows. Pass its `labels()` to `stratal.estimate(sample, …)`; its `study`
+        is the open study.
 
     Raises
     ------
     InputError
-        If the folder holds the study of another sample, and for what is neither sample nor study.
+        If the folder contains the study of another sample, and if `sample` is neither a sample nor a study.
     MissingExtraError
         If anywidget is not installed.
 
