@@ -397,7 +397,8 @@ class Evaluation:
     def _roles(self, table: LabelledTable) -> JsonDict:
         """Return the roles of a table's columns, and how its labelled rows were chosen."""
         recognition = table.recognition
-        sentence = table.selection.sentence(len(table.rows), self.sample.population_size, self.sample.size)
+        labelled = self.sample.size - table.unanswered
+        sentence = table.selection.sentence(len(table.rows), self.sample.population_size, labelled)
         if table.runs is not None:
             sentence = table.runs.sentence
         elif table.clusters is not None and table.selection.kind == UNKNOWN:

@@ -14,6 +14,7 @@ import numpy as np
 from stratal.arrays import number_of_text, same_value
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
+from stratal.estimation.estimand import as_estimand
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping, comparison_key
@@ -112,6 +113,16 @@ class LabelledTable:
     numeric_names: Mapping[str, str]
     runs: RepeatedRuns | None = None
     empty_values: tuple[str, ...] = ()
+
+    @property
+    def unanswered(self) -> int:
+        """Number of rows with a label that is stated to mean no answer; 0 for several models."""
+        mapping = self.request.mapping or {}
+        texts = {comparison_key(text) for text, value in mapping.items() if value is None}
+        if not texts or self.request.compare:
+            return 0
+        entries = map(plain_text, self.rows.values(self.request.label_column))
+        return sum(text is not None and comparison_key(text) in texts for text in entries)
 
 
 def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable:
@@ -263,7 +274,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         groups=group_names,
         id=request.id,
         proxy=table.proxies or None,
-        **request.roles.keywords | {"predicted": request.answer_column},
+        **request.roles.keywords | {"predicted": request.answer_column or table.recognition.answer},
         **{name: value for name, value in options.items() if value is not None},
     )
     question = replace(sample.question, chosen=str(selection))
@@ -509,11 +520,19 @@ def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: Smal
         changes["compare"] = recognition.models
     if request.value is None and recognition.value is not None:
         changes["value"] = recognition.value
-    if recognition.answer is not None and request.predicted in (None, True):
+    if recognition.answer is not None and request.predicted in (None, True) and _takes_answer(request):
         changes["predicted"] = recognition.answer
     if not request.judge:
         changes["judge"] = recognition.judges
     return replace(request, **changes)
+
+
+def _takes_answer(request: EvaluationRequest) -> bool:
+    """Return whether the estimand may be told the column of answers; otherwise only the sample keeps it."""
+    if request.estimand is None or request.predicted is True:
+        return True
+    estimand = as_estimand(request.estimand)
+    return "predicted" in estimand.takes or estimand.compares(True, None)
 
 
 def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTable) -> tuple[str, ...]:

@@ -108,6 +108,9 @@ MEASUREMENT_WORDS = _word_set(
     """
 )
 
+# Words of the weights of rows in a sample that was drawn elsewhere.
+WEIGHT_WORDS = _word_set("weight weights wt wgt")
+
 # Words in names of columns of repeated runs, and of the questions that are run.
 RUN_WORDS = _word_set(
     """

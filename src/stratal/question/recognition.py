@@ -32,6 +32,7 @@ from stratal.question.column_words import (
     PROBABILITY_WORDS,
     PROXY_WORDS,
     WEAK_LABEL_WORDS,
+    WEIGHT_WORDS,
 )
 from stratal.question.content import is_content_text
 from stratal.question.facts import MAX_CLASS_LENGTH, ColumnFacts
@@ -312,6 +313,9 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
         recognition = _with_notes_on_scores(recognition, free)
     if stated.answer is None and stated.is_compared is None:
         recognition = _with_notes_on_answers(recognition, free)
+    if recognition.value is not None:
+        notes = tuple(_note_on_weights(column) for column in free if _may_be_weights(column))
+        recognition = replace(recognition, notes=(*recognition.notes, *notes))
     groups = [column.name for column in free if _is_group(column) and column.name != recognition.proxy]
     return replace(recognition, groups=tuple(groups))
 
@@ -460,11 +464,22 @@ def _may_be_labels(column: ColumnFacts) -> bool:
     return is_named or column.is_number or column.are_classes or column.verdicts is not None
 
 
+def _may_be_sets(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
+    """Return whether a column may hold people's sets of tags: a model predicts sets for all rows."""
+    if not column.is_nested or _label_level(column) < 2:
+        return False
+    return any(other.is_nested and other.is_complete and other is not column for other in columns)
+
+
 def _with_labels(
     recognition: Recognition, columns: Sequence[ColumnFacts], stated: StatedRoles
 ) -> Recognition:
     """Return the recognition with the column of labels, or a question."""
-    levels = {column.name: _label_level(column) for column in columns if _may_be_labels(column)}
+    levels = {
+        column.name: _label_level(column)
+        for column in columns
+        if _may_be_labels(column) or _may_be_sets(column, columns)
+    }
     usable = [column for column in columns if levels.get(column.name, -1) >= 0]
     partial = [column for column in usable if column.is_partial and _holds_labels(column, columns, levels)]
     complete = [
@@ -862,6 +877,17 @@ def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFact
         options = f"proxy={every_name!r} (--proxy {quote(','.join(every_name))})"
     note = f"{names} {verb} not used ({reason}); {purpose}: {options}"
     return replace(recognition, notes=(*recognition.notes, note))
+
+
+def _may_be_weights(column: ColumnFacts) -> bool:
+    """Return whether a column may hold the weights of the rows, by its name and content."""
+    is_positive = column.minimum is not None and column.minimum > 0
+    return bool(column.words & WEIGHT_WORDS) and column.is_number and is_positive and column.distinct > 1
+
+
+def _note_on_weights(column: ColumnFacts) -> str:
+    option = option_of("weight", column.name)
+    return f"{column.name!r} is not used; if it is the number of units that each row represents: {option}"
 
 
 def _may_be_quantity(column: ColumnFacts) -> bool:

@@ -8,7 +8,14 @@ import re
 EMPTY_CELL_TEXTS = ("", "na", "n/a", "nan", "null", "none")
 
 # Texts that programs write for an empty cell in any column.
-_PLACEHOLDERS = frozenset({*EMPTY_CELL_TEXTS, "nil", "?", "-", "--"} - {""})
+_PLACEHOLDERS = frozenset(
+    {
+        *("na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", "(blank)", "(empty)", "(none)"),
+        *("unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "to label", "todo", "to do"),
+        *("unannotated", "not annotated", "not yet annotated", "not yet labeled", "not yet labelled"),
+        *("unreviewed", "not reviewed", "not yet reviewed", "awaiting review", "awaiting label"),
+    }
+)
 
 # Texts that annotators write if they have no answer.
 _NO_ANSWER = frozenset(

@@ -1204,3 +1204,76 @@ def test_judges_with_verdicts_and_with_scores_are_reported_together():
         for row in stratal.evaluate(table, judge=judge, proxy=("verdict", "score")).to_dict()["judge"]:
             estimate = rows[tuple(map(row.get, JUDGE_KEYS))]
             assert estimate == pytest.approx(row["estimate"], abs=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize("word", ["unlabeled", "TODO", "Not labelled", "(blank)", "awaiting review"])
+def test_a_word_for_a_row_to_label_is_refused_and_then_an_empty_cell(word):
+    table = table_of()[0]
+    with_words = {**table, "human": [word if label is None else label for label in table["human"]]}
+    expected = stratal.evaluate(table).estimate
+
+    with pytest.raises(LabelError, match=r"indicates that there is no answer.*mapping="):
+        stratal.evaluate(with_words, value="human")
+    found = stratal.evaluate(with_words, value="human", mapping={word: None})
+    assert found.estimate.value == pytest.approx(expected.value)
+    assert "taken as a random sample" in found.to_dict()["roles"]["sentence"]
+
+
+def test_labels_that_mean_no_answer_are_not_counted_as_labels():
+    table = {"id": list("abcdefghij"), "human": ["pass"] * 6 + ["fail"] * 2 + ["unsure"] * 2}
+
+    sentence = stratal.evaluate(table, mapping={"unsure": None}).to_dict()["roles"]["sentence"]
+
+    assert "2 labels are taken as missing at random" in sentence
+    assert "every row has a label" not in sentence
+
+
+def test_a_column_of_weights_that_is_not_used_is_named():
+    table = {"id": list("abcdefgh"), "label": [1, 0] * 4, "weight": [1.5, 2, 3, 4, 1, 2, 5, 2.5]}
+
+    unused = stratal.evaluate(table).to_dict()["roles"]["notes"]
+    used = stratal.evaluate(table, weight="weight").to_dict()["roles"]["notes"]
+
+    assert any("weight='weight' (--weight weight)" in note for note in unused)
+    assert not any("weight" in note for note in used)
+
+
+@pytest.mark.parametrize(
+    "estimand", ["auc:cat,score=p", "average_precision:cat,score=p", "calibration:p", "quantile:.5"]
+)
+def test_an_estimand_of_scores_needs_no_column_of_answers(estimand):
+    draws = np.random.default_rng(0)
+    score = draws.random(200)
+    is_cat = draws.random(200) < score
+    table = {"id": [f"u{row}" for row in range(200)], "p": score}
+    table["gold"] = [("cat" if z else "dog") if row < 90 else None for row, z in enumerate(is_cat)]
+    options = {"estimand": estimand, "proxy": "p", "predicts": "class:cat"}
+    if estimand.startswith("quantile"):
+        table["gold"] = [z * 2.5 if row < 90 else None for row, z in enumerate(score.round(2))]
+        options = {"estimand": estimand}
+    with_answers = table | {"prediction": np.where(score > 0.5, "cat", "dog")}
+
+    found, expected = (stratal.evaluate(rows, **options).estimate for rows in (with_answers, table))
+
+    rows = zip(found, expected, strict=True) if estimand == "calibration:p" else [(found, expected)]
+    assert all(one.value == pytest.approx(other.value, nan_ok=True) for one, other in rows)
+
+
+def test_a_score_of_right_answers_is_no_score_of_a_class():
+    table = {"id": list("abcdef"), "prediction": list("xyxyxy"), "gold": list("xyxyyx")}
+    table["confidence"] = [0.9, 0.8, 0.7, 0.9, 0.6, 0.5]
+
+    with pytest.raises(InputError, match=r"'confidence' is not a score of the class 'x'"):
+        stratal.evaluate(table, estimand="auc:x")
+
+
+def test_lists_of_tags_in_some_rows_are_labels_where_a_model_predicts_lists():
+    predicted = [["a"], ["a", "b"], ["c"], ["b"], ["a"], ["c", "a"]] * 5
+    gold = [tags if row % 2 else ["b"] for row, tags in enumerate(predicted)]
+    labels = [tags if row < 12 else None for row, tags in enumerate(gold)]
+    table = {"id": [f"u{row}" for row in range(30)], "predicted": predicted, "gold": labels}
+
+    found = stratal.evaluate(table)
+
+    assert found.to_dict()["roles"]["label"] == "gold"
+    assert found.estimate.value == pytest.approx(np.mean([gold[row] == predicted[row] for row in range(12)]))
