@@ -23,7 +23,7 @@ SHOWN = ("digits", "patch: which picture", "cifar10_vgg", "galaxies")
 COLOUR = {"SRS DF": 1, "SSRS proportional HT": 2, "SSRS proportional DF": 5, "SSRS Neyman HT": 3}
 """Arm → its colour's number, as in the figures of lines."""
 
-BANDS = "Bands: two Monte Carlo standard errors. Bars: one Monte Carlo standard error."
+BANDS = "The bands show two Monte Carlo standard errors, and the bars one Monte Carlo standard error."
 
 Ratios = Mapping[str, Mapping[str, Sequence[float]]]
 """Panel → what is drawn in it → its values."""
@@ -84,11 +84,11 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
     ranges = {f"{arm} {source}": ends for (arm, source), ends in COLUMNS.items()} if number == "2" else {}
     path = _draw_violins(panels, ranges, page.directory / f"figure_{number}.png")
     words = (
-        "Red dashes: as good as HT under SRS. Each point is one data set; its error bar is one Monte Carlo "
-        "standard error."
+        "On the red dashed line, a method is as good as HT under SRS. Each point is one data set; its error "
+        "bar is one Monte Carlo standard error."
     )
     if ranges:
-        words += " Brackets: smallest and largest of the 34 printed rows."
+        words += " The brackets show the smallest and the largest of the 34 printed rows."
     page.add_figure(f"Figure {number}: {title}", path, words)
 
 
@@ -195,9 +195,9 @@ def figure_7(page: Page, shifted: dict[str, Measured]) -> None:
         panels,
         "figure_7.png",
         columns=2,
-        words="Strata and S_h are from f calibrated in distribution. Digits, for several models: unchanged, "
-        "noisy, shifted by one pixel, at half brightness, blurred, or with the top cut off. Photographs: "
-        "bands of two kinds, from the halves on which a forest was trained and from the other halves. The "
-        "Monte Carlo standard error of a ratio is about 2% of the ratio. Domains in which the two "
-        "allocations differ strongly have a name in the figure.",
+        words="Strata and S_h are computed from f, calibrated in distribution. The digits, for several "
+        "models, are unchanged, noisy, shifted by one pixel, at half brightness, blurred, or with the top "
+        "cut off. The photographs are divided into bands: some are from the halves on which a forest was "
+        "trained, the others from the other halves. The Monte Carlo standard error of a ratio is about 2% "
+        "of the ratio. Domains in which the two allocations differ strongly are named in the figure.",
     )

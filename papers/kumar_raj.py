@@ -121,8 +121,8 @@ def _figures_2_to_6(page: Page, runs: dict[str, Run]) -> None:
         for run in runs.values():
             designs = {f"{method}:{k}:{rule}{ending}": short for method, short in METHODS.items()}
             panels.append(panel(f"{run.data}, K = {k}", "MVR", _lines(run.table, "mvr", designs)))
-        words = "Bands: two Monte Carlo standard errors."
-        words += " OPT-A1 to the letter." if rule == "opt-a1" else ""
+        words = "The bands show two Monte Carlo standard errors."
+        words += " OPT-A1 follows the paper to the letter." if rule == "opt-a1" else ""
         page.draw(f"Figure {figure}: {title}", panels, f"figure_{figure}.png", words=words)
     _figures_3_and_5(page, runs)
 

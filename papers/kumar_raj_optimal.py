@@ -257,5 +257,6 @@ def _figures(page: Page, found: dict[str, Variants]) -> None:
         panels,
         "figure_7_8.png",
         columns=4,
-        words="With S_k smoothed, the order of the curves is that of the paper; to the letter, it is not.",
+        words="With smoothed S_k, the curves have the same order as in the paper; to the letter, they do "
+        "not.",
     )

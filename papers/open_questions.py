@@ -44,7 +44,7 @@ def reproduce_open_questions(
         "Five questions that the papers leave open or do not discuss. Ratios are the MSE of the method "
         "divided by the MSE of the mean of a simple random sample, n = 100; below 1 is better. The digits "
         "data set is the one in scikit-learn. The skewed strata and the regressions are **simulated**. "
-        "Bands: two Monte Carlo standard errors."
+        "The bands show two Monte Carlo standard errors."
     ]
     replicates = 200 if quick else 2000
     _weak_classifiers(page, replicates, seed)
@@ -112,7 +112,7 @@ def _weak_classifiers(page: Page, replicates: int, seed: int) -> None:
         "open_weak.png",
         series,
         "accuracy",
-        "Digits, logistic regression trained on 12 to 400 items; features are ten principal directions.",
+        "Digits; logistic regressions trained on 12 to 400 items. The features are ten principal components.",
     )
 
 
@@ -189,7 +189,8 @@ def _several_domains(page: Page, replicates: int, seed: int) -> None:
         "open_domains.png",
         series,
         "held-out labels for calibration",
-        "Digits as they are and in five corruptions, one population. Logistic calibration, one curve or six.",
+        "One population of digits, unchanged and in five corruptions. Logistic calibration, one curve or "
+        "six.",
     )
 
 
@@ -233,5 +234,5 @@ def _broken_gain(page: Page, replicates: int, seed: int) -> None:
         "open_broken.png",
         series,
         "standard deviation of the noise (pixels are 0 to 16)",
-        "Digits; strata and S_h from a confidence that was calibrated without noise.",
+        "Digits. Strata and S_h are computed from a confidence that was calibrated without noise.",
     )

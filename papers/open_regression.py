@@ -116,9 +116,10 @@ def regularised(page: Page, replicates: int, seed: int) -> None:
         "Regularised λ and allocation for M-estimation",
         panels,
         "open_regression.png",
-        words="Linear regression on two features, four strata, simulated: noise 0.3 to 2, the autorater's "
-        "error 0.1 to 4. The heuristic assumes that the autorater gives the conditional mean and that the "
-        "noise is the same everywhere. The second round estimates S_h from half of the labels.",
+        words="A simulated linear regression on two features in four strata. The scale of the noise is 0.3 "
+        "to 2, and that of the autorater's error 0.1 to 4. The heuristic assumes that the autorater gives "
+        "the conditional mean and that the noise is the same everywhere. The second round estimates S_h "
+        "from half of the labels.",
     )
     rows = [
         [n, name, *(f"{v:.4f} ± {e:.4f}" for v, e in pairs), *[""] * (2 - len(pairs))]

@@ -78,8 +78,8 @@ def _figure_1(page: Page, *, trials: int, seed: int) -> None:
         words="Two strata of equal mass, Y ~ N(0, 1), f = Y + μ + σε. The paper does not print the values "
         "of μ and σ. The values used here are "
         + "; ".join(f"μ = {s.biases}, σ = {s.noises} ({title})" for title, s in SCENARIOS.items())
-        + ". Bands: two Monte Carlo standard errors; for the width, its 16% and 84% quantiles, as in "
-        "the paper.",
+        + ". The bands show two Monte Carlo standard errors, and for the width the 16% and 84% quantiles, as "
+        "in the paper.",
     )
     keys = ("coverage", "width", "rmse")
     rows = [
