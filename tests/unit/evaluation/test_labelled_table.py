@@ -1260,8 +1260,8 @@ def test_an_estimand_of_scores_needs_no_column_of_answers(estimand):
 
 
 def test_a_score_of_right_answers_is_no_score_of_a_class():
-    table = {"id": list("abcdef"), "prediction": list("xyxyxy"), "gold": list("xyxyyx")}
-    table["confidence"] = [0.9, 0.8, 0.7, 0.9, 0.6, 0.5]
+    texts = {"id": list("abcdef"), "prediction": list("xyxyxy"), "gold": list("xyxyyx")}
+    table = {**texts, "confidence": [0.9, 0.8, 0.7, 0.9, 0.6, 0.5]}
 
     with pytest.raises(InputError, match=r"'confidence' is not a score of the class 'x'"):
         stratal.evaluate(table, estimand="auc:x")
