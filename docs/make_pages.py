@@ -62,8 +62,8 @@ def reference_page() -> str:
     topic_of = {name: topic(operator.attrgetter(name)(stratal)) for name in names}
     parts = [
         "# Python API",
-        "The public names by topic. Every name has a docstring with shapes, errors, the source and an example: "
-        "`help(stratal.plan)`.",
+        "This page lists the public names by topic. The docstring of each name describes shapes, errors and the source, "
+        "and contains an example. To read a docstring, use `help`, as in `help(stratal.plan)`.",
     ]
     for title in (*SUBPACKAGES.values(), MODULES):
         rows = [name_row(name) for name in names if topic_of[name] == title]

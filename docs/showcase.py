@@ -161,7 +161,7 @@ def judge() -> None:
     )
     share = float(np.mean(answers == digits))
     page.says(
-        "For comparison, 240 of the same answers were drawn at random and labelled without annotator errors:\n\n"
+        "For comparison, 240 of the 1,497 answers were drawn at random and labelled without annotator errors:\n\n"
         f"- Average of the random labels: {averaged}\n- Random labels with the judge's score in the estimate: {with_judge}\n"
         f"- All 1,497 labels: {100 * share:.1f}%\n\n"
         "The judge's score also makes the estimate from random labels more precise. In addition, strata determine which "
