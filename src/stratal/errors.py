@@ -289,7 +289,7 @@ def duplicate_ids_error(where: str, count: int, first: object) -> InputError:
 def unreadable_file_error(file: object, error: Exception) -> InputError:
     """Return the error for a file that is not whole, or not of its format, from what its reader says."""
     first_line = next(iter(str(error).splitlines()), type(error).__name__)
-    action = "Check that the file is complete and has the format that its name states."
+    action = "Check that the file is complete and that its extension matches its format."
     if isinstance(error, UnicodeError):
         action = "Save it as UTF-8 text (in Excel: CSV UTF-8)."
     return InputError(f"{file} cannot be read", given=first_line, action=action)
@@ -360,7 +360,7 @@ def list_first(texts: Iterable[str], most: int) -> str:
 
 def no_effect_error(option: str, allowed: str) -> InputError:
     """Return the error that an option would have no effect."""
-    action = "Leave this option out, or change the other one."
+    action = f"Leave out {option}, or change the other options."
     return InputError(f"{option} would have no effect", allowed=f"{option} {allowed}", action=action)
 
 
@@ -412,7 +412,7 @@ def utf8_path(path: str | PathLike[str]) -> str:
         text.encode()
     except UnicodeEncodeError:
         action = "Rename the file, its folder or the column."
-        raise InputError("a path or name is not UTF-8", given=ascii(text), action=action) from None
+        raise InputError("a path or name is not valid UTF-8", given=ascii(text), action=action) from None
     return text
 
 

@@ -62,11 +62,11 @@ INTERNAL = {
     "a proxy of a drawn unit is not finite",
     "inclusion probabilities must lie in (0, 1]",
     "a unit occurs twice",
-    "its inclusion probabilities are not those of its design",
+    "its inclusion probabilities differ from those of its design",
     "known must have one entry per stratum",
     "unknown request from the page",
     "the request is not JSON",
-    "'before' must be a line of the journal",
+    "'before' must be the number of a line of the journal",
     "…: item …: …",
 }
 """What only a damaged file (whose reader says what to do), a foreign page or our own code can meet."""

@@ -93,7 +93,7 @@ def test_a_study_goes_on_until_the_winner_is_known(tickets):
         ("select p.csv --answers answer_a --output r", "too few or too many models"),
         ("select p.csv --answers answer_* --indifference 2 --output r", "indifference is out of range"),
         ("select p.csv --answers answer_* --labels p.csv --output r", "--labels"),
-        ("select --extend r --output s", "needs the existing labels"),
+        ("select --extend r --output s", "requires the existing labels"),
         ("plan p.csv --select --budget 5", "--select"),
         ("plan p.csv --answers answer_* --select --half-width .1", "--half-width without --select"),
     ],

@@ -222,7 +222,7 @@ def larger_design(sample: stratal.Sample) -> Any:
 
 def refused(case: Case, population: stratal.Population) -> None:
     """Require that the sample meets this population nowhere."""
-    with pytest.raises(InputError, match="this is not the population that the sample was drawn from"):
+    with pytest.raises(InputError, match="this is not the population from which the sample was drawn"):
         require_same_population(case.sample, population)
     design = larger_design(case.sample)
     if design is not None:

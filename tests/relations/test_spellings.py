@@ -198,7 +198,7 @@ def test_a_class_that_the_model_never_gives_counts_and_is_shown(tmp_path, sample
     [
         (["Pass", "Fail", "so-so"], "'so-so' of id .* is not a finite number"),
         (["Pass", "Fail", "p"], None),
-        (["cat", "Dog", "eel"], "labels say 'Dog' where answers say 'dog'"),
+        (["cat", "Dog", "eel"], "labels contain 'Dog', but the answers contain 'dog'"),
     ],
 )
 def test_other_labels_are_one_number_or_one_refusal_in_every_file(given, message, tmp_path, sample):

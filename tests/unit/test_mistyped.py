@@ -30,7 +30,7 @@ LABELS = np.arange(20) % 2
         (lambda: stratal.estimate(SAMPLE, LABELS).confidence_interval((0.9,)), r"confidence_level is out"),
         (lambda: stratal.strata.allocate(SAMPLE, 20), r"allocate takes Strata"),
         (lambda: stratal.Sample.read(SAMPLE), r"Sample.read takes a path"),
-        (lambda: stratal.Population.read(os.fsdecode(b"no\xff.csv"), proxy="p"), r"is not UTF-8"),
+        (lambda: stratal.Population.read(os.fsdecode(b"no\xff.csv"), proxy="p"), r"is not valid UTF-8"),
     ],
 )
 def test_each_ended_in_a_traceback(call, message):

@@ -114,7 +114,11 @@ class SchemaOptions(Struct, frozen=True, kw_only=True):
 
     of: Annotated[
         list[str],
-        argument("COMMAND…", "Such as estimate, study status, or plan-file for what `plan --output` writes."),
+        argument(
+            "COMMAND…",
+            "A command, such as estimate or study status; or plan-file, for the file that `plan --output` "
+            "writes.",
+        ),
     ]
 
 
@@ -122,7 +126,8 @@ class SchemaOptions(Struct, frozen=True, kw_only=True):
 def schema(requested: SchemaOptions) -> None:
     """Print the JSON Schema of what a command prints with --json.
 
-    Later versions may add names to objects, but never remove any. The output is JSON with or without --json.
+    Later versions may add names to objects, but never remove names. The output is JSON with or without
+    --json.
     """
     from stratal.cli.printed import command_schema
 

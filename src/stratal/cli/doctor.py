@@ -100,15 +100,19 @@ def _inspected(requested: Reading) -> Result:
         )
     if "--proxy" not in suggested and has_code(columns["notes"], NUMBERS_AS_TEXT):
         return Result(
-            described, inspection_page, "", f"Once these are numbers: stratal doctor {requested.file}"
+            described,
+            inspection_page,
+            "",
+            f"Once these columns contain numbers, run: stratal doctor {requested.file}",
         )
     others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
     models = columns["models"] if requested.id is None else None
     if models is not None:
         draw_advice = "Save the rows of one model in a separate file, and draw the units from it."
-        option = f"`stratal estimate` distinguishes the models by --model {shlex.quote(models['column'])}"
+        option = f"stratal estimate … --model {shlex.quote(models['column'])}"
         label_advice = (
-            "To compare the models, label the answers of all models for the drawn units, one row each"
+            "To compare the models, label the answers of all models for the drawn units, with one row per "
+            "answer, and name the column of the models"
         )
         return Result(described, inspection_page, "", draw_advice, f"{label_advice}: {option}.")
     distinct = {row["name"]: row["distinct"] for row in columns["columns"]}
@@ -388,7 +392,7 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     if lists and recognition.value in (None, *lists):
         lines.append(
             f"`{lists[0]}` has a list of labels in each row. A list can count as one number (--lists mean, "
-            "--lists precision@5 or --lists hit@5), or each entry as a row (--lists rows)."
+            "--lists precision@5 or --lists hit@5), or each entry can count as a row (--lists rows)."
         )
         words = [str(file), "--lists", "mean"]
         problem = _problem_of("estimate", words)
@@ -413,7 +417,7 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
         return [*lines, f"No estimate is possible: {problem}"]
     labels = columns.get(recognition.value or "")
     if labels is not None and labels.is_partial:
-        lines += ["If the labelled rows were not chosen at random, state how: --chosen."]
+        lines += ["If the labelled rows were not chosen at random, state how they were chosen: --chosen."]
     return [*lines, tuple(command)]
 
 

@@ -45,7 +45,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     extend : SAMPLE or TABLE
-        Sample to extend; or a table in which some rows have labels, which are then the first round.
+        Sample to extend; or a table with labels in some rows, which then form the first round.
     chosen : HOW, default random
         How the labelled rows of a table in --extend were chosen: random, random-within:COLUMN, or unknown
         (the labels then only inform the allocation of a new sample).
@@ -66,7 +66,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Path,
         Option(
             "Directory to write to; it must be empty or must not exist yet. For NAME.xlsx, the directory "
-            "NAME gets a workbook to label in place of to_label.csv."
+            "NAME contains a workbook to label instead of to_label.csv."
         ),
     ]
     choices: Annotated[Text, Option(needs=(TO_WORKBOOK,))] = None
@@ -162,7 +162,7 @@ def _may_differ(name: str, *, is_planned: bool) -> bool:
 def draw(requested: DrawOptions) -> Result:
     """Draw the units to label, from a plan or its options.
 
-    Writes three files. sample.parquet is needed for the estimate. to_label.csv has the ids, the columns of
+    Writes three files. sample.parquet is required for the estimate. to_label.csv has the ids, the columns of
     --show and an empty column `label`, in random order; it contains nothing that would influence annotators.
     plan.json records how the sample was drawn, for `study new` and for further rounds. With --output
     NAME.xlsx, the table to label is NAME/to_label.xlsx, in which a list restricts the labels to --choices.
@@ -171,7 +171,7 @@ def draw(requested: DrawOptions) -> Result:
     basis of the existing labels; to_label.csv then contains only the new units.
 
     If --extend is a table with labels in some rows, the units are drawn from the other rows. Labels of rows
-    that were chosen at random are the first round, and are written to labels.csv.
+    that were chosen at random form the first round, and are written to labels.csv.
 
     With --half-width, it draws a pilot. With --half-width, --extend and --labels, it draws as many units as
     are still needed; nothing is written once the interval is narrow enough.
@@ -285,14 +285,14 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
 
     if requested.labels:
         raise InputError(
-            "--labels applies only to a drawn sample; a table contains its own labels",
+            "--labels applies only to a drawn sample; a table already contains its labels",
             given=f"--extend {table}",
             action="For a sample: --extend SAMPLE --labels FILE. To extend a table with labels in some "
             "rows, leave out --labels.",
         )
     if (requested.additional is None) == (requested.half_width is None):
         raise InputError(
-            "--extend with a table needs the number of rows to add, or a half-width",
+            "--extend with a table requires the number of rows to add, or a half-width",
             allowed="--extend TABLE, with --additional N or --half-width W",
         )
     if requested.file is not None and requested.file != table:
@@ -372,7 +372,9 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     if requested.file is None:
         raise file_unknown(extend)
     if not requested.labels or (additional is None) == (half_width is None):
-        problem = "--extend needs the existing labels and the number of units to add, or a half-width"
+        problem = (
+            "--extend requires the existing labels, and either the number of units to add or a half-width"
+        )
         allowed = "--extend SAMPLE --labels FILE, with --additional N or --half-width W"
         raise InputError(problem, allowed=allowed)
     sample = stratal.Sample.read(extend)

@@ -83,7 +83,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         models = split_names(self.compare)
         if len(models) == 1:
             action = "Name the columns with their outcomes: --compare MODEL_A,MODEL_B."
-            raise InputError("a comparison needs two models", given=models[0], action=action)
+            raise InputError("a comparison requires two models", given=models[0], action=action)
         question = question.refine(models=models, target=self.target)
         return question.with_outcome(**values)
 

@@ -87,7 +87,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     map : LABEL=NUMBER,…
         Values of labels: a number (pass=1), a class (kitty=cat) or no answer (unsure=).
     combine : str
-        How answers of several annotators for one unit are combined: mean or majority.
+        How the answers of several annotators to one unit are combined: mean or majority.
     predicted : str, default that of the sample
         Column of the model's answers, which are compared with labels that name classes; none if labels mean
         right (1) or wrong (0).
@@ -100,28 +100,28 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Post-stratify by this group, whose sizes are stored in the sample.
     margins : COL,… or FILE
         Calibrate the weights by raking to the sizes of these groups and the means of these proxies; with the
-        prefix 'regression:', by regression. A file contains the totals in the columns variable, level and
-        total.
+        prefix 'regression:', by regression. Known totals can be given in a file with the columns variable,
+        level and total.
     cross_fit : FOLDS
-        Number of folds: λ of each unit is fitted on the labels of the other folds.
+        Number of folds for cross-fitting: the λ of each unit is fitted to the labels of the other folds.
     calibration : str
         Recalibrate the proxy on the labels with cross-fitting: isotonic or logistic; or fit a model of
         several columns: gradient-boosting, history, logistic-regression or ridge.
     features : COL,…, default the sample's proxies
         Columns of --population for a model of --calibration; or a pattern such as 'judge_*'.
     population : FILE
-        For a table of labels: file with the proxy for all units, or for the unlabelled ones. For
-        --calibration or a coefficient: file that the sample was drawn from.
+        For a table of labels: file with the proxy for all units, or for the unlabelled units. For
+        --calibration or a coefficient: file from which the sample was drawn.
     outcome : str
-        Kind of outcome: binary, bounded or unbounded. It is inferred if that is safe.
+        Kind of outcome: binary, bounded or unbounded. If omitted, it is inferred where this is safe.
     winsorise : LOW,HIGH
-        Replace values beyond these limits with the limits, and estimate the mean of the result.
+        Replace values beyond these limits with the nearest limit, and estimate the mean of the result.
     look : int
         Number of this interim analysis, starting at 1, if several were planned (--looks): the intervals of
         all looks hold simultaneously.
     interval : str
         Interval method, also for groups, metrics and comparisons of models: auto, or a name from the table in
-        the documentation. Comparisons of judges keep their own.
+        the documentation. Comparisons of judges always use their own method.
     metric : NAME,…
         Metrics: accuracy,precision,recall,f1,fpr,fnr,confusion; brier for a probability.
     class_ : NAME,…
@@ -131,10 +131,10 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     model : str
         Column of the models' names, if the labels have a row per unit and model.
     by : str
-        Column of groups; each level is estimated.
+        Column of groups; each group is estimated separately.
     judge : COL,…
         Judges to compare with the labels: columns of verdicts, or proxies with scores. For several judges, or
-        repeated calls of one, the majority or mean is compared too.
+        repeated calls of one judge, their majority or mean is also compared.
     failed_answers : str, default wrong with --require, else missing
         How answers in a log count if the application returned an error or nothing: missing or wrong.
     require : 'NAME>=X'
@@ -143,17 +143,17 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     against : FILE
         File with the answers of a new version of the model, joined by id; --require then applies to them.
     answers : COL or OLD=NEW, default the model's answer
-        Column of the answers in the file of --against; OLD=NEW if its name in the sample differs.
+        Column of the answers in the file of --against; OLD=NEW if the column has the name OLD in the sample.
     new_labels : paths
-        Labels of answers that changed, with --against.
+        File with the labels of answers that changed, with --against.
     same_rows : bool
         Accept labels that have row numbers as ids and no column sample_token.
     chosen : HOW, default all if at least 90% of the rows have a label, else random
         How the labelled rows of a table were chosen: random, random-within:COLUMN, probability:COLUMN
         (inclusion probabilities), all (every row was to be labelled) or unknown.
     lists : USE
-        What a list in each row of a table counts as: rows (each entry, with the units as clusters), mean,
-        precision@K or hit@K.
+        What the list in each row of a table counts as: rows (each entry is a row, and the units are
+        clusters), mean, precision@K or hit@K.
     tags : FORMAT, default json if every answer is a list
         Format of sets of tags in the answers and labels of a table: json, or the separator ';', '|' or ','.
     sizes : path
@@ -312,8 +312,8 @@ class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
     details : bool
         Also print the strata, all rows and all notes.
     disagreements : FILE
-        CSV file to write: the items on which a judge and the labels differ, for a second review. When it is
-        filled in, pass it after the labels.
+        CSV file to write, with the items on which a judge and the labels differ, for a second review. Once
+        the file is filled in, pass it after the labels.
     format : str
         Format of the output: text, or markdown for a comment on a pull request.
     """
@@ -385,9 +385,9 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
 def report(requested: ReportOptions) -> Result:
     """Write a one-page report of the estimate.
 
-    Files, options and results are the same as for `estimate`. The page loads nothing from the
-    network and contains no items unless --items is given. With --against, it reports what the labels show
-    about a new version of the model, and which answers need labels. For a sample that was planned for a
+    Files, options and results are the same as for `estimate`. The page loads nothing from the network and
+    contains no items unless --items is given. With --against, it reports what the labels show about a new
+    version of the model, and which answers must still be labelled. For a sample that was planned for a
     threshold, and with --estimand 'threshold:REQUIREMENT', the report contains the accepted set of
     `threshold`.
     """

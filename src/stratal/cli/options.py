@@ -262,8 +262,8 @@ class Planning(Reading, frozen=True, kw_only=True):
     budget : int
         Labelling budget (number of labels).
     half_width : WIDTH,…
-        Target half-width of the interval, instead of --budget. For several estimands, one value for each or
-        one for all.
+        Target half-width of the interval, instead of --budget. For several estimands, give one value for each
+        or one value for all.
     strata : int, default up to 10, or 15 from 200 labels, with 5 or more labels per stratum
         Number of strata; with --by, the number within each category.
     stratify : str, default robust-neyman; k-means for scores without a scale; neyman with --estimand

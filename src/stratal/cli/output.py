@@ -86,7 +86,7 @@ class Result:
                 print_text("", f"Next: {line}")
             elif part[0] in READING_COMMANDS:
                 # Standard input has been read, so that the command needs it again.
-                print_text("", f"With the same input again: {line}")
+                print_text("", f"Next, with the same input: {line}")
         elif callable(part):
             self._print(part(self.described))
         elif part is not None:

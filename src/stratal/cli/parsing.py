@@ -72,7 +72,7 @@ def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -
         if not name or name in values or not (value or blank):
             problem = f"{option} cannot be read"
             if blank:
-                problem = f"{option} takes each label once, with the value that it counts as"
+                problem = f"{option} must list each label once, with the value that the label counts as"
             raise InputError(problem, given=repr(text), allowed=allowed)
         values[name] = value
     return values

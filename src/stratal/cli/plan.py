@@ -63,17 +63,18 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     calibrate_by : COL
         Recalibrate the proxy with --labels within each category of this column.
     output : FILE
-        File to write the plan to, for `draw`, such as plan.json.
+        File for the plan, such as plan.json, which `draw` reads.
     details : bool
         Also print the designs, the strata and all notes.
     select : bool
-        Compute the number of labels that `stratal select` needs to find the best of the models in --answers.
+        Compute the number of labels that `stratal select` requires to find the best of the models in
+        --answers.
     indifference : float
         Indifference margin: the largest accepted difference from the best model.
     """
 
     file: Annotated[
-        Path, argument("FILE", "File of predictions; omit it with --population-size.", parser=place)
+        Path, argument("FILE", "File of predictions; leave it out with --population-size.", parser=place)
     ] = None  # type: ignore[assignment]
     population_size: Whole = None
     rate: float = 0.5
@@ -119,9 +120,10 @@ OF_ONE_MODEL = (
 def plan(requested: PlanOptions) -> Result:
     """Compute the expected precision for a labelling budget.
 
-    Compares designs and estimators by their expected standard error, recommends one, and shows how many units
-    of each stratum would be labelled. With --half-width, it computes the budget instead, by default one that
-    suffices even for a poor proxy (--assume). A pilot needs fewer labels: see `stratal draw --half-width`.
+    Compares designs and estimators by their expected standard error, recommends a design, and shows how many
+    units of each stratum would be labelled. With --half-width, it computes the budget instead; the default is
+    a budget that suffices even for a poor proxy (--assume). A pilot requires fewer labels: see `stratal draw
+    --half-width`.
 
     With --labels of an earlier sample or a pilot, the forecast uses the measured quality of the proxy.
     """
@@ -158,7 +160,7 @@ def plan(requested: PlanOptions) -> Result:
     if requested.detect is not None:
         difference = width_text(requested.detect, plan.is_share)
         width = width_text(2 * half_width, plan.is_share)
-        power_text = f"{100 * requested.power:g}% power by an interval {width} wide"
+        power_text = f"{100 * requested.power:g}% power if the interval is {width} wide"
         detection = f"A difference of {difference} is detected with {power_text}."
     if requested.target == "superpopulation":
         plan = replace(plan, assumptions=(*plan.assumptions, OF_THESE_UNITS))
@@ -196,8 +198,8 @@ def _metrics_remarks(content: Sequence[str]) -> list[str]:
     if not answers:
         return []
     return [
-        "People judge whether the answer is right. Precision, recall and F1 need labels that name the class: "
-        f"plan with --predicted {answers[0]} instead of --predicts right."
+        "Annotators judge whether the answer is right. Precision, recall and F1 require labels that name "
+        f"the class: for these, plan with --predicted {answers[0]} instead of --predicts right."
     ]
 
 
@@ -271,8 +273,8 @@ def _expected_labels_of_selection(requested: PlanOptions) -> Result:
     )
     line = (
         f"The best of {expected['models']} models within {requested.indifference:g}: about "
-        f"{expected['optimistic']:,} labels if others are clearly worse, {expected['conservative']:,} if all "
-        f"are equally good, {expected['most']:,} at most, of {expected['population_size']:,} units."
+        f"{expected['optimistic']:,} labels if the others are clearly worse, {expected['conservative']:,} if "
+        f"all are equally good, {expected['most']:,} at most, of {expected['population_size']:,} units."
     )
     reading_fields = "file id answers delimiter remote engine threads memory"
     shared = f"{reading_fields} budget confidence_level indifference estimand positive"

@@ -127,7 +127,7 @@ class PlanFile(
                 f"{self.options.file} has changed since {path} was written"
                 + (f":{changed}" if changed else ""),
                 given=f"{current.size:,} units",
-                allowed=f"{planned.size:,} units, as they were",
+                allowed=f"the {planned.size:,} units of the plan, unchanged",
                 action="Restore the earlier file, or plan again.",
             )
 
@@ -163,7 +163,7 @@ def refuse_other_question(path: Path, planned: JsonDict, present: JsonDict) -> N
         was_planned = name in planned or name not in refined
         if was_planned and planned.get(name) != present.get(name):
             raise InputError(
-                f"{path}: the question in the plan and that of the file differ in {name!r}",
+                f"{path}: the roles of the columns in the plan and in the file differ ({name!r})",
                 given=f"{present.get(name)} now",
                 allowed=f"{planned.get(name)}, as planned",
                 action="Restore the earlier file, or plan again.",

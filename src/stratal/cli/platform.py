@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 Source = Annotated[
     str,
-    argument("PLATFORM:PROJECT", "Such as mlflow:EXPERIMENT, phoenix:PROJECT or langfuse:PROJECT, by name."),
+    argument(
+        "PLATFORM:PROJECT",
+        "Platform and name of the project, such as mlflow:EXPERIMENT, phoenix:PROJECT or langfuse:PROJECT.",
+    ),
 ]
 SampleFile = Annotated[Path, argument("SAMPLE", "The sample.parquet that `draw` wrote.")]
 OutputFile = Annotated[Path, Option("File to write to.", "FILE")]
@@ -230,8 +233,8 @@ def _is_no_answer(label: object, number_of: Mapping[str, object] | None) -> bool
 def write(requested: WriteOptions) -> Result:
     """Write labels and the estimate to the platform.
 
-    Each label becomes feedback on its unit, and the estimate becomes figures of the project. Anything
-    that the platform already has is not written again.
+    Each label becomes feedback on its unit, and the estimate becomes figures of the project. Labels and
+    figures that the platform already contains are not written again.
     """
     from stratal.cli.parsing import mapping
     from stratal.evaluation import estimate_figures

@@ -82,8 +82,8 @@ def require_named(stored: Reading, named: Reading | None) -> None:
 
 
 _NAME_IT_IF_TRUSTED = (
-    "If you trust its source, add the option. Otherwise, give a file on this computer (--population FILE, "
-    "if the command has this option)."
+    "If you trust the source of the plan or study, add this option. Otherwise, give a file on this computer "
+    "(--population FILE, if the command has this option)."
 )
 
 
@@ -116,12 +116,13 @@ def population_again(reading: Reading, earlier: Sample, named: Reading | None = 
     try:
         return reading_again.with_columns_of(earlier.question.estimand).population()
     except InputError as error:
-        action = "Give the unchanged file from which it was drawn."
+        action = "Give the unchanged file from which the sample was drawn."
         added = [name for name in split_names(reading.show) if name not in earlier.shown]
         if added:
             action += f" If the file is unchanged, leave {added[0]!r} out of --show."
         raise InputError(
-            f"the sample's file cannot be read as it was when the sample was drawn: {error}", action=action
+            f"the file of the sample cannot be read in the same way as when the sample was drawn: {error}",
+            action=action,
         ) from error
 
 

@@ -61,7 +61,7 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     """
 
     file: Annotated[
-        Path, argument("FILE", "File of the models' answers; omit it with --extend.", parser=place)
+        Path, argument("FILE", "File of the models' answers; leave it out with --extend.", parser=place)
     ] = None  # type: ignore[assignment]
     answers: Text = None
     output: Path | None = None
@@ -108,9 +108,9 @@ def select(requested: SelectOptions) -> Result:
     Only units on which the answers differ are labelled.
 
     Writes a first round like `draw`: sample.parquet, and to_label.csv for the correct answers. With --extend
-    and --labels it prints which models can still be the best and writes the next round, until one is left.
-    With the stated confidence, the selected model is at most --indifference worse than the best, whatever the
-    number of rounds.
+    and --labels it prints which models may still be the best, and writes the next round, until one model is
+    left. With the stated confidence, the selected model is at most --indifference worse than the best,
+    whatever the number of rounds.
     """
     from stratal.designs.labelling_files import empty_folder, write_labelling_folder
 
@@ -163,7 +163,7 @@ def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]
     from stratal.labels.label_files import read_labels_or_verdicts
 
     if not requested.labels:
-        raise InputError("--extend needs the existing labels", allowed="--extend DIR --labels FILE")
+        raise InputError("--extend requires the existing labels", allowed="--extend DIR --labels FILE")
     path = extend / SAMPLE_NAME if extend.is_dir() else extend
     sample = stratal.Sample.read(path)
     plan = PlanFile.next_to(path)

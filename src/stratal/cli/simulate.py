@@ -94,7 +94,7 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     Parameters
     ----------
     outcome : str
-        Column of the outcome, known for every row.
+        Column of the outcome, which must be known for every row.
     budget : N,…
         Numbers of labels.
     design : DESIGN,…

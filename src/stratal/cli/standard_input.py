@@ -44,7 +44,7 @@ def replace_standard_input(value: Any, command: str) -> Any:
         action = "Store the other tables in files."
         raise InputError("standard input can be read only once", given="several -", action=action)
     if sys.stdin is None or sys.stdin.isatty():
-        action = "Write to it: cat labels.csv | stratal …"
+        action = "Pipe a table into the command: cat labels.csv | stratal …"
         raise InputError("standard input is a terminal", action=action)
     stored = store_standard_input()
     if not isinstance(value, list):

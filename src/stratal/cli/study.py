@@ -81,9 +81,9 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Choices, such as Pass,Fail or Good=1,Partly=0.5,Bad=0; Unsure= counts as no answer. One of --choices,
         --scale, --pair and --classes is required.
     scale : LOW,HIGH
-        Scale of whole numbers: 1,5, or with the meaning of its ends: 1=rude,5=polite.
+        Scale of whole numbers, such as 1,5; or with the meaning of its ends, such as 1=rude,5=polite.
     pair : A,B
-        Two shown columns; annotators choose the better one.
+        Two of the shown columns; annotators choose the better one.
     classes : ANSWER,…
         Answers as free text, with these suggestions.
     rubric : path
@@ -91,13 +91,14 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
     adjudicators : NAME,…, default every annotator
         Annotators who decide disagreements.
     overlap : SHARE or SHARE,PEOPLE
-        Share of the items that several annotators label, and the number of annotators.
+        Share of the items that several annotators label, and the number of annotators for each, such as
+        0.2,3.
     pseudonyms : bool
         Store pseudonyms in the journal, and the names in a private file.
     until : float, default the half-width of the draw
         Stop when the half-width of the anytime-valid interval has reached this value.
     submit_on_choice : bool
-        Submit as soon as all questions are answered; each annotator can change this.
+        Submit an item as soon as all questions are answered; each annotator can change this setting.
     """
 
     file: Annotated[
@@ -133,8 +134,9 @@ def new(requested: NewOptions) -> Result:
     """Create a study from drawn items and a question.
 
     A study is a folder with the sample, the question and a database of answers. The items are those that
-    `draw` wrote, or they are drawn now from predictions. `stratal study label` shows the items to annotators,
-    `stratal study status` prints the progress, and `stratal estimate` reads the labels.
+    `draw` wrote, or they are drawn from predictions when the study is created. `stratal study label` shows
+    the items to annotators, `stratal study status` prints the progress, and `stratal estimate` reads the
+    labels.
     """
     from stratal.designs.labelling_files import empty_folder
     from stratal.report.pages import study_page
@@ -252,7 +254,9 @@ def form_of_options(questions: list[str], kinds: dict[str, str | None], rubric: 
     if not all(mark and name.strip().isidentifier() for name, mark, _ in parts):
         allowed = "--question 'correct=Is it correct?' --question 'polite=Is it polite?'"
         texts = ", ".join(map(repr, questions))
-        raise InputError("each question needs a name if there are several", given=texts, allowed=allowed)
+        raise InputError(
+            "if there are several questions, each must have a name", given=texts, allowed=allowed
+        )
     return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in parts)
 
 
@@ -295,7 +299,7 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
     media : path, default media in the study
         Folder of images and audio. Its name is stored in the study.
     allow_images : https, default study
-        https shows images from https addresses too (their servers see each request); study shows only those
+        https also shows images from https addresses (their servers see each request); study shows only images
         in the folder. It is stored in the study.
     new_links : bool
         Create new links; earlier ones become invalid.
@@ -316,10 +320,10 @@ class LabelOptions(OfStudy, frozen=True, kw_only=True):
 def label(requested: LabelOptions) -> None:
     """Serve the labelling page until Ctrl-C.
 
-    Prints a secret link for each annotator. Whoever has a link labels as that annotator. Links remain valid
-    when the page is served again, unless --new-links is given. Every answer is saved before the next item is
-    shown; if the server cannot be reached, answers wait in the browser. Another link shows the figures of
-    `study status`.
+    Prints a secret link for each annotator. Anyone who has a link can label as that annotator. Links remain
+    valid when the page is served again, unless --new-links is given. Every answer is saved before the next
+    item is shown; if the server cannot be reached, answers wait in the browser. Another link shows the
+    figures of `study status`.
     """
     from stratal.tables.files import csv_line
 
@@ -358,7 +362,9 @@ def label(requested: LabelOptions) -> None:
                     print_text(" ".join(OPEN_PAGE_WARNING.split()).format(port=served.port), "")
                 width = max(map(len, named), default=0)
                 print_text(
-                    f"{study}: one link for each annotator. Anyone who has a link labels under its name.", ""
+                    f"{study}: one link for each annotator. Anyone who has a link can label under that "
+                    "annotator's name.",
+                    "",
                 )
                 print_text(*(f"  {name:<{width}}  {link}" for name, link in named.items()), "")
                 watch = f"Progress page for the person who runs the study: {owner}"
@@ -387,9 +393,9 @@ def status(requested: StatusOptions) -> Result:
 
     Also shows agreement, times and nonresponse.
 
-    The anytime-valid interval remains valid however often it is looked at, so labelling may stop as soon as
-    it is narrow enough or decides a requirement. With --require, the exit status is 0 (PASS), 4 (FAIL) or 5
-    (UNDECIDED).
+    The anytime-valid interval remains valid however often it is computed, so labelling may stop as soon as
+    the interval is narrow enough or decides a requirement. With --require, the exit status is 0 (PASS), 4
+    (FAIL) or 5 (UNDECIDED).
     """
     from stratal.evaluation import joint_verdict
     from stratal.report.pages import status_page
@@ -426,7 +432,7 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    additional : int, default the number that --until needs
+    additional : int, default the number that --until requires
         Number of units to add.
     until : float
         Stop when the half-width of the anytime-valid interval has reached this value; 0 never stops.
@@ -512,7 +518,7 @@ class TeamOptions(OfStudy, frozen=True, kw_only=True):
     add : NAME,…
         Add these annotators.
     set_aside : str
-        Exclude the labels of this annotator; none is deleted.
+        Exclude the labels of this annotator; no label is deleted.
     take_back : str
         Include the labels of this annotator again.
     reason : str

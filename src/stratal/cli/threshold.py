@@ -24,9 +24,9 @@ class ThresholdOptions(EvidenceOptions, frozen=True, kw_only=True):
         Requirement for the accepted items: error<=.05, precision>=.9, recall>=.8 or false_positive_rate<=.01;
         for one class, precision:spam>=.9.
     score : COL or COL,COL, default the proxy
-        Column of the score. With two scores, accepted items reach a threshold on each.
+        Column of the score. With two scores, accepted items reach a threshold on each score.
     by : COL
-        Find a threshold for each level of this group; the guarantee holds for all of them together.
+        Find a threshold for each level of this group; the guarantee holds for all levels together.
     target : str
         Target of the guarantee: population (these items) or superpopulation (future items).
     population : FILE, default the file of the plan
@@ -54,8 +54,8 @@ def threshold(requested: ThresholdOptions) -> Result:
     """Find the items that can be accepted without review.
 
     Prints the largest set of items with the highest scores that satisfies the requirement with 95%
-    confidence, however good or bad the score is. For recall, it prints the smallest such set. If there is
-    none, it prints how many labels would be needed. The files are the same as for `estimate`.
+    confidence, however good or bad the score is. For recall, it prints the smallest such set. If there is no
+    such set, it prints how many labels would be required. The files are the same as for `estimate`.
 
     The exit status is 0 if a set is accepted (PASS), 4 if every set violates the requirement (FAIL),
     and 5 if the labels do not decide (UNDECIDED).

@@ -71,13 +71,13 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
 def trend(requested: TrendOptions) -> Result:
     """Compare weeks: level, change, and an alarm.
 
-    Prints the level of each wave, and the change since the previous and since the first one.
-    The intervals of the latest level, its changes and the groups of --by hold simultaneously; earlier waves
-    keep their own. A wave without labels counts only towards the drift of the score.
+    Prints the level of each wave, and the change since the previous wave and since the first wave. The
+    intervals of the latest level, its changes and the groups of --by hold simultaneously; earlier waves keep
+    their own intervals. A wave without labels counts only towards the drift of the score.
 
-    With --require, the exit status is 4 if any wave violates it (ALARM), 5 while no wave is tested because
-    all are part of the reference (UNDECIDED), and 0 otherwise (NO ALARM). The probability that a false alarm
-    ever occurs is at most 5% (1 − --confidence-level).
+    With --require, the exit status is 4 if any wave violates it (ALARM), 5 if no wave has been tested yet
+    because all are part of the reference (UNDECIDED), and 0 otherwise (NO ALARM). The probability that a
+    false alarm ever occurs is at most 5% (1 − --confidence-level).
     """
     if not requested.files:
         raise InputError(

@@ -237,7 +237,9 @@ class ClusterSample(Design):
     def __post_init__(self) -> None:
         if (self.n_clusters is None) == (self.budget is None):
             options = f"n_clusters={self.n_clusters}, budget={self.budget}"
-            raise InputError("give either n_clusters or a budget", given=options, allowed="one of the two")
+            raise InputError(
+                "either n_clusters or a budget must be given", given=options, allowed="one of the two"
+            )
 
     def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw clusters with all of their units."""

@@ -303,7 +303,7 @@ class Disagreements(Design):
 
     def larger_design(self, sample: Sample, additional: int) -> Design:
         """Raise an error, because labels determine the next units."""
-        action = "Give the labels too: Selection.update(labels), or stratal select --extend with --labels."
+        action = "Also give the labels: Selection.update(labels), or stratal select --extend with --labels."
         raise InputError("the next disagreements depend on the existing labels", action=action)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:

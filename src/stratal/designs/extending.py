@@ -136,8 +136,8 @@ def require_planned(sample: Sample, planned: Population) -> None:
         raise InputError(
             "this is not the population of the plan" + (f":{changed}" if changed else ""),
             given=f"{drawn_digest.size:,} units",
-            allowed=f"{planned_digest.size:,} units, as they were when the plan was made",
-            action="Give that population unchanged, or make a plan for this one.",
+            allowed=f"the {planned_digest.size:,} units for which the plan was made",
+            action="Give the unchanged population of the plan, or make a plan for this population.",
         )
 
 
@@ -200,7 +200,7 @@ def check_equal_units(
 
 def other_population_error(difference: str, actual: str, allowed: str | None = None) -> InputError:
     """Return the error for a population that is not that of the sample."""
-    problem = "this is not the population that the sample was drawn from"
+    problem = "this is not the population from which the sample was drawn"
     if difference:
         problem += f":{difference}"
     return InputError(
@@ -249,7 +249,7 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         raise InputError(
             f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not part of the larger sample",
             given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
-            allowed="a larger design of a nested kind, and the unchanged population",
+            allowed="a larger design of a kind that can be extended, and the unchanged population",
         )
     new = np.ones(larger.size, dtype=bool)
     new[earlier] = False
@@ -259,7 +259,7 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     if lost:
         raise InputError(
             f"the population lacks column {lost[0]!r} of the sample",
-            action="Name it again in groups= or show=, as when the sample was drawn.",
+            action="Name this column in groups= or show=, as when the sample was drawn.",
         )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
@@ -319,8 +319,8 @@ def population_of(sample: Sample, population: Population | None) -> Population:
         population = sample.population
     if population is None:
         raise InputError(
-            "this sample does not contain the population that it was drawn from",
-            action="Give this population: population=.",
+            "this sample does not contain the population from which it was drawn",
+            action="Give the population: population=.",
         )
     return require_same_population(sample, population)
 

@@ -50,12 +50,12 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
     if name is None:
         return np.arange(len(columns))
     if any(is_missing(entry) for entry in columns.values(name)):
-        action = "Fill it in, or number the rows: id='row', --id row."
+        action = "Fill in the missing ids, or number the rows: id='row' (--id row)."
         raise InputError(f"{columns.table_name}: an id is missing in column {name!r}", action=action)
     ids = id_array(np.array(columns.values(name), dtype=object))
     most_frequent, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:
-        action = "Average several answers of one unit first, or join them as Labels."
+        action = "Average several answers to one unit first, or join them as Labels."
         raise LabelError(f"{columns.table_name}: id {most_frequent!r} occurs twice", action=action)
     return ids
 

@@ -96,7 +96,7 @@ def _stratum_sizes_checked(
     """Return N_h (H,); raise an error for sizes that contradict the labelled units."""
     if sizes_by_stratum is None and unlabelled is None:
         raise InputError(
-            "the table does not state which population the labels were drawn from",
+            "the table does not state from which population the labels were drawn",
             allowed="population= (--population FILE), sizes= of the strata (--sizes FILE), weight= "
             "(--weight COL), inclusion_probability= or population_size= (--population-size N)",
             action="Labels chosen by hand or by outcome are not a random sample: nothing can be estimated.",
@@ -108,7 +108,9 @@ def _stratum_sizes_checked(
             )
     if np.any(counts == 0):
         problem = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
-        raise InputError(problem, action="Merge it with another stratum, in the table and in the sizes.")
+        raise InputError(
+            problem, action="Merge this stratum with another one, in the table and in the sizes."
+        )
     if sizes_by_stratum is None:
         assert unlabelled is not None
         return counts + unlabelled.astype(np.int64)
@@ -182,7 +184,7 @@ def weighted_parts(
         if np.any(probabilities > 1):
             column = options.inclusion_probability
             problem = f"{columns.table_name}: column {column!r} contains a probability above 1"
-            raise InputError(problem, action="If these are weights, give weight= instead.")
+            raise InputError(problem, action="If these are weights, use weight= instead.")
         total = float(np.sum(1.0 / probabilities))
     else:
         if weights_from_sizes:

@@ -150,8 +150,8 @@ def _require_complete_clusters(
         f"in {groups.labelled_share:.0%} of the rows of these clusters",
         allowed="labels in all rows of the clusters that were drawn; or weight= (--weight COL), sizes= "
         "(--sizes FILE) or population_size= (--population-size N)",
-        action="Label the other rows of these clusters, or state how many units each labelled one represents."
-        " If single rows were labelled at random, leave cluster= (--cluster) out.",
+        action="Label the other rows of these clusters, or state how many units each labelled unit "
+        "represents. If single rows were labelled at random, leave cluster= (--cluster) out.",
     )
 
 
@@ -202,7 +202,7 @@ def _parts_of_complete_table(
         problem = (
             f"{columns.table_name}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
         )
-        raise InputError(problem, action="Merge it with another stratum in the table.")
+        raise InputError(problem, action="Merge this stratum with another one in the table.")
     design: dict[str, Any] = {"kind": "simple-random", "budget": len(rows)}
     if isinstance(rule, Categories):
         design = stratified_design(rule.column, list(rule.levels), counts, summary)

@@ -352,7 +352,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
     else:
         totals = stated_sizes
     if totals is None or name not in sample.groups:
-        action = "Draw with groups=, or give sizes= or totals=: a mapping from level to number of units."
+        action = "Draw with groups=, or give sizes= or totals=: a mapping from levels to numbers of units."
         raise InputError(f"the number of units in each level of {name!r} is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = Counter(str(value) for value in sample.groups[name].tolist())
@@ -369,7 +369,9 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         units = expected.get(level, 0)
         lacks_drawn_level = level in drawn and level not in sizes
         if lacks_drawn_level or abs(units - stated_units) > _SIZE_TOLERANCE * size:
-            problem = f"the sizes of {name!r} are not those of the population that the sample was drawn from"
+            problem = (
+                f"the sizes of {name!r} differ from those of the population from which the sample was drawn"
+            )
             if stored_sizes is None:
                 allowed = "1 or more"
             else:
@@ -383,7 +385,7 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
             raise InputError(
                 f"level {level!r} of {name!r} has fewer units than were drawn",
                 given=f"{sizes[level]:,.10g} units, {units:,} drawn",
-                allowed="sizes of the population that the units were drawn from",
+                allowed="sizes of the population from which the units were drawn",
             )
     return dict(sorted(sizes.items()))
 
@@ -422,7 +424,7 @@ def unlabelled_level_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, .
         empty_levels = ", ".join(level for level in levels if level not in with_label)
         text = (
             f"no unit with {column} = {empty_levels} has a label ({share:.1%} of the population): the margin "
-            "is fitted to the other levels, and these units are assumed to be like the others"
+            "is fitted to the other levels, and these units are assumed to be like the other units"
         )
         code = REMARK
         if (1.0 - share) ** int(labelled.sum()) < _MIN_CHANCE:
@@ -525,7 +527,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         sample, by, sizes = _with_strata_of_proxy(sample, by)
     if by not in sample.groups:
         raise InputError(
-            f"post-stratification needs a column that the sample keeps, not {by!r}",
+            f"post-stratification requires a column that is stored in the sample; {by!r} is not",
             allowed=_post_strata_columns(sample),
             action=f"Draw with groups= (--groups {by}), or state the totals of the population: margins= "
             "(--margins FILE).",

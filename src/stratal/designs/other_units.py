@@ -159,9 +159,12 @@ def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
     """Return the note on the rows of the population that are labelled units."""
     size_text = f"the population has {size:,} rows"
     if not has_ids:
-        return f"{size_text}, assumed not to include the labelled units, because there are no ids to compare"
+        return (
+            f"{size_text}, which are assumed not to include the labelled units, because there are no ids to "
+            "compare"
+        )
     if n_matched == 0:
-        return f"{size_text}, none of which has the id of a labelled unit: the labelled units are added"
+        return f"{size_text}; no row has the id of a labelled unit, so the labelled units are added"
     return f"{size_text}, including the {n_matched:,} labelled units"
 
 
@@ -274,11 +277,11 @@ def _require_matching_units(
         if other_spellings:
             given_text += f", which the population contains as {other_spellings[example]!r}"
         raise InputError(
-            "the ids of the labelled units match the population's only in part",
+            "only some ids of the labelled units occur in the population",
             given=given_text,
             allowed="all labelled units in the population, or none of them",
-            action="Write ids in the same way in both files; give the whole population, or only its "
-            "unlabelled units.",
+            action="Write ids in the same way in both files, and give either the whole population or only "
+            "its unlabelled units.",
         )
     proxies = {name: matched.proxies[:, k] for k, name in enumerate(population.proxy_names)}
     # The two files may differ in the case of their column names.

@@ -187,7 +187,7 @@ def sequential_poisson(
 def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
     """Raise an `InputError` if a unit could never be drawn."""
     if profile.low <= 0 or not np.isfinite(profile.high):
-        action = "A unit that can never be drawn biases the estimate: give it a small size."
+        action = "A unit that can never be drawn biases the estimate: give such units a small size."
         raise InputError(
             f"{name} contains a size that is not positive", given=f"{profile.low:g}", action=action
         )
@@ -329,7 +329,7 @@ class Poisson(UnequalProbabilities):
     def __post_init__(self) -> None:
         probability = self.probability
         if (probability is None) == (self.budget is None):
-            problem = "give either probabilities or a budget"
+            problem = "either probabilities or a budget must be given"
             raise InputError(problem, given=f"{probability}, {self.budget}", allowed="one of the two")
         if probability is not None and not isinstance(probability, numbers.Real):
             require_column_name(probability, "probability")
@@ -353,7 +353,10 @@ class Poisson(UnequalProbabilities):
         refuse_nonpositive(profile, f"column '{self.probability}'")
         if profile.high > 1:
             problem = f"column '{self.probability}' contains a probability above 1"
-            action = "Give it as a size: Poisson(budget=…, size=…) makes large units certain."
+            action = (
+                "Use the column as a size measure: Poisson(budget=…, size=…) draws very large units with "
+                "certainty."
+            )
             raise InputError(problem, given=f"{profile.high:g}", action=action)
         return measured, 1.0
 

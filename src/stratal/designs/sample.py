@@ -122,7 +122,7 @@ class Design(Described, ABC):
 
     def larger_design(self, sample: Sample, additional: int) -> Design:
         """Return the design that draws the units of the sample and `additional` new ones."""
-        action = "If the design is nested, give a larger one: next_round(sample, design=…)."
+        action = "If the design is nested, give a larger design: next_round(sample, design=…)."
         raise InputError(f"a sample of design '{self.kind}' cannot be extended", action=action)
 
     def next_round_design(self, sample: Sample, additional: int, outcomes: object) -> Design:
@@ -820,16 +820,16 @@ def require_sample(value: object, verb: str) -> Sample:
         return value
     given_kind = type_text(value)
     if isinstance(value, Population):
-        action = "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
+        action = "Draw a sample from the population first: stratal.plan(population, budget=…).draw(seed=…)."
     elif isinstance(value, str | os.PathLike):
         given_kind = f"the path {os.fspath(value)!r}"
-        action = f"Read it first: stratal.Sample.read({os.fspath(value)!r})."
+        action = f"Read the file first: stratal.Sample.read({os.fspath(value)!r})."
     elif isinstance(value, WithDraw):
-        action = "Draw it first: .draw(seed=…)."
+        action = "Draw a sample from the plan first: .draw(seed=…)."
     else:
         action = (
-            "The sample comes first, then the labels. For units drawn and labelled elsewhere, make one with "
-            "stratal.Sample.from_labelled(table, value=…, population_size=…)."
+            "The sample comes first, then the labels. For units drawn and labelled elsewhere, create a "
+            "sample with stratal.Sample.from_labelled(table, value=…, population_size=…)."
         )
     raise InputError(f"{verb} takes a Sample", given=given_kind, action=action)
 
@@ -839,4 +839,4 @@ def require_column_name(value: object, keyword: str) -> str:
     if isinstance(value, str):
         return value
     action = f"Give the values to the population, as features={{'x': values}}, and {keyword}='x' here."
-    raise InputError(f"{keyword} is the name of a column", given=type_text(value), action=action)
+    raise InputError(f"{keyword} must be the name of a column", given=type_text(value), action=action)

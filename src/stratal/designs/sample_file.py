@@ -169,8 +169,12 @@ def _check_description(path: Path, table: pa.Table, description: object) -> Json
     if not isinstance(description, dict):
         raise InputError(f"{path}: not a sample file (it contains no design)", action=_WRITTEN_BY_DRAW)
     if description.get("format") not in _READABLE_FORMATS:
-        action = "Read it with the version of stratal that wrote it."
-        raise InputError(f"{path}: written in another format", given=description.get("format"), action=action)
+        action = "Read the file with the version of stratal that wrote it."
+        raise InputError(
+            f"{path}: the sample file has the format of another version of stratal",
+            given=description.get("format"),
+            action=action,
+        )
     has_digest = "digest" in description or description["format"] > 1
     if has_digest and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
         problem = f"{path}: the sample file was changed after it was written (its digest does not match)"
@@ -260,6 +264,8 @@ def check_drawn_units(
     if not np.array_equal(n_h, counts):
         stored_n_h = n_h.tolist()[:5]
         allowed = str(np.asarray(counts).tolist()[:5])
-        raise InputError("its rows are not those that its design draws", given=stored_n_h, allowed=allowed)
+        raise InputError(
+            "its rows differ from those that its design draws", given=stored_n_h, allowed=allowed
+        )
     if not np.allclose(probabilities, (n_h / sizes)[stratum], rtol=1e-9):
-        raise InputError("its inclusion probabilities are not those of its design")
+        raise InputError("its inclusion probabilities differ from those of its design")

@@ -130,7 +130,7 @@ class Stratified(Design):
         summary = population.summarise(strata.rule)
         if not np.array_equal(summary.sizes, strata.sizes):
             raise InputError(
-                "these strata were made from another population",
+                "these strata were formed from another population",
                 given=f"sizes {summary.sizes.tolist()[:5]}",
                 allowed=f"sizes {strata.sizes.tolist()[:5]}",
             )
@@ -353,7 +353,7 @@ class StratifiedWeighting(Weighting):
         if len(sizes) == 1:
             raise InputError(
                 "post-stratification requires groups of known sizes",
-                action="Give the sample its groups: stratal.designs.post_stratify(sample, by=…), "
+                action="Add the groups to the sample: stratal.designs.post_stratify(sample, by=…), or "
                 "--post-stratify GROUP.",
             )
         return replace(self, stratum=stratum, sizes=sizes)

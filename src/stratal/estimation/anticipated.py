@@ -181,8 +181,8 @@ class AnticipatedInfluence(_Anticipated):
         return (
             planned,
             f"The range covers residuals from {min(SCENARIO_RESIDUAL_FACTORS):.2g} to "
-            f"{max(SCENARIO_RESIDUAL_FACTORS):.2g} times those that "
-            "the proxies predict; overconfident scores have the larger ones.",
+            f"{max(SCENARIO_RESIDUAL_FACTORS):.2g} times those that the proxies predict; overconfident "
+            "scores have the larger residuals.",
             "Standard errors are approximate (to first order), and assume that no label is missing.",
         )
 
@@ -191,7 +191,9 @@ class AnticipatedInfluence(_Anticipated):
         if not np.any(strata.is_known):
             return ()
         share = float(strata.weights[strata.is_known].sum())
-        return (f"{share:.1%} of the units need no label: {self.text} is known there by construction.",)
+        return (
+            f"{share:.1%} of the units require no label, because their contribution to {self.text} is known.",
+        )
 
     def strata(self, budget: int) -> Strata:
         """Return the strata of the influence, within its cells."""
@@ -220,7 +222,9 @@ class AnticipatedInfluence(_Anticipated):
             strata = stratify(self.population, method, number, influence=self.influence)
             if np.all(strata.is_known):
                 action = "Nothing needs to be labelled; check the proxies if this is unexpected."
-                raise InputError(f"{self.text} is known without labels, so no unit needs one", action=action)
+                raise InputError(
+                    f"{self.text} is known without labels, so no unit requires a label", action=action
+                )
             self._strata_by_number[key] = strata
         return self._strata_by_number[key]
 
@@ -405,7 +409,7 @@ class AnticipatedOutcome(_Anticipated):
             expectation = "Scores are calibrated probabilities (slope 1 on the log-odds scale)"
         return (
             expectation,
-            f"The range covers log-odds off by up to {SCENARIO_OFFSETS[-1]:g}, and slopes of "
+            f"The range covers errors of the log-odds of up to {SCENARIO_OFFSETS[-1]:g}, and slopes of "
             f"{SCENARIO_SLOPES[0]:g} to {SCENARIO_SLOPES[-1]:g}",
             ALL_COME_BACK,
         )
@@ -424,16 +428,16 @@ class AnticipatedOutcome(_Anticipated):
         if size >= _MIN_ROW_NUMBERS and are_whole_numbers and len(values) == size:
             return (
                 f"'{info.name}' is a different whole number in each row, {least:g} to {most:g}, like a row "
-                "number. Does it predict which units are right? If not, name another column.",
+                "number. Does this column predict which units are right? If not, name another column.",
             )
         fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
         if not fitting:
             return ()
         low, high = fitting[0]
         return (
-            f"Does '{info.name}', {least:g} to {most:g}, predict labels on a scale of {low:g} to {high:g}? "
-            f"Then give bounds=({low:g}, {high:g}) (--bounds {low:g},{high:g}). "
-            "Pass/fail labels: label='pass/fail' (--label pass/fail).",
+            f"Does '{info.name}' ({least:g} to {most:g}) predict labels on a scale of {low:g} to {high:g}? "
+            f"If so, give bounds=({low:g}, {high:g}) (--bounds {low:g},{high:g}). If labels are pass or "
+            "fail, give label='pass/fail' (--label pass/fail).",
         )
 
 

@@ -381,9 +381,7 @@ def calibrated_proxy(
     elif is_history:
         # No comparison with other fits: its prior and λ already limit the harm of a poor fit.
         curves = units.fits_by_fold("learner", HISTORY)
-        note = (
-            f"the prediction from earlier models' results was learned from the labels, in {len(curves)} folds"
-        )
+        note = f"the prediction from earlier models' results was fitted to the labels, in {len(curves)} folds"
     else:
         curves = units.fits_by_fold(method)
         note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
@@ -417,9 +415,10 @@ def _refuse_curve(options: CalibrationOptions, limits: tuple[float, float] | Non
         allowed = f"{names}, or a scikit-learn estimator"
         raise InputError("unknown calibration", given=repr(options.method), allowed=allowed)
     if options.features is not None:
-        problem = f"calibration '{options.method}' uses a single proxy, so it takes no features"
+        problem = f"calibration '{options.method}' uses a single proxy and no features"
         raise InputError(
-            problem, action=f"Leave them out, or name a learner: {', '.join(calibration.LEARNER_NAMES)}."
+            problem,
+            action=f"Leave out the features, or name a learner: {', '.join(calibration.LEARNER_NAMES)}.",
         )
     if len(options.column) != 1:
         if options.column:
@@ -428,7 +427,9 @@ def _refuse_curve(options: CalibrationOptions, limits: tuple[float, float] | Non
             action = "Give the population a proxy."
         raise InputError("calibration requires one proxy", action=action)
     if limits is None:
-        raise InputError("calibration needs an outcome with bounds", action="Give bounds=(lowest, highest).")
+        raise InputError(
+            "calibration requires an outcome with bounds", action="Give bounds=(lowest, highest)."
+        )
 
 
 def _rule(sample: Sample) -> Rule:
@@ -469,7 +470,7 @@ def _of_population(
         counted = counts.tolist()[:5]
         expected = sizes.tolist()[:5]
         raise other_population_error(
-            "", f"strata of {counted} units, whereas those of the sample have {expected}"
+            "", f"strata of {counted} units, but the strata of the sample have {expected}"
         )
     return StratumSummary.of_sums(counts, sums, products, centres)
 

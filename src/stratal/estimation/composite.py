@@ -16,8 +16,8 @@ from stratal.intervals.interval_types import StudentInterval
 MIN_SLICES = 4
 
 _PROMISE = (
-    "slices are shrunk towards each other: intervals hold on average over slices, but not for a slice that "
-    "is unlike the others"
+    "slices are shrunk towards each other: intervals are valid on average over slices, but not for a slice "
+    "that is unlike the others"
 )
 
 
@@ -55,8 +55,8 @@ def composite(table: Estimates) -> Estimates:
     # A slice whose labels all agree has no variance, and would be the common mean of all.
     used = [k for k, row in enumerate(table) if np.isfinite(row.value) and row.standard_error > 0]
     if len(used) < MIN_SLICES:
-        problem = "a composite needs several groups in which outcomes vary"
-        action = "Leave the estimator to 'auto'."
+        problem = "a composite requires several groups in which outcomes vary"
+        action = "Set the estimator to 'auto'."
         raise InputError(problem, given=f"{len(used)}", allowed=f"{MIN_SLICES} or more", action=action)
     rows = list(table)
     values, variances = composite_means(table.values[used], table.standard_errors[used] ** 2)

@@ -377,8 +377,8 @@ class Estimand(Described, noun="estimand", registry={}):
         raise InputError(
             f"{self.quoted_name} cannot be estimated by group",
             given=f"by={group!r}" if isinstance(group, str) else "by=",
-            allowed="by= (--by) with means, metrics of a class, kappa, quantiles and judges",
-            action="Leave out by= (--by), or choose one of these.",
+            allowed="by= (--by) with means, metrics of a class, kappa, quantiles or judges",
+            action="Leave out by= (--by), or choose one of these estimands.",
         )
 
     # Options of `estimate` that it supports.
@@ -522,7 +522,7 @@ class Estimand(Described, noun="estimand", registry={}):
         for name, value in options.items():
             if value is None or name in self.plan_options:
                 continue
-            problem = f"a plan for {self.text!r} takes no {name}="
+            problem = f"a plan for {self.text!r} does not accept {name}="
             action = (
                 "The option applies only to the mean, so leave it out. To label more units of a sample, use "
                 "next_round."

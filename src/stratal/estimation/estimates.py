@@ -233,7 +233,9 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         try:
             comparisons = comparisons.with_interval(self.interval)
         except InputError:
-            remark = f"the interval method {self.interval!r} is not one of differences, which use 'auto'"
+            remark = (
+                f"the interval method {self.interval!r} is not available for differences, which use 'auto'"
+            )
             comparisons = replace(comparisons, remarks=(*self.remarks, remark))
         if simultaneous:
             return comparisons.simultaneous(seed=seed)

@@ -557,7 +557,7 @@ def fit_general(
         Whether the estimate allows for the sizes of clusters, as a mean does; a regression does not.
     """
     if shrinkage is not None:
-        raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
+        raise InputError("estimator 'stratppi' requires a stratified sample", action="Use estimator='ppi++'.")
     n, q, k = proxies.shape
     design = weighting.weights * (1.0 if used is None else used)
     weights = np.abs(design)

@@ -240,8 +240,8 @@ def _group_means(
 
 
 _NO_PROXY_IN_GROUPS = (
-    "estimator 'ppi++' used no proxy in the groups: it needs a proxy on the outcome's scale whose mean is "
-    "known in every group, and 50 labels for each proxy"
+    "estimator 'ppi++' used no proxy in the groups: it requires a proxy on the outcome's scale whose mean "
+    "is known in every group, and 50 labels for each proxy"
 )
 
 
@@ -522,9 +522,9 @@ class Means(Several, kind="means", listed="names"):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names), proxies=tuple(self.proxies))
         if not self.names or (self.proxies and len(self.proxies) != len(self.names)):
-            problem = "every mean needs a name, and either all of them have a proxy or none"
+            problem = "every mean must have a name, and either all means or none of them must have a proxy"
             raise InputError(
-                problem, given=", ".join(self.names), action="Give as many proxies as names, or none."
+                problem, given=", ".join(self.names), action="Give as many proxies as names, or no proxies."
             )
 
     def parts_in(self, population: Population) -> tuple[Mean, ...]:

@@ -149,12 +149,12 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     else:
         below = values <= middle
     parts = [f"{int(missing[part].sum()):,} of {int(part.sum()):,}" for part in (below, ~below)]
-    halves = f"{parts[0]} drawn units of its lower half, {parts[1]} of its upper half"
+    halves = f"{parts[0]} in the lower half of its values, {parts[1]} in the upper half"
     text = (
         f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, "
-        f"{_p_value_text(pattern)}; without a label: {halves}), so "
-        "they are not missing at random: find out why, and label these units. The estimate corrects for "
-        "different shares of missing labels between strata only, not within them"
+        f"{_p_value_text(pattern)}; units without a label: {halves}), so they are not missing at random: "
+        "find out why, and label these units. The estimate corrects for different shares of missing labels "
+        "between strata only, not within them"
     )
     return (Note("missing-by-proxy", text),)
 

@@ -349,7 +349,10 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
     problem = "λ has the wrong shape, or is not finite"
     allowed = f"one finite number, ({k},) or ({n_strata}, {k})"
     raise InputError(
-        problem, given=repr(requested_lam), allowed=allowed, action="Leave lam out to have it fitted."
+        problem,
+        given=repr(requested_lam),
+        allowed=allowed,
+        action="If lam is left out, it is fitted to the labels.",
     )
 
 
@@ -565,8 +568,8 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
 
 
 _PROXIES_LEFT_OUT = (
-    "the {} proxies are not used: 'auto' needs 50 labels for each of them; name one with proxy= in Python, "
-    "give fewer, or fit them with estimator='ppi++' (--estimator ppi++)"
+    "the {} proxies are not used: 'auto' requires 50 labels for each of them; name one with proxy= in "
+    "Python, give fewer proxies, or fit all of them with estimator='ppi++' (--estimator ppi++)"
 )
 
 
@@ -598,7 +601,7 @@ def unused_proxy_reason(sample: Sample, estimate: Estimate) -> str | None:
     if count < min_labels and evidence.weighting.random_within_strata:
         return f"fewer than {min_labels:,} labels"
     if count < min_labels:
-        return f"the weights make the labels worth {count:,}, fewer than {min_labels:,}"
+        return f"with these weights, the labels are worth only {count:,}, fewer than {min_labels:,}"
     if estimate.n == estimate.population_size:
         return "every unit has a label"
     if np.ptp(evidence.z) == 0:
@@ -709,8 +712,8 @@ def estimate_mean(
 
 
 _ONLY_THE_FIRST = (
-    f"only the first {{}} of {{}} proxies are used: 'auto' needs {MINIMUM_FOR_FITTING} labels for each; "
-    "use all with estimator='ppi++' (--estimator ppi++)"
+    f"only the first {{}} of {{}} proxies are used: 'auto' requires {MINIMUM_FOR_FITTING} labels for each; "
+    "to use all proxies, set estimator='ppi++' (--estimator ppi++)"
 )
 
 
@@ -751,8 +754,8 @@ def assemble(
     if abs(result.value - value) >= _BOUND_TOLERANCE:
         end = "below the smallest" if result.value < value else "above the largest"
         note = (
-            f"the labels and the proxy give a mean of {result.value:.4g}, {end} possible value, so that "
-            "value is shown instead: the scale of the proxy is wrong; estimator='ppi++' (--estimator ppi++) "
+            f"the labels and the proxy give a mean of {result.value:.4g}, {end} possible value, so this "
+            "limit is shown instead; the scale of the proxy is wrong; estimator='ppi++' (--estimator ppi++) "
             "fits the weight of the proxy"
         )
         notes = (*notes, note)

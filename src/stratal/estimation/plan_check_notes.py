@@ -188,7 +188,8 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
     unseen = unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY)
     notes = [
         f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
-        "interval can show how far off they are; bounds=(lowest, highest) would limit this"
+        "interval can allow for how different they are; if the outcome has bounds, state them: "
+        "bounds=(lowest, highest)"
     ]
     weights = weighting.weights
     squares = (weights * (evidence.residuals - weights @ evidence.residuals / weights.sum())) ** 2
@@ -203,8 +204,8 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
         else:
             side = "downwards"
         notes.append(
-            f"the labels are skewed: the interval therefore extends further {side}, and covers the true "
-            "value less often than stated if the tail is longer than the labels show"
+            f"the labels are skewed: the interval therefore extends further {side}, and it covers the true "
+            "value less often than stated if the tail is longer than it seems from the labels"
         )
     tail_ratio = _tail_ratio(evidence, inputs)
     if tail_ratio > _MIN_TAIL_RATIO:
@@ -235,7 +236,9 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     if is_shifted:
         consequences.append(f"therefore reaches {abs(shift):.2g} further {side}")
     if has_unknown_sizes:
-        consequences.append("covers less often than stated if the population has far larger clusters")
+        consequences.append(
+            "covers the true value less often than stated if the population has far larger clusters"
+        )
     return (f"the outcome varies with the size of its cluster: the interval {', and '.join(consequences)}",)
 
 
@@ -433,9 +436,10 @@ def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
             "proxy) and draw again, or draw without strata (--stratify none)."
         )
     return (
-        f"the outcome falls as {planned.name!r} rises (slope {slope:.2g}). Check what the "
-        "score is for. If it is for the opposite outcome, use one minus the score. If it is for a class, use "
-        f"predicts= (--predicts {quote(planned.name)}=class:CLASS). It may also belong to other units"
+        f"the outcome falls as {planned.name!r} rises (slope {slope:.2g}). Check what the score is for. If "
+        "it is for the opposite outcome, use one minus the score. If it is for a class, use predicts= "
+        f"(--predicts {quote(planned.name)}=class:CLASS). It is also possible that the scores belong to "
+        "other units"
     )
 
 

@@ -84,7 +84,7 @@ class Requirement:
                 f"'{self}' is {'always' if verdict == PASS else 'never'} met",
                 given=f"an estimate that lies between {low:g} and {high:g}",
                 allowed=allowed,
-                action="Require a limit that the estimate could meet or miss, in the outcome's units.",
+                action="Choose a limit that the estimate could meet or miss, in the outcome's units.",
             )
 
     def verdict(self, interval: Sequence[float | None] | None) -> str:
@@ -174,14 +174,14 @@ def held_against(
                 count = "no estimate is"
             if complete_names:
                 allowed = ", ".join(map(repr, complete_names))
-                action = "Name one of these."
+                action = "Name one of these estimates."
             else:
                 names = [*unique_names, *({} if value_rows is None else _names_of_value(value_rows[0]))]
                 allowed = suggest_names(requirement.name, names)
                 action = (
-                    "Write an error of at most 0.1 as 'value>=.9'. Other names need their option: "
-                    "recall:CLASS with metric= (--metric), kappa with judge= (--judge), value@GROUP with by= "
-                    "(--by)."
+                    "Write an error of at most 0.1 as 'value>=.9'. Other names require an option: "
+                    "recall:CLASS with metric= (--metric), kappa with judge= (--judge), value@GROUP with "
+                    "by= (--by)."
                 )
             raise InputError(
                 f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action

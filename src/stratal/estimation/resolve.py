@@ -256,7 +256,7 @@ def group_column(
     if name is None or name not in sample.groups:
         column = name or "COL"
         if sample.declared_random:
-            action = f"Name the column of the table: {option}= (--{option} COL)."
+            action = f"Name the column in the table: {option}= (--{option} COL)."
         else:
             action = _redraw_action(sample, option, column)
         raise InputError(
@@ -273,7 +273,7 @@ def _redraw_action(sample: Sample, option: str, column: str) -> str:
     is_drawable = type(sample.design).select is not Design.select
     # Groups change no draw. Other roles may change the proxy, and later rounds depend on labels.
     if option != "groups" or not is_drawable or sample.round.max() > 1:
-        return f"{named}, so that the sample keeps the column."
+        return f"{named}, so that the sample contains the column."
     return (
         f"{named}, seed {sample.seed} and the other options as before: this draws the same units, so that "
         "the existing labels remain valid."
@@ -420,7 +420,7 @@ def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
     if name not in columns:
         names = (*sample.proxy_names, *columns)
         options = f"--proxy {name}, --groups {name}"
-        action = f"Draw again with proxy= or groups= ({options}), so that the sample keeps it."
+        action = f"Draw again with proxy= or groups= ({options}), so that the sample contains this column."
         if sample.declared_random:
             action = "Name another column of the table."
         raise InputError(
@@ -665,7 +665,7 @@ def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: JoinedLa
     shared_class = next((name for name in names if name in answer_values), None)
     if shared_class is not None:
         raise LabelError(
-            f"the labels are classes, as the model's answers in {predicted!r} are (first: {shared_class!r}), "
+            f"the labels are classes, like the model's answers in {predicted!r} (first: {shared_class!r}), "
             "and cannot be averaged",
-            action=f"Compare them: predicted=True (--predicted {predicted}).",
+            action=f"Compare the labels with the answers: predicted=True (--predicted {predicted}).",
         )

@@ -59,7 +59,7 @@ def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | N
             requested = sample.question.estimand or {}
             raise InputError(
                 f"this sample cannot be used for this estimate: stratum '{strata.names[h]}' got no label, "
-                f"because none is needed there for {requested.get('kind', 'what it was drawn for')!r}",
+                f"because no label is required there for {requested.get('kind', 'what it was drawn for')!r}",
                 given=f"{share:.1%} of the units in such strata",
                 action="Estimate what the sample was drawn for, or draw another sample for this estimate.",
             )
@@ -113,8 +113,9 @@ def worst_bounds(
 # Note on a sample that grew until its interval was narrow enough. The bias was measured: .1 to .4 standard
 # errors in eight cells, .55 at worst (docs/methods/adaptive.md).
 _STOPPED = (
-    "labels decided how many more units were drawn, until the interval was ± {:g}. Such an estimate is "
-    "biased towards agreement, by up to half a standard error (most where the proxy is overconfident)"
+    "the number of drawn units depended on the labels: units were added until the interval was ± {:g}. Such "
+    "an estimate is biased towards agreement, by up to half a standard error (most of all if the proxy is "
+    "overconfident)"
 )
 
 
@@ -376,8 +377,8 @@ def known_outcome(
         return None, inferred_bounds, ()
     note = (
         f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {common_bounds[0]:g} to "
-        f"{common_bounds[1]:g} (first: {outside[0]:g}), so the outcome is taken as unbounded; it is better "
-        "to give its bounds (--bounds LOW,HIGH)"
+        f"{common_bounds[1]:g} (first: {outside[0]:g}), so the outcome is assumed to be unbounded; it is "
+        "better to state its bounds (--bounds LOW,HIGH)"
     )
     return None, None, (note,)
 

@@ -792,7 +792,7 @@ def _remarks(evidence: LabelledSample, *, of_columns: bool) -> list[str]:
     if sample.looks is not None and request.look is None:
         remarks.append(
             f"looks were planned ({sample.looks}): this interval is valid only at the first look. At a later "
-            "look, give look= (--look N)"
+            "look, set look= (--look N)"
         )
     if not of_columns and evidence.models and evidence.column != (request.value or LABEL):
         text = f"the estimate is for {evidence.column!r}, the first of the models compared"

@@ -178,7 +178,7 @@ def _read_sample(path: Path, labels: Any) -> Sample:
     require_present(path)
     file = sample_file(path)
     if labels is None or labels == []:
-        action = f"Give their file too, after the sample: {file.parent / 'to_label.csv'}."
+        action = f"Also give the file of the labels, after the sample: {file.parent / 'to_label.csv'}."
         raise InputError(f"{file}: the labels are missing", allowed=SOURCE_FORMS, action=action)
     return Sample.read(file)
 
@@ -241,7 +241,9 @@ def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: An
     """Return the evidence of a study: its present labels, and what its question declares."""
     if labels:
         problem = "a study already contains its labels: LABELS has no effect"
-        raise InputError(problem, action="Leave them out, or give the sample instead of the study.")
+        raise InputError(
+            problem, action="Leave out the files of labels, or give the sample instead of the study."
+        )
     # The modules of studies are imported only if they are needed.
     from stratal.study import Study, open_study
 
@@ -373,7 +375,7 @@ def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:
         return sample
     if not sample.proxy_names:
         raise InputError(
-            "rows that were chosen in an unknown way need a proxy that is known for every row",
+            "if rows were chosen in an unknown way, a proxy is required that is known for every row",
             given=f"chosen={UNKNOWN!r} (--chosen {UNKNOWN})",
             action="Name the column of the judge or of the score: judge= (--judge), proxy= (--proxy).",
         )
@@ -399,7 +401,8 @@ def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: st
         raise InputError(
             f"{option}: neither the sample nor the labels have a column {name!r}",
             given=f"columns of the sample: {', '.join(map(repr, sample.groups)) or 'none'}",
-            action=f"Add the column to the file of labels, by id. A sample drawn with {kept_by} contains it.",
+            action=f"Add the column to the file of labels, matched by id. A sample drawn with {kept_by} "
+            "contains it.",
         ) from None
     return with_group(sample, name, answers)
 

@@ -313,12 +313,12 @@ def _missing_labels_note(
     share = missing / len(is_labelled)
     action = "label these rows"
     if request.chosen is None:
-        action += ", or state how the labelled ones were chosen: chosen= (--chosen)"
+        action += ", or state how the labelled rows were chosen: chosen= (--chosen)"
     return Note(
         ROWS_WITHOUT_LABEL,
-        f"{rows} assumed to be missing at random{condition}: if it depends on the label whether it is "
-        f"missing, the estimate may be off by up to {100 * share:.2g}% of the outcome's range, for which the "
-        f"interval does not allow; {action}",
+        f"{rows} assumed to be missing at random{condition}: if whether a label is missing depends on its "
+        f"value, the estimate may be off by up to {100 * share:.2g}% of the outcome's range, and the "
+        f"interval does not account for this error; {action}",
     )
 
 
@@ -427,7 +427,7 @@ def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) ->
     labelled = int(np.sum(_is_labelled(rows, request)))
     raise InputError(
         f"{rows.table_name}: the totals in margins= (--margins) are those of a different population",
-        given=f"totals of {size:,} units, {len(rows):,} rows, {labelled:,} of them with a label",
+        given=f"totals for {size:,} units, but {len(rows):,} rows, {labelled:,} of them with a label",
         allowed="totals that add up to the number of rows in the table; or a table that contains only "
         "labelled rows, which are then a sample of the units",
     )
@@ -443,9 +443,10 @@ def _require_list_rule(rows: SmallTable, request: EvaluationRequest, recognition
     raise InputError(
         f"{rows.table_name}: {names[0]!r} has a list in each row",
         allowed=f"lists= (--lists) {LIST_RULES}",
-        action="State what a list counts as. A row for each entry, with the units as clusters: lists='rows' "
-        "(--lists rows). One number for each unit: lists='mean' (--lists mean), lists='precision@5' "
-        "(--lists precision@5) or lists='hit@5' (--lists hit@5). A set of tags: tags='json' (--tags json).",
+        action="State what a list counts as. To count each entry as a row, with the units as clusters: "
+        "lists='rows' (--lists rows). For one number per unit: lists='mean' (--lists mean), "
+        "lists='precision@5' (--lists precision@5) or lists='hit@5' (--lists hit@5). If a list is a set of "
+        "tags: tags='json' (--tags json).",
     )
 
 
@@ -546,7 +547,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
             raise InputError(
                 f"{rows.table_name}: the judge {judge!r} has no score in {missing:,} of {len(rows):,} rows",
                 allowed="a score in every row",
-                action="Score these rows too, or leave the judge out: judge='none' (--judge none).",
+                action="Add the missing scores, or leave the judge out: judge='none' (--judge none).",
             )
     # Without unlabelled rows a proxy helps no mean; other estimands, such as an AUC, are of a score.
     is_needed = request.estimand is not None or recognition.proxy in judges or BRIER in request.metric
@@ -742,7 +743,8 @@ def _one_row_for_each_unit(
     if id_name is None:
         action = "Name the column: id= (--id COL)."
         raise InputError(
-            f"{rows.table_name}: a table with a row per unit and model needs a column of ids", action=action
+            f"{rows.table_name}: a table with a row per unit and model must have a column of ids",
+            action=action,
         )
     ids = rows.texts(id_name).tolist()
     names = tuple(request.compare) or tuple(dict.fromkeys(models))

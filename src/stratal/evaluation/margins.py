@@ -19,7 +19,10 @@ _VARIABLE_NAMES = ("variable", "column", "margin", "group")
 _LEVEL_NAMES = ("level", "value", "category", "class")
 _TOTAL_NAMES = ("total", "count", "size", "units", "n", "population")
 
-_FORMS = "names of columns, a file of totals, or a mapping from column to a mapping from level to units"
+_FORMS = (
+    "names of columns, a file of totals, or a mapping from each column to a mapping from levels to numbers "
+    "of units"
+)
 
 # Units by which sums of totals may differ that were rounded to whole units.
 _ROUNDING = 0.5
@@ -100,7 +103,7 @@ def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
     names = [table.find(*names) for names in (_VARIABLE_NAMES, _LEVEL_NAMES, _TOTAL_NAMES)]
     if None in names:
         raise InputError(
-            f"{path}: a file of margin totals needs three columns",
+            f"{path}: a file of margin totals must have three columns",
             given=", ".join(table.lists),
             allowed="variable, level and total",
         )

@@ -96,7 +96,7 @@ class EvaluationRequest(DeclaredRoles):
                 raise InputError(
                     "two options state how rows are weighted",
                     given="post_stratify= (--post-stratify) and margins= (--margins)",
-                    action="Leave one of them out; margins= takes several columns.",
+                    action="Leave one of them out; margins= accepts several columns.",
                 )
         if self.chosen is not None:
             RowSelection.parse(self.chosen)

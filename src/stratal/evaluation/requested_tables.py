@@ -124,12 +124,12 @@ def _with_score_of_class(evidence: LabelledSample) -> Sample:
     names = sample.proxy_names
     if len(request.classes) != 1 or len(names) != 1:
         raise InputError(
-            "brier needs the probability of one class",
+            "brier requires the probability of one class",
             given=f"classes {', '.join(map(repr, request.classes)) or 'none'}; "
             f"probabilities {', '.join(map(repr, names)) or 'none'}",
             allowed="one class and its probability",
-            action="Name them: classes= (--class CLASS) and proxy= (--proxy COL); or declare each: predicts= "
-            "(--predicts COL=class:CLASS).",
+            action="Name both: classes= (--class CLASS) and proxy= (--proxy COL); or declare the class of "
+            "each column: predicts= (--predicts COL=class:CLASS).",
         )
     return with_declared_scores(sample, {names[0]: class_probability(request.classes[0])})
 
@@ -144,7 +144,7 @@ def _confusion_matrix(evidence: LabelledSample) -> Estimates:
     answer = evidence.request.answer_column or evidence.sample.question.answer
     if answer is None:
         raise InputError(
-            "a confusion matrix needs the model's answers",
+            "a confusion matrix requires the model's answers",
             action="Name their column: predicted= (--predicted COL).",
         )
     options = evidence.request.target_option
@@ -173,7 +173,7 @@ def _left_out_classes(classes: Sequence[str], others: Sequence[str]) -> tuple[st
     names = list_first(map(repr, others), _MAX_CLASSES_NAMED)
     return (
         f"the confusion matrix has the {len(classes)} most frequent classes of the labels, without {names}; "
-        "to choose others, name two or more: classes= (--class CLASS,…)",
+        "to choose other classes, name two or more: classes= (--class CLASS,…)",
     )
 
 

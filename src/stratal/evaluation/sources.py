@@ -26,7 +26,7 @@ from stratal.tables.small_table import SmallTable
 # For errors about a source that is none of these.
 SOURCE_FORMS = (
     "SAMPLE LABELS…; STUDY; one table with labels in some rows; logs of one evaluation tool, one for each "
-    "model; a count such as 47/50"
+    "model; or a count such as 47/50"
 )
 
 # Numbers of right answers and of all answers, such as 47/50.
@@ -93,7 +93,7 @@ def form_of(source: Any, labels: Any = None) -> SourceForm:
         return SourceForm.STUDY
     if labels is not None and _is_table(source):
         what = "a table already contains its labels: labels= has no effect"
-        raise InputError(what, allowed=SOURCE_FORMS, action="Leave them out, or give the sample instead.")
+        raise InputError(what, allowed=SOURCE_FORMS, action="Leave out labels=, or give the sample instead.")
     if _is_table(source):
         return SourceForm.TABLE
     return SourceForm.SAMPLE
@@ -139,8 +139,8 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
         f"several files are given, but the first, {first}, is neither a sample nor a study",
         given=", ".join(f"{path} ({tool or 'no log'})" for path, tool in tools.items()),
         allowed=SOURCE_FORMS,
-        action="The sample comes first, then its labels. Labels for a table must be a column of it: join "
-        "them by id.",
+        action="The sample comes first, then its labels. For a table, the labels must be one of its "
+        "columns: join them by id.",
     )
 
 

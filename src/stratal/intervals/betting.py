@@ -51,7 +51,7 @@ def betting_ends(evidence: Evidence, errors: tuple[float, float], *, anytime: bo
     weighting = evidence.weighting
     has_strata = len(weighting.sizes) > 1
     if not weighting.random_within_strata or (evidence.superpopulation and has_strata):
-        problem = "betting intervals need a simple random sample, or a stratified sample of one population"
+        problem = "betting intervals require a simple random sample, or a stratified sample of one population"
         raise InputError(problem, action="Use method='auto', or target='population'.")
     # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
     if anytime:

@@ -209,7 +209,9 @@ class DerivedEvidence:
     def outcome_bounds(self: IntervalEvidence) -> tuple[float, float]:
         """The bounds of an outcome that has them."""
         if self.bounds is None:
-            raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
+            raise InputError(
+                "this interval requires an outcome with bounds", action="Give bounds=(lowest, highest)."
+            )
         low, high = self.bounds
         return low, high
 
@@ -610,7 +612,7 @@ def infer_outcome(
     if outcome == "binary":
         bounds = (0.0, 1.0)
     if bounds is None:
-        raise InputError("a bounded outcome needs its bounds", action="Give bounds=(lowest, highest).")
+        raise InputError("a bounded outcome requires bounds", action="Give bounds=(lowest, highest).")
     # The usual case, without the search for labels outside.
     if outcome == "binary" and binary_labels:
         return outcome, bounds

@@ -83,7 +83,9 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
             return interval
     refuse_unfit_method(evidence, method)
     if evidence.linearised and evidence.degrees_of_freedom == 0:
-        problem = "the relevant labels are in one cluster, or in one per stratum, so there is no interval"
+        problem = (
+            "the relevant labels are in one cluster, or in one cluster per stratum, so there is no interval"
+        )
         raise InputError(problem, action="Label units of more clusters.")
     # `auto` is fixed by what is known of the outcome, never by the result: docs/methods/intervals.md has the
     # coverage, cell by cell.
@@ -114,17 +116,17 @@ def refuse_unfit_method(evidence: IntervalEvidence, method: str) -> None:
         return
     if evidence.linearised and method not in LINEARISED_METHODS:
         raise InputError(
-            "only the mean of all units has this kind of interval",
+            "this kind of interval is available only for the mean of all units",
             given=f"{method!r}, for a group or another estimand",
             allowed=", ".join(map(repr, LINEARISED_METHODS)),
-            action="Choose one of these: interval= (--interval). Or leave out by= (--by), metric= (--metric) "
-            "and estimand= (--estimand).",
+            action="Choose one of these methods: interval= (--interval). Alternatively, leave out by= "
+            "(--by), metric= (--metric) and estimand= (--estimand).",
         )
     if evidence.bounds is not None and TABLE[method].reads_skewness:
-        action = "Leave the method to 'auto', whose interval stays inside the bounds."
+        action = "Set the method to 'auto', whose interval stays within the bounds."
         raise InputError(f"method '{method}' can only be used for outcomes without bounds", action=action)
     if evidence.bounds is None and TABLE[method].needs_bounds:
-        problem = f"method '{method}' needs an outcome with bounds"
+        problem = f"method '{method}' requires an outcome with bounds"
         action = "Give bounds=(lowest, highest) if the outcome has them."
         raise InputError(problem, allowed=", ".join(repr(name) for name in UNBOUNDED), action=action)
 
@@ -181,7 +183,7 @@ class MeanInterval(Interval):
     def textbook_error(self) -> Number:
         """The same, with a warning if it is 0 because the labels all agree."""
         if not self.evidence.varies:
-            what = f"the labels all agree, so the textbook interval '{self.method}' has width 0"
+            what = f"all labels are equal, so the textbook interval '{self.method}' has width 0"
             warn_caller(f"{what}; use method='auto'")
         return self.standard_error
 

@@ -36,7 +36,9 @@ def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of l
     if isinstance(labels, Mapping):
         return Labels(ids=tuple(labels), values=tuple(labels.values()))
     if isinstance(labels, WithColumns):
-        allowed = "a mapping of id to label, a Series indexed by id, an array in the order of sample.ids"
+        allowed = (
+            "a mapping from ids to labels, a Series indexed by id, or an array in the order of sample.ids"
+        )
         action = "Give dict(zip(frame['id'], frame['label']))."
         raise LabelError("labels cannot be a dataframe", allowed=allowed, action=action)
     if is_indexed(labels):
@@ -44,15 +46,16 @@ def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of l
     if isinstance(labels, str | PathLike):
         path = repr(fspath(labels))
         raise LabelError(
-            "labels cannot be a path", given=path, action=f"Read them: stratal.read_labels({path})."
+            "labels cannot be a path", given=path, action=f"Read the file first: stratal.read_labels({path})."
         )
     shape = array_shape(labels)
     if shape != (sample.size,):
         problem = f"{array_name} must have one entry per drawn unit, in the order of sample.ids"
-        action = "Give a mapping of id to label instead."
+        action = "Give a mapping from ids to labels instead."
         if len(shape) > 1:
             action = (
-                "Give one column of it: labels[:, 0]; for columns of several models, use stratal.compare."
+                "Give one column of the array: labels[:, 0]; for columns of several models, use "
+                "stratal.compare."
             )
         raise LabelError(problem, given=f"shape {shape}", allowed=f"({sample.size},)", action=action)
     return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))

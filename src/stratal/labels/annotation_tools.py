@@ -474,8 +474,8 @@ def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolA
         raise LabelError(
             f"{place} has no {ITEM_ID!r}, and its 'id' identifies the task, not the item",
             given=", ".join(list(entry)[:8]),
-            action="Export JSON, which keeps the ids of the items in each task's data; or name their column: "
-            "id_name= (--id COLUMN).",
+            action="Export JSON, which keeps the ids of the items in each task's data; or name the column "
+            "of the ids: id_name= (--id COLUMN).",
         )
     item = read_item_id(entry, id_name, place)
     return [_label_studio_answer(item, controls, entry, entry.get("annotator"), place)]
@@ -520,7 +520,7 @@ def _single_answer(controls: Mapping[str, list[str]], place: str) -> str:
     if len(answers) != 1:
         answers_text = ", ".join(map(repr, answers)) or f"controls {', '.join(controls) or 'none'}"
         raise LabelError(
-            f"{place}: an annotation needs one answer",
+            f"{place}: an annotation must contain exactly one answer",
             given=answers_text,
             allowed=f"one choice of {VERDICT!r}",
             action="Answer or skip the task in Label Studio, and export again.",
@@ -606,7 +606,9 @@ def _read_argilla_record(record: Any, place: str, id_name: str) -> list[ToolAnsw
     item = require_text(record, "id", place)
     if "responses" in record:
         action = "Export again: json.dump(dataset.records.to_list(flatten=True), file)."
-        raise LabelError(f"{place}: written by to_json, which leaves out discarded answers", action=action)
+        raise LabelError(
+            f"{place}: the file was written by to_json, which leaves out discarded answers", action=action
+        )
     names = [key.removesuffix(".responses") for key in record if key.endswith(".responses")]
     question_names = [name for name in names if name != NOTE]
     if len(question_names) > 1 and VERDICT not in question_names:
@@ -679,7 +681,9 @@ def write_potato(tasks: Sequence[Task], question: ToolQuestion, folder: Path) ->
         ],
     }
     write_json(folder / POTATO_CONFIG, config)
-    return f"In the folder: potato start {POTATO_CONFIG}. When done: the folder {POTATO_OUTPUT}."
+    return (
+        f"In this folder, run: potato start {POTATO_CONFIG}. When done: the answers are in {POTATO_OUTPUT}."
+    )
 
 
 def _read_potato_annotator(state: Any, place: str, id_name: str) -> list[ToolAnswer]:
@@ -738,9 +742,9 @@ def _read_prodigy_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
     if answer not in (PRODIGY_ACCEPT, *PRODIGY_SKIPS):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")
     if answer == PRODIGY_ACCEPT and len(choices) != 1:
-        action = "In Prodigy, choose one or ignore the item; then export again."
+        action = "In Prodigy, select exactly one choice or ignore the item; then export again."
         raise LabelError(
-            f"{place}: an accepted item needs one choice", given=str(choices)[:60], action=action
+            f"{place}: an accepted item must have exactly one choice", given=str(choices)[:60], action=action
         )
     tool_answer = ToolAnswer(
         id=item,

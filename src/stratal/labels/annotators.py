@@ -62,12 +62,13 @@ class AnnotatorAgreement:
         if self.alpha is not None and self.alpha < 0:
             warnings.append(
                 f"the annotators agree less than by chance (Krippendorff's alpha {self.alpha:.2f}): first "
-                "make sure that all understand the question alike, then use the estimate"
+                "make sure that all annotators understand the question in the same way, then use the "
+                "estimate"
             )
         if self.open > MAX_OPEN_SHARE * self.units:
             warnings.append(
-                f"{self.open:,} of {self.units:,} labelled units have differing answers and no decision: "
-                "decide them, or clarify the rubric"
+                f"{self.open:,} of {self.units:,} labelled units have different answers and no decision: "
+                "resolve these disagreements, or clarify the rubric"
             )
         return tuple(warnings)
 
@@ -83,7 +84,7 @@ class AnnotatorAgreement:
         if self.agreed is None:
             agreement_text = ""
         else:
-            agreement_text = f", {self.agreed:.0%} of their pairs the same"
+            agreement_text = f", {self.agreed:.0%} of pairs agree"
         if self.open:
             undecided_text = f", {self.open:,} undecided"
         else:
@@ -122,7 +123,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     if level not in LEVELS:
         raise InputError("unknown level of measurement", given=repr(level), allowed=", ".join(LEVELS))
     if not isinstance(labels, Labels):
-        action = "Read them with stratal.read_labels(file), or make Labels(ids=…, values=…, annotators=…)."
+        action = "Read them with stratal.read_labels(file), or create Labels(ids=…, values=…, annotators=…)."
         raise InputError("annotator_agreement takes Labels", given=type_text(labels), action=action)
     if labels.annotators is None:
         action = "Add a column `annotator`, with one row per answer."

@@ -115,8 +115,8 @@ class JoinedLabels(Record):
             problem = "is not a finite number or a known word"
         first_text = texts[reported_rows[0]]
         action = (
-            f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted=. The "
-            "sample or the file of labels must have it."
+            f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted= "
+            "(--predicted). This column must be in the sample or in the file of labels."
         )
         if has_stray_numbers:
             action = f"Correct it or, if it is not an answer, use {format_mapping({first_text: None})}."

@@ -123,10 +123,10 @@ def read_labels_if_table(labels: object, sample: UnitRows) -> Any:
     rows = SmallTable.of(labels, "the labels")
     if len({name.casefold() for name in rows.lists} & set(LABEL_COLUMN_NAMES)) == 0:
         raise MissingColumnError(
-            "the labels: no column 'label'",
+            "the labels have no column 'label'",
             column=LABEL_COLUMN_NAMES[0],
             given=", ".join(map(repr, rows.lists)),
-            action="Rename the column of the labels to 'label', or give only that column, by id.",
+            action="Rename the column of the labels to 'label', or give only that column, indexed by id.",
         )
     return read_label_rows(rows, None, sample.question.id, sample.ids.tolist())[0]
 
@@ -232,12 +232,12 @@ def _ids_of_rows(
         return _read_ids(table, id_name), table.notes
     if len(table) != len(sample_ids):
         raise LabelError(
-            f"{table.table_name}: without ids there must be a row for each drawn unit, in the order of "
-            f"to_label.csv",
+            f"{table.table_name}: without ids, the file must have one row per drawn unit, in the order of "
+            "to_label.csv",
             given=f"{len(table)} rows",
             allowed=str(len(sample_ids)),
         )
-    note = f"{table.table_name}: there are no ids; the rows are taken in the order of the sample"
+    note = f"{table.table_name}: there are no ids; the rows are assumed to be in the order of the sample"
     return tuple(map(id_text, sample_ids)), (*table.notes, note)
 
 
@@ -267,11 +267,11 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
     id_column = table.find(*id_names)
     if id_column is None:
         action = (
-            "Name it: id_name='…', --id COLUMN. If the rows are in the order of to_label.csv: id_name='row' "
-            "(--id row). In a dataframe, rename it to 'id'."
+            "Name the column of the ids: id_name='…' (--id COLUMN). If the rows are in the order of "
+            "to_label.csv: id_name='row' (--id row). In a dataframe, rename the column to 'id'."
         )
         if id_name == ROW:
-            action = "Give the ids of the sample, whose order the rows have: order=sample.ids."
+            action = "If the rows are in the order of the sample, give its ids: order=sample.ids."
         raise InputError(
             f"{table.table_name}: no id column",
             given=", ".join(table.lists),
@@ -455,7 +455,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], question: ToolQuestion, path:
         )
     if tool.suffixes and path.suffix.lower() not in tool.suffixes:
         raise InputError(
-            f"{path}: {tool.title} needs a different file name",
+            f"{path}: {tool.title} requires a different file name",
             allowed=f"a file {' or '.join(tool.suffixes)}",
         )
     if path.exists() or path.is_symlink():
@@ -696,9 +696,10 @@ def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Label
         unit_answers = answers_by_unit.get(unit, [])
         if class_text(before) not in unit_answers:
             raise LabelError(
-                f"{review.place(row)}: the first label of {unit!r} differs from that in the labels",
+                f"{review.place(row)}: the first label of {unit!r} in the review differs from the one in the "
+                "files of labels",
                 given=f"{before!r}, and {', '.join(map(repr, unit_answers)) or 'none'}",
-                action="Give the labels from which the file was written.",
+                action="Give the labels from which the review file was written.",
             )
         if class_text(before).casefold() != class_text(after).casefold():
             change_count += 1
@@ -721,8 +722,8 @@ def _review_note(review: Labels, change_count: int) -> str:
     if not review.ids:
         return f"{source}: nothing is filled in yet"
     return (
-        f"{source}: in {change_count} of {len(review.ids)} the first label was wrong; only items on which a "
-        "judge and people differed were reviewed, so the corrections can only bring the two closer"
+        f"{source}: the first label was wrong for {change_count} of {len(review.ids)}; only items on which a "
+        "judge and the annotators disagreed were reviewed, so corrections can only increase their agreement"
     )
 
 

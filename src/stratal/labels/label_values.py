@@ -327,8 +327,8 @@ class LabelMapping:
             equal = [verdict for verdict, value in verdict_numbers.items() if value == number]
             if len(equal) > 1:
                 raise LabelError(
-                    f"the verdicts {', '.join(map(repr, equal[:_MAX_ROWS_SHOWN]))} all count as {number:g}, "
-                    f"as the label {text!r} does",
+                    f"the verdicts {', '.join(map(repr, equal[:_MAX_ROWS_SHOWN]))} and the label {text!r} "
+                    f"all count as {number:g}",
                     action=f"Map the label to one of them: {format_mapping({text: equal[0]})}.",
                 )
             verdict_of[text] = equal[0] if equal else None
@@ -551,7 +551,7 @@ def refuse_no_answer_words(
         f"{source}: {no_answer_words[0]!r} indicates that there is no answer",
         given=", ".join(map(repr, no_answer_words[:MAX_VALUES_SHOWN])),
         allowed="an empty label where there is no answer",
-        action=f"If it is not an answer: {as_no_answer}; if it is {as_answer}.",
+        action=f"If it means that there is no answer: {as_no_answer}; if it is {as_answer}.",
     )
 
 
@@ -607,7 +607,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
     are_unmatched_classes = have_repeats and len(labels) >= _MIN_UNMATCHED_LABELS
     if are_unmatched_classes or _are_verdict_words(distinct_labels, distinct_answers):
         raise LabelError(
-            f"no label is ever among the model's answers (first: {labels[0]!r})",
+            f"no label occurs among the model's answers (first label: {labels[0]!r})",
             allowed=", ".join(map(repr, sorted(distinct_answers)[:MAX_VALUES_SHOWN])),
             action="If labels are verdicts (right or wrong, or which of two models is better), they are "
             "outcomes, not classes: leave out predicted= (--predicted) and estimands for classes. Their mean "
@@ -668,9 +668,9 @@ def _refuse_misspelt_classes(labels: Sequence[str], answers: set[str]) -> None:
     first = misspelt_labels[0]
     count = f"{len(misspelt_labels)} such label{'s' * (len(misspelt_labels) > 1)}"
     raise LabelError(
-        f"labels say {first!r} where answers say {spellings[first]!r} ({count})",
-        action=f"Spell the labels as in the answers; otherwise these labels all count as wrong: "
-        f"{format_mapping(spellings)}.",
+        f"labels contain {first!r}, but the answers contain {spellings[first]!r} ({count})",
+        action="Spell the labels as in the answers; otherwise, the answer counts as wrong for each of these "
+        f"labels: {format_mapping(spellings)}.",
     )
 
 

@@ -153,7 +153,9 @@ class Labels(Record):
         ):
             if not isinstance(argument, accepted_type):
                 allowed = "positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}"
-                raise LabelError("invalid meaning of labels", given=type_text(argument), allowed=allowed)
+                raise LabelError(
+                    "the meaning of labels cannot be read", given=type_text(argument), allowed=allowed
+                )
         # Ids are usually texts already; `id_text` of each would take most of the time of a large file.
         are_plain_texts = set(map(type, self.ids)) <= {str} and "\0" not in "".join(self.ids)
         ids = tuple(self.ids) if are_plain_texts else tuple(map(id_text, self.ids))
@@ -217,9 +219,9 @@ class Labels(Record):
                     "sets of tags",
                     given=text,
                     allowed="one number or text",
-                    action="Give each answer its own row, with one value and the annotator's name. If labels "
-                    "are sets of tags, answers are too: predicted= (--predicted) and tags= (--tags) of the "
-                    "draw.",
+                    action="Give each answer its own row, with one value and the annotator's name. If "
+                    "labels are sets of tags, the answers must be, too: draw with predicted= (--predicted) "
+                    "and tags= (--tags).",
                 )
 
     def _container_error(self, noun: str, row: int, entry: object, allowed: str) -> LabelError:
@@ -344,7 +346,7 @@ class Labels(Record):
                 answer_tag = spellings.get("".join(tag.split()).casefold(), tag)
                 if answer_tag != tag and tag not in answer_tags:
                     raise LabelError(
-                        f"{self.place(row)}: the label of id {self.ids[row]!r} has the tag {tag!r}, where "
+                        f"{self.place(row)}: the label of id {self.ids[row]!r} has the tag {tag!r}, but the "
                         f"answers have {answer_tag!r}",
                         allowed=", ".join(map(repr, answer_tags)),
                         action="Spell tags as in the answers; otherwise they count as different tags.",
@@ -407,7 +409,10 @@ class Labels(Record):
         if any(isinstance(value, str) for value in values):
             words = count_words([str(value) for value in values])
             if words is None:
-                action = "Name the label that counts as 1 (positive=, --positive), or count them as missing."
+                action = (
+                    "Name the label that counts as 1 (positive=, --positive), or count failed answers as "
+                    "missing (--failed-answers missing)."
+                )
                 raise LabelError(f"{self.source}: failed answers have no label", action=action)
             return worst(words, key=words.__getitem__), self.mapping
         if bounds is None and all(0 <= value <= 1 for value in values):

@@ -144,7 +144,7 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
     texts = [class_text(code) for code in codes]
     no_label = f"If so, pass {format_mapping(dict.fromkeys(texts))}"
     if len(codes) > 1:
-        no_label += ", with only those of them that do"
+        no_label += ", listing only the codes that mean this"
     no_label += "."
     as_itself = format_mapping(dict(zip(texts, codes, strict=True)))
     is_one = len(codes) == 1

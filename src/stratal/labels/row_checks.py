@@ -17,20 +17,20 @@ def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
     token = sample.question.sample_token
     if token is None or labels.tokens is None:
         return
-    same_rows_hint = "If they belong to the same rows: same_rows=True (--same-rows)."
+    same_rows_hint = "If the labels belong to the same rows: same_rows=True (--same-rows)."
     other_row = next((row for row, entry in enumerate(labels.tokens) if entry and entry != token), None)
     if other_row is not None:
         raise LabelError(
             f"{labels.place(other_row)}: the label was given to a row of another sample",
             given=f"{SAMPLE_TOKEN} {labels.tokens[other_row]!r}",
-            allowed=f"{token!r}, that of this sample (seed {sample.seed})",
+            allowed=f"{token!r}, the token of this sample (seed {sample.seed})",
             action=f"Give the labels of this sample. {same_rows_hint}",
         )
     missing_row = next((row for row, entry in enumerate(labels.tokens) if not entry), None)
     if missing_row is not None:
         raise LabelError(
-            f"{labels.place(missing_row)}: ids are row numbers, but it is not stated which sample's rows "
-            f"they number",
+            f"{labels.place(missing_row)}: ids are row numbers, but the file does not state to which sample "
+            "they belong",
             given=f"no {SAMPLE_TOKEN}",
             allowed=f"a column {SAMPLE_TOKEN} with {token!r}, as in to_label.csv",
             action="Fill in the file that was handed out, or draw with a column of ids (id=). "
@@ -58,9 +58,10 @@ def refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) ->
             if is_set(stored[unit]) and read_set(entry, separator) == stored[unit]:
                 continue
             raise LabelError(
-                f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the sample's",
+                f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the value in "
+                "the sample",
                 given=repr(entry),
-                allowed=f"{stored[unit]!r}, as when the sample was drawn",
+                allowed=f"{stored[unit]!r}, the value when the sample was drawn",
                 action=f"If {name!r} contains answers of another model or version, give it another name; "
                 "otherwise leave the column out.",
             )

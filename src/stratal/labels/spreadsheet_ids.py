@@ -52,7 +52,7 @@ def restore_spreadsheet_ids(
         subject = "1 id was"
     else:
         subject = f"{change_count:,} ids were"
-    note = f"{subject} matched in the form that a spreadsheet gave {'it' if change_count == 1 else 'them'}"
+    note = f"{subject} matched although a spreadsheet had changed {'it' if change_count == 1 else 'them'}"
     return tuple(result), (f"{note} (first: {first_change[0]!r} is {first_change[1]!r})",)
 
 

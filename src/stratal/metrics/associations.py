@@ -390,8 +390,8 @@ def _few_clusters_notes(weighting: Weighting) -> tuple[Note, ...]:
         return ()
     text = (
         f"the labels are from {weighting.draws:,} clusters. With fewer than {_MIN_CLUSTERS}, intervals of a "
-        "correlation may cover less often than stated if scores and labels are related differently in "
-        "different clusters. Label more clusters, with fewer units each"
+        "correlation may cover the true value less often than stated if scores and labels are related "
+        "differently in different clusters. Label more clusters, with fewer units each"
     )
     return (Note("few-clusters", text),)
 
@@ -411,9 +411,9 @@ def _few_rarer_labels_notes(y: FloatArray, weighting: Weighting) -> tuple[Note, 
         return ()
     text = (
         f"{counts.min():,} of {len(y):,} labels have the rarer value. With fewer than {_MIN_RARER_LABELS}, "
-        "the interval covers the true value less often than stated, because the labels hardly show the "
-        "scores of that value. Report the correlation of ranks (spearman), or plan a sample that is "
-        "stratified by the score"
+        "the interval covers the true value less often than stated, because the labels contain little "
+        "information about the scores of units with that value. Report the rank correlation (spearman), or "
+        "plan a sample that is stratified by the score"
     )
     return (Note("few-rarer-labels", text),)
 
@@ -461,7 +461,7 @@ class OfScores(Estimand, listed="score", shown="judge"):
         """Return the score and its bounds, which are those of the labels."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
-            problem = f"'{self.kind}' cannot be planned for: the score is not on the scale of the labels"
+            problem = f"a plan for '{self.kind}' is not possible: the score is not on the scale of the labels"
             action = "Give the labels' bounds (bounds=, --bounds), or plan for the mean."
             raise InputError(problem, given=repr(info.name), action=action)
         return NumberColumn(name=info.name), info.bounds
@@ -497,8 +497,8 @@ class Association(OfScores):
         text = (
             f"{LARGEST_PART:.0%} of the labels account for {share:.0%} of the squared influence on "
             f"{self.text}. If labels have heavy tails, the interval covers the true value less often than "
-            "stated, because rare extreme labels may be missing from the sample. Report the correlation of "
-            "ranks (spearman)"
+            "stated, because rare extreme labels may be missing from the sample. Report the rank "
+            "correlation (spearman)"
         )
         return (Note("heavy-tails", text),)
 

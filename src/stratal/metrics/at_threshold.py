@@ -165,13 +165,13 @@ class _AtThreshold(Estimand):
         is_of_class = role is not None and role.declared and role.of_class is not None
         if not is_of_class and (info.bounds != (0.0, 1.0) or not info.scaled):
             raise InputError(
-                f"a plan for {self.text!r} needs a probability of the class",
+                f"a plan for {self.text!r} requires a probability of the class",
                 given=f"{info.name!r}, which only orders units",
                 action="Give a score from 0 to 1: predicts= (--predicts COL=class:NAME).",
             )
         if role is not None and role.declared and not is_of_class:
             raise InputError(
-                f"a plan for {self.text!r} needs a probability of the class",
+                f"a plan for {self.text!r} requires a probability of the class",
                 given=f"{info.name!r}: {role.meaning}",
                 action=f"Declare it: predicts= (--predicts {info.name}=class:NAME).",
             )

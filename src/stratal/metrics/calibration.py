@@ -400,7 +400,7 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
 
 _NOTE_ON_PARTS = (
     "brier is the squared calibration error minus the resolution plus the uncertainty, apart from the "
-    "variation of scores within bins. Both are corrected for the noise of few labels and may be below 0. The "
-    "limit of the expected calibration error is one-sided, and the intervals of all bins of a score are "
-    "simultaneous"
+    "variation of scores within bins. The calibration error and the resolution are corrected for the noise "
+    "of few labels and may be below 0. The limit of the expected calibration error is one-sided, and the "
+    "intervals of all bins of a score are simultaneous"
 )

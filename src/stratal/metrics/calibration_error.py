@@ -112,7 +112,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
                 f"a calibration error requires probabilities, but {score!r} is not one",
                 given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
                 allowed="right, class:NAME",
-                action="Declare what it predicts (predicts=, --predicts), or estimate a correlation: "
+                action="Declare what the score predicts (predicts=, --predicts), or estimate a correlation: "
                 "pearson, spearman or icc.",
             )
         x, y, respondents, _ = self.units(sample, labels)

@@ -79,14 +79,14 @@ class AnsweredClasses(Record):
         n_draws = np.inf
         if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
             share = 1.0 / count
-            note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
+            note = f"1/{count} by definition, because the shares of all {count} classes add up to 1"
         elif (
             name == "predicted_prevalence" and level is not None and counts and self.respondents.share == 1.0
         ):
             share = counts.get(level, 0) / size
             if target == "superpopulation":
                 n_draws = float(size)
-            note = f"counted over the answers of all {size:,} units: no label is needed"
+            note = f"counted over the answers of all {size:,} units: no label is required"
         else:
             counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
             if not isinstance(which, int) or not counts_misses:
@@ -406,8 +406,10 @@ class ClassProbabilities(Record):
         """
         name = answers or population.roles.answer
         if name is None:
-            action = "Name their column: predicted= (--predicted COL), or in the estimand itself."
-            raise InputError("the estimand needs the model's answers", action=action)
+            action = (
+                "Name the column of the answers: predicted= (--predicted COL), or in the estimand itself."
+            )
+            raise InputError("the estimand requires the model's answers", action=action)
         counts = population.levels(population.require_group(name))
         levels = tuple(sorted({*counts, *needed}))
         sets = sets_by_text(population, name) if needed else {}

@@ -207,7 +207,7 @@ class _Signed:
         """Return it, its slopes, and what is wrong where there is none."""
         value = float(self.value(shares))
         if np.isnan(value):
-            return np.nan, shares, "only one class was seen"
+            return np.nan, shares, "only one class was observed"
         p = shares.predicted
         t = shares.true
         total = shares.total

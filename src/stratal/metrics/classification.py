@@ -536,7 +536,7 @@ class BalancedAccuracy(_OfAllClasses, kind="balanced_accuracy"):
     def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
         if compares_sets(sample, labels, self.predicted):
             raise InputError(
-                "balanced accuracy needs classes, but the answers are sets of tags",
+                "balanced accuracy requires classes, but the answers are sets of tags",
                 action="Request the mean recall over the tags: average:recall.",
             )
         return super(BalancedAccuracy, self)._answered(sample, labels)
@@ -736,7 +736,7 @@ nevertheless that of a right answer, write f1:yes,right=score.
         text = (
             f"{self.text!r} takes {score!r} as the probability of {self.positive!r}, but then "
             f"{elsewhere:.1%} of the {n_others:,} other answers would be {self.positive!r}, and the forecast "
-            f"is wrong. If it is the probability that the answer is right, {remedy}."
+            f"would be wrong. If {score!r} is the probability that the answer is right, {remedy}."
         )
         return (text,)
 
@@ -749,7 +749,7 @@ nevertheless that of a right answer, write f1:yes,right=score.
                 continue
             without_column = replace(self, probability=None, right=None).text
             raise InputError(
-                f"{self.text!r} contradicts what is declared of {score!r}",
+                f"{self.text!r} contradicts what was declared about {score!r}",
                 given=f"{self.text} and {score}={declared}",
                 allowed=f"{score}={meaning}, or an estimand without this column",
                 action=f"If {score!r} is {Score(name=str(score), predicts=declared).meaning}, write "
@@ -809,9 +809,9 @@ nevertheless that of a right answer, write f1:yes,right=score.
             f"{self.text!r} takes {proxy!r} as the probability that the answer is right, but then "
             f"{share_right_elsewhere:.1%} of the {population.size - count:,} other answers would be right, "
             f"and {share_right_in_class:.1%} of the {count:,} answers {self.positive!r}",
-            action=f"If it is the probability of {self.positive!r}, write {as_class_probability} (for the "
-            f"other class, use 1 - {proxy}). If it is nevertheless that of a right answer, write "
-            f"{as_right_probability}.",
+            action=f"If {proxy!r} is the probability of {self.positive!r}, write {as_class_probability} (if "
+            f"it is that of the other class, use 1 - {proxy}). If it is nevertheless the probability of a "
+            f"right answer, write {as_right_probability}.",
         )
 
 

@@ -257,7 +257,7 @@ class ModelOutcomes(Record):
         respondents = self.respondents
         sample = self.sample
         if self.target != "population" and respondents.share < 1:
-            problem = "the difference of units that need no label is known only in this population"
+            problem = "the difference on units that require no label is known only for this population"
             raise InputError(problem, given=f"target={self.target!r}", allowed="'population'")
         scale = (1.0 - tie) * respondents.share
         bounds = None
@@ -482,7 +482,7 @@ class Comparisons(Estimates):
         """
         names = list(dict.fromkeys(str(name) for row in self for name in row.label.values()))
         if len(self) != len(names) * (len(names) - 1) // 2:
-            raise InputError("ranks need the differences of all pairs", action="Leave reference= out.")
+            raise InputError("ranks require the differences of all pairs", action="Leave reference= out.")
         better = dict.fromkeys(names, 0)
         worse = dict.fromkeys(names, 0)
         for row in self:
@@ -630,7 +630,7 @@ def compare(
         outcomes_by_model = dict(outcomes.items())
     if len(outcomes_by_model) < 2:
         raise InputError(
-            "a comparison needs two models",
+            "a comparison requires two models",
             given=len(outcomes_by_model) or type(outcomes).__name__,
             allowed="2 or more",
             action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
@@ -697,7 +697,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
             raise InputError(f"'{self.kind}' needs different models", given=names, allowed=allowed)
         if self.proxies and len(self.proxies) != count:
             names = ", ".join(self.proxies)
-            raise InputError("each model needs its own proxy", given=names, allowed=f"{count} names")
+            raise InputError("each model must have its own proxy", given=names, allowed=f"{count} names")
 
     @property
     def same(self) -> Agree:
@@ -760,7 +760,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
             raise InputError(
                 "labels must give the outcome of every model",
                 allowed=f"true classes together with the columns of answers {', '.join(self.models)}, or a "
-                "mapping of each model to its outcomes",
+                "mapping from each model to its outcomes",
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
         # A plan may name proxies that the sample does not keep.

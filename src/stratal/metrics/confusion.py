@@ -278,7 +278,7 @@ class Confusion:
         metric = metric_function(name, which, self.n_classes)
         of_two = of_two_shares(metric, self.n_classes)
         if of_two is None and name != "kappa":
-            problem = f"{name} by group needs two classes"
+            problem = f"{name} by group requires two classes"
             action = "Request kappa, or the recall of each class."
             raise InputError(problem, given=f"{self.n_classes} classes", action=action)
         inside = member.astype(np.float64)
@@ -472,9 +472,9 @@ class Confusion:
         units = int(sizes.sum())
         max_missed = rounded_down(max_unseen_units(sizes, counts))
         note = (
-            f"none of the {np.sum(self.predicted != which):,} labels of units with other answers is of class "
-            f"{class_name!r}, but up to {max_missed:,} of these {units:,} units may be in this class (97.5% "
-            "confidence), so the interval is wide."
+            f"none of the {np.sum(self.predicted != which):,} labelled units with other answers belongs to "
+            f"class {class_name!r}, but up to {max_missed:,} of these {units:,} units may be in this class "
+            "(97.5% confidence), so the interval is wide."
         )
         hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
         if hits <= 0:
@@ -483,7 +483,8 @@ class Confusion:
         among = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
         return (
             f"{note} To show that at most a tenth of the class is missed would take about "
-            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels, all of them of other classes"
+            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels, if all of them are of other "
+            "classes"
         )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
@@ -642,8 +643,8 @@ def some_unseen(
     share = len(labelled_classes) / len(each)
     value = share * others.value + (1.0 - share) * alike
     note = (
-        f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is assumed "
-        f"to equal that of the {subject} with the fewest labels, {alike:.3g}, and the interval allows for "
+        f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is assumed to be "
+        f"the same as for the {subject} with the fewest labels ({alike:.3g}), and the interval allows for "
         "any value from 0 to 1"
     )
     interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=others, share=share)

@@ -223,7 +223,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         self._set(names=tuple(self.names))
         if len(set(self.names)) != 2:
             raise InputError(
-                "a ratio needs two outcomes", given=", ".join(self.names), allowed="numerator, denominator"
+                "a ratio requires two outcomes", given=", ".join(self.names), allowed="numerator, denominator"
             )
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
@@ -287,7 +287,7 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names))
         if not self.names or not callable(self.function):
-            problem = "a function of means needs a callable and the names of its outcomes"
+            problem = "a function of means requires a callable and the names of its outcomes"
             raise InputError(problem, action="Write MeanFunction(function, ['z', 'square']).")
 
     @property

@@ -217,7 +217,7 @@ def _no_verdict_remarks(sample: Sample, labels: object, judge: str) -> list[str]
     )
     return [
         f"{int(missing.sum()):,} of {sample.size:,} drawn units have no verdict of {judge!r} ({shown}): the "
-        "judge is compared with people only on the other units"
+        "judge is compared with people's labels only on the other units"
     ]
 
 
@@ -480,8 +480,8 @@ def _many_classes_remarks(sample: Sample, labels: object, judge: str) -> list[st
         return []
     return [
         f"the rates and the confusion matrix of {judge!r} are left out, because there are {n_classes} "
-        f"classes; the confusion matrix of some of them: predicted={judge!r}, metric=['confusion'], "
-        f"classes=[…] (--predicted {quote(judge)} --metric confusion --class CLASS,…)"
+        f"classes; for the confusion matrix of some of these classes: predicted={judge!r}, "
+        f"metric=['confusion'], classes=[…] (--predicted {quote(judge)} --metric confusion --class CLASS,…)"
     ]
 
 

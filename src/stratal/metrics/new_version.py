@@ -119,7 +119,7 @@ def new_version(
     """
     for name in options:
         if name not in _CHOICES:
-            raise InputError(f"new_version takes no {name}=", allowed=", ".join(_CHOICES))
+            raise InputError(f"new_version does not accept {name}=", allowed=", ".join(_CHOICES))
     labels = join_labels(sample, labels)
     compared = _compared(sample, labels, predicted, options.pop("estimand", None))
     predicted = False if compared is None else compared
@@ -130,7 +130,7 @@ def new_version(
     if not np.any(answered):
         problem = "no drawn unit has an answer of the new version"
         allowed = f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}"
-        raise LabelError(problem, allowed=allowed, action="Check that the ids are those of the sample.")
+        raise LabelError(problem, allowed=allowed, action="Check that the ids are the same as in the sample.")
     is_same = answered & (before == after)
     warnings: list[str] = []
     if predicted:

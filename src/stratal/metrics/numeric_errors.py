@@ -226,8 +226,8 @@ def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
         which = f"the {count} largest of {n} errors account for"
     text = (
         f"{which} {share:.0%} of the sum of squares: the errors have heavy tails. If the largest errors were "
-        "not drawn, the interval for the mean square covers the true value less often than stated. State the "
-        "bounds of labels and predictions if there are any (bounds=, --bounds), or report the mean absolute "
-        "error (mae) or the share within a tolerance (within:T)"
+        "not drawn, the interval for the mean square covers the true value less often than stated. If "
+        "labels and predictions have bounds, state them (bounds=, --bounds); otherwise, report the mean "
+        "absolute error (mae) or the share within a tolerance (within:T)"
     )
     return (Note("heavy-tails", text),)

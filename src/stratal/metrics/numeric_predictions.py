@@ -288,7 +288,8 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
         """Return whether each label lies within its interval."""
         if units.predictions.shape[1] != 2:
             problem = (
-                "the coverage of prediction intervals needs two columns, but one was given with the labels"
+                "the coverage of prediction intervals requires two columns, but one column was given with "
+                "the labels"
             )
             raise InputError(problem, action="Give the labels alone; the sample contains both columns.")
         low, high = units.predictions.T

@@ -92,7 +92,7 @@ def ranking_metric(
     bounds = (0.0, 1.0)
     n = min(count, len(positive) - count)
     if n == 0:
-        return undefined_estimate(weighting, n, bounds, "the labels are all of one class", target=target)
+        return undefined_estimate(weighting, n, bounds, "all labels belong to one class", target=target)
     value, influence = statistic(score, positive, weighting.weights)
     result = of_variable(value, influence, weighting, target)
     smooth, error = _smoothed(statistic, score, positive, weighting, result, target)
@@ -219,7 +219,7 @@ class Ranking(Estimand, listed="positive"):
             return []
         return [
             f"the area is below one half, so larger scores indicate classes other than {self.positive!r}; "
-            "check that the score is for this class"
+            "check that it is a score of this class"
         ]
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:

@@ -156,7 +156,7 @@ def threshold_outcomes(
         decoded = outcomes(sample, labels, predicted, combine)
         if np.any((decoded.z < 0) | (decoded.z > 1)):
             raise LabelError(
-                "a threshold needs labels that are right (1) or wrong (0)",
+                "a threshold requires labels that are right (1) or wrong (0)",
                 given=f"{float(decoded.z.min()):g} to {float(decoded.z.max()):g}",
                 action="State the label that counts as 1: positive= (--positive LABEL).",
             )
@@ -301,8 +301,9 @@ def _score_of(population: Population, requirement: SetRequirement) -> str | None
         raise InputError(
             f"{name!r} is the probability of class {scores[name]!r}, not that an answer is right",
             given=str(requirement),
-            allowed="a confidence, which is high where the answer is right",
-            action=f"Name a confidence: proxy= (--proxy COL). Or require precision:{scores[name]}>=LIMIT.",
+            allowed="a confidence, which is high if the answer is right",
+            action="Name a column of confidences: proxy= (--proxy COL). Alternatively, require "
+            f"precision:{scores[name]}>=LIMIT.",
         )
     return name
 

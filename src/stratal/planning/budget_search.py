@@ -54,7 +54,7 @@ def _refuse_wide_target(half_width: float, bounds: tuple[float, float]) -> None:
     else:
         action = "Half-widths are on the outcome's own scale."
     raise InputError(
-        f"every interval of an outcome from {low:g} to {high:g} is narrower than the target",
+        f"every interval for an outcome from {low:g} to {high:g} is narrower than the target",
         given=f"half_width={half_width:g} (--half-width {half_width:g})",
         allowed=f"above 0 and below {(high - low) / 2:g}",
         action=action,

@@ -169,8 +169,8 @@ def narrower_plan_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign])
     if smallest is None or expected is None or expected <= _NOTICEABLE_RATIO * smallest:
         return ()
     return (
-        f"A simple random sample is expected to be more precise (standard error {smallest:.4f}). To plan it: "
-        "method='none' (--stratify none).",
+        f"A simple random sample is expected to be more precise (standard error {smallest:.4f}). To plan "
+        "one: method='none' (--stratify none).",
     )
 
 

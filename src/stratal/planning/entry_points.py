@@ -159,7 +159,7 @@ def plan(
         raise InputError("a pilot requires a target half-width", action="Give half_width=.")
     for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
         if value is not None and labels is None:
-            raise InputError(f"{name} requires labels", action="Give labels=, or leave it out.")
+            raise InputError(f"{name} requires labels", action=f"Give labels=, or leave out {name}=.")
     requested = as_estimand(planned_for(estimand, for_))
     if budget is None and not requested.is_estimated:
         raise InputError(
@@ -215,8 +215,9 @@ def _with_previous_waves(planner: Planner, previous: object) -> Planner:
     is_open = planner.compares_candidates and planner.options.by is None
     if not is_open or not planner.estimand.of_one_outcome:
         raise InputError(
-            "earlier waves determine the strata and their labels, and only for the mean of one outcome",
-            action="Leave out the options of strata, estimand and labels, or previous= (--previous).",
+            "plans with earlier waves are possible only for the mean of one outcome, and the waves "
+            "determine the strata and their labels",
+            action="Leave out either the options for strata, estimand and labels, or previous= (--previous).",
         )
     waves = PreviousWaves.read(previous, planner.population, planner.options_with_defaults.proxy)
     return replace(planner, previous=waves)
@@ -294,8 +295,8 @@ def plan_for_rate(
         )
         planned = planner.plan_half_width("expected") if budget is None else planner.plan_rounds(budget)
         text = (
-            f"Outcomes are 0 or 1 (a share of {rate:g} is 1), and a judge that rates all units has "
-            f"sensitivity {sensitivity:g} and specificity {specificity:g}."
+            f"Outcomes are 0 or 1 (a share of {rate:g} is 1), and a judge that rates all units has a "
+            f"sensitivity of {sensitivity:g} and a specificity of {specificity:g}."
         )
         return replace(planned, population=None, assumptions=(text, *planned.assumptions))
     stratum = one_stratum(size, rate, rate * (1 - rate))

@@ -314,7 +314,10 @@ class Planner:
         width = partial(self._planned_half_width, assume=assume)
         if not self.is_worst_case:
             if not math.isfinite(width(max_budget)):
-                problem = "no forecast is possible with this proxy, so no half-width can be planned for"
+                problem = (
+                    "no forecast is possible with this proxy, so it is not known how many labels a "
+                    "half-width requires"
+                )
                 raise BudgetError(problem, action="Give a budget, or plan a pilot (pilot=True).")
             # The normal interval is faster to compute, and nearly as wide.
             normal_width = partial(self._normal_half_width, assume=assume)
@@ -359,7 +362,7 @@ class Planner:
         elif share < min_budget:
             reason = "fewer provide too little information"
         else:
-            reason = f"half of the {sufficient:,} that would suffice if the proxy is better than expected"
+            reason = f"half of the {sufficient:,} that would suffice if the proxy were better than expected"
         notes = (*plan.notes, f"The pilot has {plan.budget:,} labels: {reason}.")
         if len(targets) == 1:
             half_width = float(targets[0])
@@ -390,7 +393,7 @@ class Planner:
                 allowed = suggest_names(column, columns)
             else:
                 allowed = "a column of numbers: features="
-            problem = f"write '{COST_OPTIMAL}:COLUMN', with the column of the costs of labels"
+            problem = f"'{COST_OPTIMAL}' requires a column with the costs of labels: '{COST_OPTIMAL}:COLUMN'"
             raise InputError(problem, given=repr(column), allowed=allowed)
         return column
 
@@ -398,7 +401,7 @@ class Planner:
         """Return how many labels of random units the money buys."""
         if money is None or self.half_width is not None:
             action = "Give budget= (--budget), not half_width= (--half-width)."
-            raise InputError(f"'{COST_OPTIMAL}' needs a budget in units of cost", action=action)
+            raise InputError(f"'{COST_OPTIMAL}' requires a budget in units of cost", action=action)
         (mean_cost,) = averages(self.population, [NumberColumn(name=cost_column)])
         if not mean_cost > 0:
             mean_text = f"mean {mean_cost:g}"
@@ -542,8 +545,8 @@ class Planner:
         if missed is not None:
             best = first_within_tolerance(stratified)
             note = (
-                f"A simple random sample of {budget:,} units would have few or no labels in {missed!r}, "
-                "so no precision is forecast for it."
+                f"A simple random sample of {budget:,} units would have few or no labels in {missed!r}, so "
+                "no precision can be forecast for it."
             )
             return _PlannedStrata(
                 strata=best.strata,
@@ -804,9 +807,9 @@ def _rare_class_text(estimand: str, in_labels: float, in_population: float, budg
         more = "the class is too rare in these units for more labels to suffice"
     probability_of_none = math.exp(-in_labels)
     return (
-        f"Only about {in_labels:.2g} of {budget:,} labels are expected to be of the class of {estimand!r}, "
-        "if the proxies are accurate. Without any it is undefined (probability about "
-        f"{probability_of_none:.1%}), and with few its interval is very wide. To change this: {more}; let a "
-        "better score of the class direct the labels (probability=COL in the estimand); or plan for the "
-        "precision, which needs no such labels."
+        f"Only about {in_labels:.2g} of {budget:,} labels are expected to belong to the class of "
+        f"{estimand!r}, if the proxies are accurate. Without such labels, it is undefined (probability about "
+        f"{probability_of_none:.1%}); with few, its interval is very wide. To change this: {more}; allocate "
+        "the labels by a better score of the class (probability=COL in the estimand); or plan for the "
+        "precision, which does not require such labels."
     )

@@ -66,7 +66,7 @@ def plan_to_detect(
     --------
     >>> result = plan_to_detect(0.02, rate=0.8, equal_answers=0.9)
     >>> [(row["comparison"], row["labels"]) for row in result["detections"]][:2]
-    [('both models on the same items', 1960), ('the same, labelled only where answers differ', 196)]
+    [('both models on the same items', 1960), ('both models, labelled only where answers differ', 196)]
     """
     shares = {"detect": detect, "rate": rate, "equal_answers": equal_answers, "power": power}
     for name, share in shares.items():
@@ -87,7 +87,7 @@ def plan_to_detect(
         raise InputError(
             "two models cannot differ by this amount",
             given=f"{detect:g} at a rate of {rate:g}{of_answers}",
-            allowed="a difference smaller than the share of different answers, between rates from 0 to 1",
+            allowed="a difference below the share of different answers, with both rates between 0 and 1",
         )
     if population_size is None:
         size = math.inf
@@ -104,15 +104,15 @@ def plan_to_detect(
     rows = {"both models on the same items": n_paired}
     if equal_answers is not None:
         n_changed = _finite_sample_size(different * paired, different * size)
-        rows["the same, labelled only where answers differ"] = n_changed
-        name = f"a new version, with {n_paired:,} labels of the old one: changed answers"
+        rows["both models, labelled only where answers differ"] = n_changed
+        name = f"a new version, given {n_paired:,} labels of the old one: labels of changed answers"
         rows[name] = n_changed
     separate_variance = low * (1.0 - low) + high * (1.0 - high)
     n_separate = _finite_sample_size(unit_labels * separate_variance, size)
     rows["each model on its own items, in total"] = 2 * n_separate
     if equal_answers is not None and different / 2.0 < min(rate, 1.0 - rate):
         kappa, variance = _kappa(equal_answers, rate)
-        name = f"a judge's kappa of {kappa:.2f} that differs by this amount from a limit"
+        name = f"a judge's kappa of {kappa:.2f}, which differs by this amount from a limit"
         rows[name] = _finite_sample_size(unit_labels * variance, size)
     return {
         "detect": detect,

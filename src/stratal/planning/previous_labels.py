@@ -319,8 +319,8 @@ def _require_ids(labels: object) -> Labels:
         # Labels with ids are converted without the units of a sample.
         nobody: Any = None
         return as_labels(labels, nobody)
-    problem = "earlier labels require the ids of their units"
-    allowed = "what stratal.read_labels returns, a mapping of id to label, a Series indexed by id"
+    problem = "earlier labels must have the ids of their units"
+    allowed = "what stratal.read_labels returns, a mapping from ids to labels, or a Series indexed by id"
     raise InputError(problem, given=type(labels).__name__, allowed=allowed)
 
 
@@ -343,8 +343,8 @@ def _refuse_unknown_ids(labels: Labels, label_ids: list[str], population_ids: li
         raise LabelError(
             f"{labels.source}: {len(unknown)} of {len(label_ids)} labelled ids are not in the population "
             f"(first: {unknown[0]!r})",
-            allowed="ids of the planned units, or other labels with the proxy's column",
-            action="Add that column, or leave the other labels out.",
+            allowed="ids of the planned units; or labels of other units, with a column of the proxy",
+            action="Add the column of the proxy, or leave out the labels of other units.",
         )
 
 

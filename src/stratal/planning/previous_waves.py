@@ -127,13 +127,14 @@ class PreviousWaves:
             raise InputError("previous= (--previous) must be a list of earlier waves", allowed=_FORMS)
         if not population.proxies:
             raise InputError(
-                "earlier waves can only be used with a proxy", action="Name it: proxy= (--proxy COL)."
+                "earlier waves can only be used with a proxy",
+                action="Name the column of the proxy: proxy= (--proxy COL).",
             )
         info = population.proxy_info(proxy)
         if info.bounds is None or not info.scaled:
             raise InputError(
                 f"earlier waves require a proxy on the outcome's scale with known bounds; '{info.name}' is "
-                "not one",
+                "not such a proxy",
                 action="State the bounds: bounds=(lowest, highest) (--bounds LOW,HIGH).",
             )
         pairs = [_sample_and_labels(wave) for wave in waves]
@@ -143,7 +144,7 @@ class PreviousWaves:
                 raise InputError(
                     f"earlier wave {number} was drawn without the proxy '{info.name}'",
                     given=", ".join(sample.proxy_names) or "no proxy",
-                    action="Leave the wave out, or plan with the proxy that it has.",
+                    action="Leave out this wave, or plan with the proxy with which it was drawn.",
                 )
         numbers = [name for name in population.proxy_names if name != info.name]
         labelled = [_wave_labels(sample, labels, info.bounds) for sample, labels in pairs]

@@ -126,7 +126,7 @@ class Selection(PageDisplay):
         design = sample.design
         population = sample.population
         if not isinstance(design, Disagreements) or population is None:
-            action = "Begin with stratal.select, or stratal select FILE."
+            action = "Draw a first round with stratal.select, or stratal select FILE."
             raise InputError("this sample was not drawn to select a model", action=action)
         self.sample = sample
         self._design = design

@@ -152,7 +152,7 @@ def _checked_ids(ids: object) -> AnyArray:
     is_blank = id_column.dtype.kind == "U" and np.char.strip(id_column) == ""
     if np.any(is_blank):
         problem = f"an id is missing (empty, at position {np.argmax(is_blank)})"
-        raise InputError(problem, action="Every unit needs an id.")
+        raise InputError(problem, action="Every unit must have an id.")
     return id_column
 
 
@@ -166,7 +166,7 @@ def _roles_of_arrays(
         for name in names:
             if name not in groups and (name not in proxies or name == roles.answer):
                 action = "Also name the column in groups=."
-                raise InputError(f"{keyword} is not a group column: {name!r}", action=action)
+                raise InputError(f"{keyword}={name!r} is not a group column", action=action)
     return roles
 
 
@@ -264,7 +264,7 @@ def _group_column(name: str, values: object) -> AnyArray:
     if len(missing):
         n_missing = f"{len(missing)} missing value{'s' if len(missing) > 1 else ''}"
         problem = f"group column '{name}' holds {n_missing} (first at position {missing[0]})"
-        raise InputError(problem, action="Assign a separate category to them.")
+        raise InputError(problem, action="Assign a separate category to the missing values.")
     # Engines write whole numbers as 1 and not as 1.0.
     if array.dtype.kind == "f":
         array = np.array([str(int(number) if number.is_integer() else number) for number in array.tolist()])

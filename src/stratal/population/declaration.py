@@ -50,8 +50,8 @@ SOFTMAX_TOLERANCE = 0.02
 
 # Remedy in several messages on numbers that are written with a comma or a percent sign.
 DECIMAL_POINT = (
-    "Write them with a decimal point and without a percent sign, shares between 0 and 1: 0.976. A "
-    "spreadsheet can change the column's format."
+    "Write the numbers with a decimal point and without a percent sign; write shares as numbers between 0 "
+    "and 1, such as 0.976. You can change the column's format in a spreadsheet program."
 )
 
 # Names of the columns computed from a softmax: the probability of the answer, and the most probable class.
@@ -371,8 +371,8 @@ def _refuse_revealing_history(history: History, answers: Sequence[str], table_na
             f"{table_name}: answers and past results of the same models reveal which answers are right",
             given=", ".join(revealing[:5]),
             action="If one of these models was right, its answer is the true one: compare the answer of the "
-            "evaluated model with it, and label only the other items. Otherwise leave out history or "
-            "these answers.",
+            "evaluated model with the true answer, and label only the other items. Otherwise leave out "
+            "history or these answers.",
         )
 
 
@@ -387,7 +387,7 @@ def _second_moment_columns(
     """Return the column of second moments of each proxy that has one; a single name is that of one proxy."""
     if isinstance(columns, str):
         if len(proxies) != 1:
-            action = "Give a mapping of proxy to column."
+            action = "Give a mapping from proxies to columns."
             raise InputError(
                 "second_moment must name one column", given=f"{len(proxies)} proxies", action=action
             )
@@ -407,7 +407,7 @@ def refuse_existing_names(names: Iterable[str], existing: Iterable[str], table_n
             f"{table_name}: a column is already called {common[0]!r}, the name of a column that is computed"
         )
         raise InputError(
-            problem, action="Rename it, or name it as the proxy and leave out answers or history."
+            problem, action="Rename the column, or name it as the proxy and leave out answers or history."
         )
 
 
@@ -454,8 +454,10 @@ def _id_column(id_column: str | None, existing: list[str], table_name: str, inde
     likely_id = next(iter(id_columns(existing)), None)
     if likely_id is not None:
         return _require_column(likely_id, existing, table_name)
-    by_name = "Name the column of unique ids: id=…, --id COLUMN."
-    action = _other_delimiter(existing) or f"{by_name} Without one, number the rows: id='row', --id row."
+    by_name = "Name the column of unique ids: id=… (--id COLUMN)."
+    action = (
+        _other_delimiter(existing) or f"{by_name} If there is none, number the rows: id='row' (--id row)."
+    )
     problem = f"{table_name}: no column is called 'id'"
     raise MissingColumnError(problem, column="id", given=suggest_names("id", existing), action=action)
 
@@ -478,7 +480,7 @@ def _other_delimiter(existing: list[str]) -> str | None:
     """Return the action for a file that seems to have one column because of its delimiter, else None."""
     delimiters = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
     if delimiters:
-        return f"State the delimiter of the columns: delimiter={delimiters[0]!r}, --delimiter."
+        return f"State the delimiter of the columns: delimiter={delimiters[0]!r} (--delimiter)."
     return None
 
 
@@ -554,12 +556,12 @@ def _require_column(name: str, existing: list[str], table_name: str) -> str:
         action = _other_delimiter(existing)
         if name.startswith(PEER_AGREEMENT):
             action = (
-                "It is computed from other models' answers: name their columns with answers=… "
+                "This proxy is computed from other models' answers: name their columns with answers=… "
                 "(--answers COL,…)."
             )
         if name == HISTORY:
             action = (
-                "It is computed from earlier models' results: name their file with history=… "
+                "This proxy is computed from earlier models' results: name their file with history=… "
                 "(--history FILE)."
             )
         allowed = suggest_names(name, existing)

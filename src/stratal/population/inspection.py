@@ -127,7 +127,7 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
     if table.log is not None:
         proxy = next(iter(table.log.proxies), None)
         if proxy is not None:
-            notes.append(f"its scores can also be used as labels: --value {proxy}")
+            notes.append(f"the scores of the log can also be used as labels: --value {proxy}")
         return description | {"log": _describe_log(table.log)}
 
     def read_again(names: Sequence[str]) -> Rows:
@@ -158,7 +158,9 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
         rows = read_again([models["column"]])
         models["first"] = str(rows.query_row(f"min({rows.columns[models['column']]})")[0])
         description["models"] = models
-        notes.append(f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one")
+        notes.append(
+            f"{models['column']!r} names {models['count']:,} models: a plan uses the rows of one model"
+        )
     return description
 
 

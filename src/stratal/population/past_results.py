@@ -79,11 +79,16 @@ def _history_of(table: Table) -> History:
     other_columns = [name for name in table.names if name != id_column]
     if id_column is None or len(other_columns) < 2:
         problem = f"{table.table_name}: past results contain no column of ids, or no models"
-        allowed = f"a column {' or '.join(ID_NAMES[:2])} and one for each model, or {MODEL} and one result"
+        allowed = (
+            f"a column {' or '.join(ID_NAMES[:2])}, and either a column for each model, or a column {MODEL} "
+            "and a column of results"
+        )
         raise InputError(problem, given=", ".join(table.names[:5]), allowed=allowed)
     rows = table.read_columns(EveryColumn(table.names))
     if not isinstance(rows, Rows):
-        action = "Write them to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
+        action = (
+            "Write the results to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
+        )
         raise InputError("past results must be a file or a dataframe", given=table.table_name, action=action)
     model = name_by_lowercase.get(MODEL)
     if model is None:
@@ -93,7 +98,7 @@ def _history_of(table: Table) -> History:
         result_columns = [name for name in other_columns if name != model]
         if len(result_columns) != 1:
             names_text = ", ".join(result_columns[:5]) or "none"
-            allowed = "one: 1 or 0, true or false, pass or fail"
+            allowed = "one column of results: 1 or 0, true or false, pass or fail"
             problem = f"{rows.table_name}: the column with the results is not recognised"
             raise InputError(problem, given=names_text, allowed=allowed)
         results, items, names = _read_long(rows, id_column, model, result_columns[0])
@@ -107,7 +112,7 @@ def _history_of(table: Table) -> History:
         allowed = "1 or 0, true or false, pass or fail; empty if there is no result"
         raise InputError(problem, allowed=allowed, action="Leave out columns that are not models.")
     if None in items or len(set(items)) < len(items):
-        allowed = f"each item once; results in rows require a column {MODEL!r}"
+        allowed = f"one row per item; if each result has its own row, a column {MODEL!r} is required"
         raise InputError(f"{rows.table_name}: an item has no id, or occurs twice", allowed=allowed)
     return fit_history(results, ids=np.array(items, dtype=np.str_), names=names)
 

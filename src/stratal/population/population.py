@@ -158,7 +158,9 @@ class Population(ABC):
                 allowed = suggest_names(name, self.group_names)
             else:
                 allowed = "none was named"
-            raise InputError(f"no such group column: {name!r}", allowed=allowed, action="Name it in groups=.")
+            raise InputError(
+                f"no such group column: {name!r}", allowed=allowed, action="Name the column in groups=."
+            )
         return name
 
     def __repr__(self) -> str:
@@ -577,8 +579,8 @@ def require_population(value: object, function_name: str) -> Population:
     if isinstance(value, Population):
         return value
     description = type_text(value)
-    action = "Make one with stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
+    action = "Create a population with stratal.Population.read, from_table or from_arrays(proxy=…, ids=…)."
     if isinstance(value, str | os.PathLike):
         description = f"the path {os.fspath(value)!r}"
-        action = f"Read it first: stratal.Population.read({os.fspath(value)!r}, {_EXAMPLE_KEYWORDS})."
+        action = f"Read the file first: stratal.Population.read({os.fspath(value)!r}, {_EXAMPLE_KEYWORDS})."
     raise InputError(f"{function_name} takes a Population", given=description, action=action)

@@ -175,7 +175,7 @@ class Categories(Rule, kind="categories"):
     def __post_init__(self) -> None:
         self._freeze()
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
-            action = "Make such strata with stratal.strata.stratify(population, 'category', by=…)."
+            action = "Create such strata with stratal.strata.stratify(population, 'category', by=…)."
             raise InputError("levels must be sorted and distinct, with one code each", action=action)
 
     @property
@@ -290,9 +290,9 @@ class NearestCentre(Rule, kind="nearest-centre"):
         self._freeze()
         shapes = (self.centres.ndim, self.centres.shape[-1:], self.scale.shape)
         if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
-            problem = "centres need one coordinate per column, and scales must be positive"
+            problem = "centres must have one coordinate per column, and scales must be positive"
             raise InputError(
-                problem, action="Make such strata with stratal.strata.stratify(population, 'features')."
+                problem, action="Create such strata with stratal.strata.stratify(population, 'features')."
             )
 
     @property

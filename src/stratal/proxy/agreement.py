@@ -109,11 +109,11 @@ class PeerWeights(Record):
         if self.copies:
             reasons.append(f"{self.copies} near copies")
         if self.guessing:
-            reasons.append(f"{self.guessing} no better than chance")
+            reasons.append(f"{self.guessing} agree no more than by chance")
         unused = f" ({', '.join(reasons)})" if reasons else ""
         return (
-            f"{name!r} is the weighted share of other models that answer as {predicted!r}: {n_used} of "
-            f"{len(self.weights)} have a positive weight{unused}"
+            f"{name!r} is the weighted share of other models that give the same answer as {predicted!r}: "
+            f"{n_used} of {len(self.weights)} have a positive weight{unused}"
         )
 
 

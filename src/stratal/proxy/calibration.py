@@ -599,7 +599,7 @@ def _fit(
         raise InputError(
             f"the learner {learner_name(model)} does not predict probabilities",
             allowed="a classifier with predict_proba, or a regressor",
-            action="Wrap it: sklearn.calibration.CalibratedClassifierCV.",
+            action="Wrap the learner in sklearn.calibration.CalibratedClassifierCV.",
         )
     low, high = bounds
     if not np.isfinite(high - low):

@@ -152,7 +152,7 @@ class History(Record):
         """Return the note on a population of `size` items, of which `n_items` (not 0) have past results."""
         if not n_items:
             raise InputError(
-                "none of these items has past results",
+                "no item of the population has past results",
                 given=f"results of '{self.ids[0]}', …",
                 allowed="results of the same items, joined by id",
                 action="Write ids in the same way in both files, or name another column of ids: id= (--id).",
@@ -162,7 +162,7 @@ class History(Record):
             missing = f"; {size - n_items:,} of {size:,} items have no results"
         return (
             f"{HISTORY!r} is the accuracy predicted from results of {len(self.models)} earlier models "
-            f"({self.rank} factor{'s' * (self.rank != 1)}, chosen by leaving models out){missing}"
+            f"({self.rank} factor{'s' * (self.rank != 1)}, chosen by cross-validation over models){missing}"
         )
 
     def write(self, path: str | Path) -> Path:

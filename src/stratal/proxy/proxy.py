@@ -99,7 +99,7 @@ class Proxy(Record):
                 f"(first at position {first})",
                 given=f"{self.values[first]:g}",
                 allowed=f"{low:g} to {high:g}",
-                action="Give bounds=, or scaled=False for a score that only ranks units.",
+                action="Give bounds=, or scaled=False for a score that only orders units.",
             )
 
     def __len__(self) -> int:

@@ -82,7 +82,7 @@ class Outcome(Record):
         if self.scale is not None:
             check_choice("kind of outcome", self.scale, SCALES)
         if (self.scale == "bounded") != (self.bounds is not None):
-            what = "bounds are required for a bounded outcome, and not allowed for any other"
+            what = "bounds are required for a bounded outcome, and not allowed for any other outcome"
             scale_text = f"{self.scale}, {self.bounds}"
             raise InputError(what, given=scale_text, allowed="outcome='bounded' with bounds=")
         if self.bounds is not None:
@@ -185,7 +185,7 @@ class Question(ColumnRoles):
         names = [score.name for score in self.scores]
         repeated = next((name for name in names if names.count(name) > 1), None)
         if repeated is not None:
-            action = "Declare what each column predicts once."
+            action = "Declare only once what each column predicts."
             raise InputError("a column is declared as a score twice", given=repr(repeated), action=action)
         if self.target is not None:
             check_choice("target", self.target, TARGETS)

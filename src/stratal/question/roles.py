@@ -174,8 +174,9 @@ def refuse_revealing_columns(shown: Iterable[str], proxies: Collection[str], rol
         if proxies:
             declaration += " and state predicts='right' (--predicts right)"
         action = (
-            f"If people name the class, leave {name!r} out of show= (--show): they must not see the answer. "
-            f"If they judge whether the answer is right, {declaration}: then they see it."
+            f"If annotators name the class, leave {name!r} out of show= (--show), because they must not see "
+            f"the answer. If they judge whether the answer is right, {declaration}: annotators then see the "
+            "answer."
         )
     raise InputError(f"show= (--show): {name!r} would influence the annotators", action=action)
 

@@ -79,8 +79,8 @@ class RowSelection:
         if self.kind == ALL and labelled < rows:
             missing = "1 label is" if rows - labelled == 1 else f"{rows - labelled:,} labels are"
             return (
-                f"every row was to be labelled, and {missing} taken as missing at random (for an interval of "
-                f"these {rows:,} rows alone: --target population)"
+                f"every row was to be labelled, and {missing} taken as missing at random (for an interval "
+                f"for these {rows:,} rows alone: --target population)"
             )
         if self.kind == ALL:
             return (
@@ -106,7 +106,9 @@ class RowSelection:
         if self.kind == ALL:
             return ", and all others were to be labelled, too", (MISSING_AT_RANDOM,)
         if self.kind == UNKNOWN:
-            alike = "Units with and without a label are alike within each group that the weights are for."
+            alike = (
+                "Units with and without a label are alike within each group for which weights are computed."
+            )
             return f", chosen in an unknown way and taken as {description}", (alike,)
-        at_random = "The labelled units were chosen at random as described, and not by what their labels are."
+        at_random = "The labelled units were chosen at random as described, and not based on their labels."
         return f", taken as {description}", (at_random,)

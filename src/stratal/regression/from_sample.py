@@ -89,7 +89,9 @@ class Formula:
 
     def __init__(self, formula: str, data: object) -> None:
         if "~" in formula:
-            raise InputError("give the right-hand side alone", action="Leave '~' and the outcome out.")
+            raise InputError(
+                "a formula must contain only its right-hand side", action="Leave '~' and the outcome out."
+            )
         self.formula = formula
         self._spec = self._matrix(_formulaic().model_matrix, formula, data).model_spec
         self.names: tuple[str, ...] = tuple(str(name) for name in self._spec.column_names)
@@ -277,7 +279,7 @@ def regress(
         if features or formula is not None or population is not None:
             raise InputError(
                 "features=, formula= and population= can only be used with a sample",
-                action="Write the features in the formula, or give the arrays only.",
+                action="Write the features in the formula, or give only the arrays.",
             )
         if isinstance(sample, str):
             sample, labels, columns_of_fit = sample_of_formula(sample, labels, proxy, Formula.words(sample))
@@ -492,7 +494,7 @@ def scaled_moments(population: Population, proxy: str | None, subject: str) -> A
             f"{subject} requires a proxy on the outcome's scale",
             given=", ".join(population.proxy_names) or "no proxy",
             action="Name a column that predicts the outcome (proxy=, --proxy); give the outcome's bounds "
-            "(bounds=, --bounds LOW,HIGH), or scaled=True if it has none.",
+            "(bounds=, --bounds LOW,HIGH), or scaled=True if the outcome has no bounds.",
         )
     return AnticipatedMoments.of(population, proxy)
 
@@ -545,7 +547,7 @@ class Coefficient(Estimand):
                 "the regression has no such coefficient",
                 given=repr(self.of),
                 allowed=suggest_names(self.of, self.names),
-                action="Name all of its features: coefficient:length,features=length+age.",
+                action="Name all features of the regression: coefficient:length,features=length+age.",
             )
         check_choice("family", self.family, LINKS)
 

@@ -444,7 +444,7 @@ def m_estimate(
     )
     bias_notes: tuple[str, ...] = ()
     if bias_share > 0:
-        bias_notes = (f"the proxy was moved by {bias_share:.0%} of its own bias along the features",)
+        bias_notes = (f"{bias_share:.0%} of the proxy's bias along the features was removed",)
     return Coefficients(
         estimates=rows,
         kind="coefficients",
@@ -668,10 +668,9 @@ def leverage_notes(
     if grows and not is_decided_by_few:
         return ()
     return (
-        f"coefficient {names[k]!r} depends on about {effective_labels[k]:.1f} of {len(influences)} "
-        f"labels (highest leverage {highest:.2f}); the coverage of its interval is too low if other "
-        "units have more extreme values: take the logarithm of a feature with a long tail, or label such "
-        "units",
+        f"coefficient {names[k]!r} depends on about {effective_labels[k]:.1f} of {len(influences)} labels "
+        f"(highest leverage {highest:.2f}); the coverage of its interval is too low if other units have more "
+        "extreme values: take the logarithm of features with a long tail, or label such units",
     )
 
 

@@ -227,7 +227,7 @@ class Selection:
         return cls(f", {verb} {description}", (_DRAWN_AT_RANDOM,))
 
 
-_DRAWN_AT_RANDOM = "The units were drawn at random as described, and none was replaced by hand."
+_DRAWN_AT_RANDOM = "The units were drawn at random as described, and no unit was replaced by hand."
 
 
 @cache
@@ -314,7 +314,7 @@ def describe_threshold_method(
     description, *sources = design
     selection = selection or Selection.drawn(description)
     if is_monotone:
-        test = "They are tested in a fixed sequence, which needs no correction."
+        test = "They are tested in a fixed sequence, so no correction for multiple tests is required."
         sources += ["clopper", "donner"]
     else:
         test = "All sets are tested together, by step-down max-t."
@@ -353,7 +353,8 @@ def _sample_sentence(estimate: JsonMapping, selection: Selection, allocation: st
 
 # Descriptions of the usual rules of allocation.
 _RULES = {
-    "robust": "more labels where the proxy predicts more variance, with protection against its errors",
+    "robust": "more labels where the proxy predicts more variance, with protection against errors of the "
+    "proxy",
     "neyman": "in proportion to size and expected standard deviation",
     "proportional": "in proportion to size",
 }
@@ -372,15 +373,15 @@ def _assumptions(estimate: JsonMapping, assumption: str, selection: Selection) -
         assumptions.append(_MISSING_AT_RANDOM)
     if estimate["target"] == "population":
         assumptions.append(
-            f"The estimate is for these {estimate['population_size']:,} units, not for units of another kind "
-            "or time."
+            f"The estimate is for these {estimate['population_size']:,} units, not for other kinds of units "
+            "or other periods."
         )
     else:
         assumptions.append("The units themselves are a random sample from the distribution of interest.")
     if estimate["outcome"] == "unbounded":
         assumptions.append(
-            "The mean of the labels is nearly normal: the sample did not miss rare outcomes that are very "
-            "large."
+            "The mean of the labels is approximately normally distributed: the sample did not miss rare, "
+            "very large outcomes."
         )
     if assumption:
         assumptions.append(assumption)

@@ -68,7 +68,7 @@ def _best_model_sentence(board: JsonRows, estimate: JsonMapping) -> str:
     # A model whose band of ranks begins with 1 may be the best too.
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
     if others:
-        sentence += f"; not distinguishable from it: {', '.join(others)}"
+        sentence += f"; not distinguishable from this model: {', '.join(others)}"
     return f"Best of {len(board)} models: {sentence}"
 
 
@@ -401,7 +401,10 @@ def _comparison_sentence(row: JsonMapping, level: float) -> str:
     more_labels = row.get("more_labels")
     if more_labels is None:
         return f"{first} and {second}: undecided. {between}"
-    return f"{first} and {second}: undecided; about {more_labels:,} more labels may decide. {between}"
+    return (
+        f"{first} and {second}: undecided; about {more_labels:,} more labels may be enough to decide. "
+        f"{between}"
+    )
 
 
 def _difference_text(value: float | None, row: JsonMapping) -> str:
@@ -426,7 +429,7 @@ def requirement_remark(requirement: JsonMapping) -> str:
         return ""
     more_labels = requirement["more_labels"]
     if more_labels is None:
-        return "at this estimate no number of labels would decide it"
+        return "if the estimate stays the same, no number of labels would decide it"
     if more_labels == 1:
         noun = "label"
     else:
@@ -661,7 +664,7 @@ def _census_value_text(estimate: JsonMapping) -> str | None:
     if estimate.get("target") == "superpopulation":
         return (
             f"{value_with_interval(estimate)}; {labelled_text}, and the interval is for the superpopulation "
-            "they come from"
+            "from which they come"
         )
     value = value_text(estimate["estimate"], estimate.get("share", False))
     return f"{value}, exact for these {size:,} units, which are all labelled"
@@ -844,7 +847,9 @@ def judge_sentences(rows: JsonRows, limit: int = MAX_JUDGE_SENTENCES) -> list[st
         lines.append(_judge_sentence(judge, metrics))
     if len(judges) > limit:
         lines[-1] += f" {len(judges) - limit} more: --details."
-    lines += [f"Two of them agree with each other on {_value_and_interval(row)}." for row in agreements]
+    lines += [
+        f"Two judges agree with each other on {_value_and_interval(row)} of the units." for row in agreements
+    ]
     return lines + _best_proxy_sentence(judges)
 
 

@@ -314,9 +314,9 @@ def _precision_lines(plan: JsonMapping) -> list[str]:
         return []
     low, high = plan["worst_bounds"]
     is_share = (low, high) == (0, 1)
-    bounds = "of 0 or 1" if is_share else f"of {low:g} to {high:g}"
+    bounds = "0 or 1" if is_share else f"between {low:g} and {high:g}"
     width = width_text(2 * plan["worst_half_width"], is_share)
-    return [f"With labels {bounds}: {level} at most about {width} wide"]
+    return [f"If labels are {bounds}: {level} at most about {width} wide"]
 
 
 def detection_page(detection: JsonMapping) -> Page:

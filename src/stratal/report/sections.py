@@ -115,7 +115,7 @@ _MAX_JUDGES = 6
 _JUDGE_SHARES = {
     "agreement": "{judge} agrees with people",
     "recall": "finds {class!r}",
-    "false_discovery_rate": "wrong when it says {class!r}",
+    "false_discovery_rate": "wrong if it answers {class!r}",
 }
 
 # Metrics of agreement beyond chance.
@@ -143,8 +143,8 @@ def _judge_section(findings: FindingsDict) -> Page:
     return Page(
         lines=[
             *estimates.judge_sentences(rows, _MAX_JUDGES),
-            "People's labels are assumed to be correct. The rates are estimates for all units, by the design "
-            "of the sample.",
+            "People's labels are assumed to be correct. The rates are estimates for all units, weighted by "
+            "the design of the sample.",
         ],
         drawings=drawings,
         tables=estimates.judge_tables(rows, level_text(findings["confidence_level"])),
@@ -198,15 +198,15 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
         "what it is": "what",
     }
     lines = [
-        "The same labels, evaluated in several ways. The estimate is the reported one. The others are "
-        "for comparison."
+        "The same labels, evaluated in several ways. The row 'with the design' is the estimate of this "
+        "report. The others are for comparison."
     ]
     leaderboard = findings["estimate"].get("leaderboard") or ()
     reported = [row["estimate"] for row in rows if row["reported"]]
     if leaderboard and not {row["mean"] for row in leaderboard}.intersection(reported):
         lines = [
             "The same labels, evaluated in several ways. The models above are compared by the labels alone, "
-            "so that the mean of this model there may differ from its estimate with the proxy."
+            "so the mean of this model in that comparison may differ from its estimate with the proxy."
         ]
     return Page(
         lines=lines,
@@ -590,7 +590,9 @@ def _provenance_section(_: FindingsDict, provenance: JsonMapping) -> Page:
 
 def _examples_section(_: FindingsDict, examples: JsonRows) -> Page:
     """Return the section of units for which proxy and label differ most."""
-    lines = ["Units as the annotators saw them, with the largest differences between proxy and label first."]
+    lines = [
+        "Units as the annotators saw them, starting with the largest differences between proxy and label."
+    ]
     names = list(dict.fromkeys(name for row in examples for name in row))
     return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 

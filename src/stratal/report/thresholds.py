@@ -134,11 +134,17 @@ def _no_set_sentence(result: JsonMapping) -> str:
             where = "the only candidate threshold"
         else:
             where = f"each of the {count:,} candidate thresholds"
-        return f"At {where}, {labels} show that it is violated; {others}."
+        return f"At {where}, {labels} show that the requirement is violated; {others}."
     needed = result["labels_needed"]
     if needed is None:
-        return f"No threshold is guaranteed by {labels}; at these rates, more labels would not change this."
-    return f"No threshold is guaranteed by {labels}; about {needed:,} would suffice at the same rates."
+        return (
+            f"With {labels}, no threshold can be guaranteed; at these rates, more labels would not change "
+            "this."
+        )
+    return (
+        f"With {labels}, no threshold can be guaranteed; at the same rates, about {needed:,} labels would "
+        "suffice."
+    )
 
 
 def _candidate_table(result: JsonMapping) -> ReportTable:

@@ -131,8 +131,8 @@ def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
     value = value_text(pooled["estimate"], share)
     if pooled["confidence_interval"] is None:
         return (
-            f"Pooled with earlier waves: {value}. This is more precise if the level changes slowly, and "
-            "hardly less precise otherwise. It has no interval."
+            f"Pooled with earlier waves: {value}. This is more precise if the level changes slowly, and only "
+            "slightly less precise otherwise. It has no interval."
         )
     interval = interval_text(pooled["confidence_interval"], share)
     if share:
@@ -155,7 +155,7 @@ def _alarm_sentence(alarm: JsonMapping) -> str:
         since = ""
     head = f"Required {alarm['requirement']}{since}: {alarm['verdict']}"
     if not alarm["waves"]:
-        return f"{head}; no wave is tested yet."
+        return f"{head}; no wave has been tested yet."
     if alarm["wave"] is not None:
         e_value = alarm["e_values"][alarm["waves"].index(alarm["wave"])]
         if e_value is None:
@@ -199,7 +199,7 @@ def _change_sentence(row: JsonMapping, share: bool) -> str:
     elif high is not None and high < 0:
         verdict = "it fell"
     else:
-        verdict = "no change is shown"
+        verdict = "no clear change"
     return f"{head} ({limits}): {verdict}."
 
 
@@ -246,7 +246,7 @@ def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     rows = [{**wave, **_wave_estimate(wave, first)} for wave in result["waves"]]
     title = "Waves"
     if not details and len(rows) > _MAX_TABLE_WAVES:
-        title = f"Waves: the last {_MAX_TABLE_WAVES} of {len(rows)} (--details: all)"
+        title = f"Waves: the last {_MAX_TABLE_WAVES} of {len(rows)} (--details shows all)"
         rows = rows[-_MAX_TABLE_WAVES:]
     ends = [
         end for row in rows for end in row["confidence_interval"] or (row["estimate"],) if end is not None

@@ -198,7 +198,7 @@ def _read_rows(path: Path, columns: Sequence[str]) -> list[SimulationRow]:
             f"{path}: the file exists and does not contain {contents} of a simulation",
             given=table.column_names,
             allowed=f"a file with the columns {', '.join(columns)}",
-            action="Give the path of a new file. simulate overwrites only its own files.",
+            action="Give the path of a new file: a simulation overwrites only its own files.",
         )
     return list(table.to_pylist())
 

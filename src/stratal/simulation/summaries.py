@@ -179,7 +179,7 @@ def _defined_replicates(
     if n_defined < 2:
         raise InputError(
             f"{estimator} has no value in the samples of {design}",
-            given=f"{n_defined} of {len(is_defined)} samples of {budget} labels with a value",
+            given=f"a value in {n_defined} of {len(is_defined)} samples of {budget} labels",
             action="Use a larger budget.",
         )
     return {quantity: values[is_defined] for quantity, values in quantities.items()}

@@ -472,7 +472,8 @@ class Allocation(Record):
 # Notes of an allocation.
 _UNSCALED_NOTE = "There is no proxy, or it only orders the units: all strata are treated as equally variable."
 _KNAPSACK_NOTE = (
-    "The best whole numbers that were found within the cost budget; the exact problem is a knapsack problem."
+    "These are the best whole numbers that were found within the cost budget; finding the exact optimum is "
+    "a knapsack problem."
 )
 
 # Returns the importance a_h (H,) of the strata from their moments, N_h (H,) and the options of `allocate`.

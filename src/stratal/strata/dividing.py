@@ -650,7 +650,8 @@ def cluster_columns(population: Population, features: Sequence[str] | None) -> t
     """
     if not population.feature_names:
         raise InputError(
-            "this population has no feature columns", action="Name them in features= (--features COL,…)."
+            "this population has no feature columns",
+            action="Name the columns in features= (--features COL,…).",
         )
     names = tuple(population.feature_names if features is None else features)
     unknown = [name for name in names if name not in population.feature_names]

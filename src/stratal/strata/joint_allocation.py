@@ -453,7 +453,9 @@ def _bounds_of_strata(
         problem = f"stratum {h} varies, but {'is declared known' if is_known[h] else 'may have no label'}"
         deviation_text = f"standard deviation {deviations[:, h].max():g}"
         raise InputError(
-            problem, given=deviation_text, action="Leave it out of known_strata=, or raise its maximum."
+            problem,
+            given=deviation_text,
+            action="Leave this stratum out of known_strata=, or raise its maximum.",
         )
     lower = np.where(is_known, 0, np.maximum(bounds.lower, varies))
     return AllocationBounds(sizes=bounds.sizes, lower=lower, upper=np.where(is_known, 0, bounds.upper))

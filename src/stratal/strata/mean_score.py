@@ -35,7 +35,7 @@ _CELLS = Cells(names=("all",))
 # Parts of the note on scores that are not averaged.
 # Notes on excluded scores.
 _EXCLUDED_NOTE = "'{}' is not part of the strata: {}."
-_REVERSE_ADVICE = "if its high values predict low outcomes, reverse it"
+_REVERSE_ADVICE = "if high values of this score predict low outcomes, reverse the score"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ def select_scores(population: Population, opposed_scores: Mapping[str, float]) -
         worst = len(numbers) - 1 - int(np.argmin(agreement[::-1]))
         if agreement[worst] >= MIN_AGREEMENT:
             names_text = ", ".join(f"'{names[number]}'" for number in numbers)
-            notes.insert(0, f"The strata divide the mean of {names_text}.")
+            notes.insert(0, f"The strata are intervals of the mean of {names_text}.")
             break
         reason = f"its correlation with the other scores is {agreement[worst]:.2f}"
         if agreement[worst] <= -MIN_AGREEMENT:

@@ -331,7 +331,7 @@ def import_answers(
             "no item of the file is in this study",
             given=", ".join(map(repr, unmatched_ids[:_MAX_VALUES_LISTED])),
             allowed=", ".join(map(repr, sorted(numbers)[:_MAX_VALUES_LISTED])),
-            action="Import it into the study that its items come from.",
+            action="Import the file into the study from which its items come.",
         )
     answers_by_annotator = Counter[str]()
     reserved_counts = Counter[str]()
@@ -515,13 +515,13 @@ def import_actions(
     try:
         file = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
     except (msgspec.DecodeError, RecursionError) as error:
-        action = "Use the file as it was saved by the labelling page of this version."
+        action = "Use the file exactly as the labelling page of this version of stratal saved it."
         problem = f"{source} is not a labels file from the labelling page ({error})"
         raise LabelError(problem, action=action) from None
     study = str(connection.setting("id"))
     if file.study != study:
-        problem = f"{source}: belongs to another study"
-        action = "Import it into the study that its page was exported from."
+        problem = f"{source}: the file belongs to another study"
+        action = "Import the file into the study from which its page was exported."
         raise LabelError(problem, given=repr(file.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.require_person(connection, file.annotator)
     require_page_key(connection, file, source, folder, confirmed_annotator)

@@ -228,4 +228,4 @@ def _values(connection: Connection) -> Iterator[str]:
         disputed = {item for item, values in answers_of_item.items() if form.differ(values)}
         counted = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
         for item in sorted(disputed ^ counted):
-            yield f"it is recorded incorrectly whether answers to item {item} differ"
+            yield f"the record of whether answers to item {item} differ is wrong"

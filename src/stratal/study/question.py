@@ -381,7 +381,9 @@ class Form(PlainRecord):
 
     def __post_init__(self) -> None:
         if not self.questions:
-            raise InputError("a study requires a question", action="Write one: --question 'Is it right?'.")
+            raise InputError(
+                "a study requires a question", action="Write a question: --question 'Is it right?'."
+            )
         questions_by_name: dict[str, StudyQuestion] = {}
         for question in self.questions:
             name = question.name
@@ -408,7 +410,7 @@ class Form(PlainRecord):
         if len(pairs) > 1:
             problem = "all pairs of a study must compare the same two columns"
             raise InputError(
-                problem, given=str(sorted(pairs)), action="Make a study for each pair of columns."
+                problem, given=str(sorted(pairs)), action="Create a separate study for each pair of columns."
             )
 
     @classmethod
@@ -535,7 +537,7 @@ class Form(PlainRecord):
         if isinstance(value, str):
             answers = self.answers(value)
         if not isinstance(answers, Mapping):
-            problem = "the answers must be given by question name"
+            problem = "the answers must be a mapping from question names to answers"
             allowed = 'such as {"correct": "Pass"}'
             raise InputError(problem, given=type(value).__name__, allowed=allowed)
         unknown = sorted({*answers} - {question.name for question in self.questions})

@@ -369,7 +369,7 @@ def _value_requirement(text: str) -> Requirement:
     if requirement.name != "value":
         problem = f"'{requirement}': the status of a study contains only the estimate 'value'"
         allowed = "value>=X or value<=X"
-        action = "For other requirements, use the estimate: stratal estimate STUDY --require."
+        action = "For other requirements, use stratal estimate STUDY --require."
         raise InputError(problem, allowed=allowed, action=action)
     return requirement
 

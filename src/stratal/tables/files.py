@@ -87,9 +87,11 @@ def existing_file(path: Path) -> Path:
         else:
             action = "Check the path."
         if re.match(r"(https?|s3):/", str(path)):
-            action = "Download it first; only files of predictions are read from an address."
+            action = "Download the file first; only files of predictions are read from an address."
         if str(path).partition(":")[0] in PLATFORMS:
-            action = f"Read its units first: stratal platform read {path} --output units.jsonl."
+            action = (
+                f"Read the units of the project first: stratal platform read {path} --output units.jsonl."
+            )
         raise InputError(f"{path}: no such file", action=action)
     if not path.is_file():
         raise InputError(f"{path} is not a regular file", action="Write the rows to a file first.")
@@ -104,7 +106,8 @@ def format_of(path: Path) -> str:
         raise InputError(
             f"{path}: the format cannot be determined from the name",
             allowed=", ".join(FORMATS),
-            action="Rename it; in Python Population.read takes format='parquet', 'csv', 'jsonl' and others.",
+            action="Rename the file. In Python, Population.read accepts format='parquet', 'csv', 'jsonl' "
+            "and others.",
         )
     return kind
 
@@ -336,7 +339,7 @@ def json_document(
             f"{path} is not JSON",
             given=str(error),
             allowed="an array of objects",
-            action="If it has one object per line, rename it to .jsonl.",
+            action="If the file has one object per line, rename it to .jsonl.",
         ) from None
 
 

@@ -108,7 +108,7 @@ def _arrow_reader(table: object) -> Foreign:
         table = pa.Table.from_batches([table])
     if not isinstance(table, ArrowStream):
         if isinstance(table, LazyFrame):
-            hint = "Collect it first: .collect()."
+            hint = "Collect the table first: .collect()."
         else:
             hint = None
         raise InputError(
@@ -126,7 +126,7 @@ def _arrow_reader(table: object) -> Foreign:
         raise InputError(
             f"{DEFAULT_TABLE_NAME} has a column of Python objects, which the Arrow interface cannot transfer",
             given=names,
-            action=f"Leave it out, .drop({names}), or convert it to numbers or text.",
+            action=f"Leave the column out, .drop({names}), or convert it to numbers or text.",
         )
     try:
         return pa.RecordBatchReader.from_stream(table)
@@ -134,7 +134,7 @@ def _arrow_reader(table: object) -> Foreign:
         raise InputError(
             f"{DEFAULT_TABLE_NAME} cannot be read through the Arrow interface",
             given=str(error),
-            action="Convert it first, for example with .to_pandas(), or write it to a Parquet file.",
+            action="Convert the table first, for example with .to_pandas(), or write it to a Parquet file.",
         ) from error
 
 
@@ -169,7 +169,7 @@ def _pandas_columns(frame: Foreign, positions: Mapping[str, int]) -> dict[str, F
             raise lone_surrogate_error(f"{DEFAULT_TABLE_NAME}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(
-                f"{DEFAULT_TABLE_NAME}: column {name!r} mixes kinds of values",
+                f"{DEFAULT_TABLE_NAME}: column {name!r} contains values of different types",
                 given=str(error),
                 allowed="one kind",
             ) from None
@@ -218,7 +218,7 @@ def _readable_column(name: str, column: Foreign, table_name: str) -> Foreign:
         raise InputError(
             f"{table_name}: column {name!r} has a type that no engine can read",
             given=str(column.type),
-            action="Convert it to text or numbers.",
+            action="Convert the column to text or numbers.",
         ) from None
 
 

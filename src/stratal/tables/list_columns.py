@@ -177,7 +177,8 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
             f"{rows.table_name}, {place}: the number of entries of this unit is unknown",
             given=f"no list in {', '.join(columns)}",
             allowed="a list for each unit, such as its passages or scores, even without labels",
-            action="Add such a column, or use one number for each unit: mean, precision@K, hit@K.",
+            action="Add such a column, or use a rule with one number for each unit: mean, precision@K, "
+            "hit@K.",
         )
     nested = {_source_column(rows, name) for name in columns}
     plain = {name: entries for name, entries in rows.lists.items() if name not in nested}
@@ -234,7 +235,7 @@ def has_binary_lists(rows: SmallTable, column: str, rule: ListRule) -> bool:
     if rule.requires_binary:
         examples = ", ".join(f"{number:g}" for number in sorted(numbers)[:5]) or "no numbers"
         raise LabelError(
-            f"{rows.table_name}: {rule.kind}@{rule.depth} counts labels of 0 and 1",
+            f"{rows.table_name}: {rule.kind}@{rule.depth} requires labels of 0 and 1",
             given=f"{examples} in {column!r}",
             allowed="labels 0 and 1 in the lists; or lists='mean' (--lists mean)",
         )

@@ -303,7 +303,8 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
         _, entry, mark = columns[0]
         verb = "are" if len(columns) > 1 else "is"
         notes.append(
-            f"{shown} {verb} written {description}: {entry!r} is read as {python_number(entry, mark)}"
+            f"{shown} {verb} written {description}; for example, {entry!r} is read as "
+            f"{python_number(entry, mark)}"
         )
     return tuple(notes)
 

@@ -615,7 +615,7 @@ def _translate_workbook_errors(path: Path) -> Iterator[None]:
             f"{path} is not a readable workbook",
             given=str(error)[:200] or type(error).__name__,
             allowed="an .xlsx file that was saved by a spreadsheet program",
-            action="Open it in a spreadsheet and save it again.",
+            action="Open the file in a spreadsheet program and save it again.",
         ) from None
 
 
@@ -694,7 +694,7 @@ def _workbook_table(
                 f"{file}: {len(wanted_sheets)} of {len(nonempty_sheets)} sheets have these columns",
                 given=titles,
                 allowed="exactly one",
-                action="Save the sheet you want as a separate file.",
+                action="Save the required sheet as a separate file.",
             )
         sheet, names, filled_rows, blank_count = wanted_sheets[0]
         is_title = len(names) > 1 and names[0] != "" and not any(names[1:])
@@ -925,14 +925,14 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
         if _OTHER_ADDRESS.match(text):
             raise InputError(
                 f"{text}: only Spark reads addresses of this kind",
-                allowed="https://… and s3://… with --remote, or engine='spark' (--engine spark)",
+                allowed="https://… or s3://… with --remote, or engine='spark' (--engine spark)",
             )
         return None
     address = f"{match[1]}://{match[2]}"
     if not remote:
         raise InputError(
             f"{address} is not on this machine, and remote files are read only on request",
-            action="Add remote=True (--remote), or download it first.",
+            action="Add remote=True (--remote), or download the file first.",
         )
     return address
 
@@ -982,5 +982,5 @@ def remote_filesystem(address: str) -> Iterator[Any]:
         raise InputError(
             f"{address} cannot be fetched",
             given=reason,
-            action="Check the address and your credentials, or download it first.",
+            action="Check the address and your credentials, or download the file first.",
         ) from error

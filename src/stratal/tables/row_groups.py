@@ -179,7 +179,8 @@ def _refuse_second_stage(
         f"{in_units.expected:,.0f} expected if {unit} were chosen at random), and in "
         f"{in_units.labelled_share:.0%} of their {unit}",
         allowed=f"labels in all {unit} of the chosen groups, or {unit} that were chosen individually",
-        action=f"Label the other {unit} of these groups, or leave them out of the table{override_hint}.",
+        action=f"Label the other {unit} of these groups, or leave the unlabelled {unit} out of the "
+        f"table{override_hint}.",
     )
 
 
@@ -210,8 +211,9 @@ def _cluster_warnings(rows: SmallTable, clusters: LabelledGroups) -> list[Note]:
         labelled_size = float(clusters.sizes[with_label].mean())
         other_size = float(clusters.sizes[~with_label].mean())
         text = (
-            f"the labelled {column!r} are not a random sample: labelled ones have {labelled_size:.1f} rows "
-            f"on average, unlabelled ones {other_size:.1f}. The interval may miss the value of all rows"
+            f"the labelled {column!r} are not a random sample: those with labels have {labelled_size:.1f} "
+            f"rows on average, and those without labels {other_size:.1f}. The interval may miss the value of "
+            "all rows"
         )
         warnings.append(Note(LABELS_BY_GROUP, text))
     order = _row_positions(rows, column)

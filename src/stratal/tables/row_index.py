@@ -81,7 +81,8 @@ def shared_index(columns: Mapping[str, Foreign]) -> Foreign | None:
                 f"the indexes of {first_name!r} and {name!r} differ",
                 given=f"{index[:1].tolist()[0]!r}, … and {values.index[:1].tolist()[0]!r}, …",
                 allowed="the same index, in the same order",
-                action="Align them (reindex), or give ids=, and arrays in their order (to_numpy()).",
+                action="Align the indexes (reindex), or give ids= and arrays in the order of the ids "
+                "(to_numpy()).",
             )
     return index
 
@@ -92,5 +93,5 @@ def refuse_two_ids(index: str, columns: Sequence[str], table_name: str, keyword:
         raise InputError(
             f"{table_name}: the index {index!r} and the column {columns[0]!r} may both contain the ids",
             allowed="one column of ids",
-            action=f"Name the one to use, {keyword}=…; reset_index(drop=True) drops the index.",
+            action=f"Name the column of the ids: {keyword}=…; reset_index(drop=True) drops the index.",
         )

@@ -85,7 +85,7 @@ class SmallTable:
             raise InputError(
                 f"{table_name} cannot be read",
                 given=type(table).__name__,
-                allowed="a path, a mapping of columns, or a dataframe",
+                allowed="a path, a mapping from column names to values, or a dataframe",
             )
         lengths = {len(column) if isinstance(column, list) else 0 for column in lists.values()}
         if len(lengths) != 1 or lengths == {0}:
@@ -177,7 +177,7 @@ class SmallTable:
         if None in texts:
             raise InputError(
                 f"{self.table_name}: column {name!r} is empty in {self.places[texts.index(None)]}",
-                action="Fill it in for every row, or name another column.",
+                action="Fill in the column for every row, or name another column.",
             )
         return np.array(texts, dtype=np.str_)
 

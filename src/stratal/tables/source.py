@@ -81,7 +81,7 @@ def check_read_options(options: ReadOptions) -> ReadOptions:
             raise InputError(
                 f"{name} is an option of engine={option_engine!r} (--engine {option_engine}) only",
                 given=f"engine {engine!r}",
-                action="Spark has its own: master='local[2]', or spark.executor.memory.",
+                action="Use the settings of Spark instead: master='local[2]', or spark.executor.memory.",
             )
     if threads is not None:
         checked_threads(threads)
@@ -205,7 +205,7 @@ def translate_engine_errors(table_name: str) -> Iterator[None]:
         # DuckDB reports mixed line endings as an invalid state of the state machine that parses CSV.
         if "state machine" not in str(error):
             raise unreadable_file_error(table_name, ValueError(_short_message(str(error)))) from error
-        action = "It mixes CRLF and LF line endings: save it again with only one kind."
+        action = "The file mixes CRLF and LF line endings: save it again with only one kind of line ending."
         raise InputError(
             f"{table_name} cannot be read", given=_short_message(str(error)), action=action
         ) from error
@@ -213,10 +213,10 @@ def translate_engine_errors(table_name: str) -> Iterator[None]:
         # An exception of Ibis, which is recognised by its name because importing Ibis takes time.
         if type(error).__name__ == "OperationNotDefinedError":
             raise InputError(
-                f"{table_name}: its engine lacks a required operation",
+                f"{table_name}: the engine of this table lacks a required operation",
                 given=str(error).splitlines()[0],
                 allowed="DuckDB, PostgreSQL, Spark",
-                action="Write the columns to a Parquet file and read that.",
+                action="Write the columns to a Parquet file, and read this file.",
             ) from error
         engine = type(error).__module__.split(".")[0]
         if engine not in _DRIVER_NAMES or isinstance(error, MemoryError):
@@ -401,7 +401,7 @@ class Rows(Record):
             raise InputError(
                 f"{self.table_name}: a column has a type that no engine can read",
                 given=", ".join(columns),
-                action="Convert it to text or numbers.",
+                action="Convert the column to text or numbers.",
             ) from error
         return Source(
             table_name=self.table_name,

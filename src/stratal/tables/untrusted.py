@@ -70,7 +70,7 @@ def refuse_leaving_link(folder: Path, path: Path) -> None:
     except (OSError, RuntimeError):  # a link to itself
         leaves = True
     if leaves:
-        action = "Replace the link with the file itself, if you trust it."
+        action = "If you trust the file, replace the link with the file itself."
         raise InputError(f"{path} is a link that points outside the folder {folder}", action=action)
 
 

@@ -173,7 +173,7 @@ def usable_proxies(
         else:
             notes.append(
                 f"{proxy!r} has no verdict in {counts}. Chance does not explain this difference, so the "
-                f"column does not correct the estimate"
+                "column is not used to correct the estimate"
             )
     return tuple(usable), tuple(notes)
 

@@ -45,7 +45,11 @@ class ReportRequest:
         goals = [entry for entry in parts if isinstance(entry, ThresholdGoal)]
         if len(goals) > 1:
             given_text = "; ".join(goal.text for goal in goals)
-            raise InputError("a report has one accepted set", given=given_text, action="Write one for each.")
+            raise InputError(
+                "a report has one accepted set",
+                given=given_text,
+                action="Write a separate report for each threshold.",
+            )
         if not goals:
             return cls(goal=None, estimand=estimand)
         others = ";".join(entry.text for entry in parts if entry is not goals[0])

@@ -202,7 +202,7 @@ class Threshold(PageDisplay):
         if self.scored is None:
             raise InputError(
                 "the units of the population are not known",
-                action="Give the file that the sample was drawn from: population= (--population FILE).",
+                action="Give the file from which the sample was drawn: population= (--population FILE).",
             )
         folder.mkdir(parents=True, exist_ok=True)
         counts = [0, 0]
@@ -383,9 +383,9 @@ def threshold(
         population = read_population(sample, other_scores)
     if not is_table and population is None and sample.population is None:
         raise InputError(
-            "the population that the sample was drawn from is required",
+            "the population from which the sample was drawn is required",
             given="a sample that was read from a file",
-            action="Give its file: population= (--population FILE).",
+            action="Give the file of the population: population= (--population FILE).",
         )
     scored_population = _scored_population(sample, population, names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
@@ -689,7 +689,8 @@ def _unit_scores(sample: Sample, name: str, requirement: SetRequirement, *, is_n
             f"{name!r} is the probability of class {role.of_class!r}, not that an answer is right",
             given=f"{requirement}",
             allowed="a confidence, which is high if the answer is right",
-            action=f"Name one: score= (--score COL); or require precision:{role.of_class}>=LIMIT.",
+            action="Name a column of confidences: score= (--score COL); or require "
+            f"precision:{role.of_class}>=LIMIT.",
         )
     return number_column(sample, name, "score")
 
@@ -826,12 +827,14 @@ def _threshold_notes(
     if labels.sizes is None:
         notes.append(
             "the population is not known: shares are estimated from the sample, and the guarantee holds "
-            "approximately if strata have different sampling fractions; population= (--population FILE)"
+            "only approximately if strata have different sampling fractions; to avoid this, give "
+            "population= (--population FILE)"
         )
     if requirement.is_monotone and not labels.has_all_strata:
         notes.append(
             f"units in strata without a label count against {requirement}, which requires labels drawn at "
-            f"random from all units; for_= (plan --for 'threshold:{requirement}') computes how many"
+            f"random from all units; for_= (plan --for 'threshold:{requirement}') computes how many labels "
+            "are required"
         )
     accepted_groups = {row.group or "" for row in chosen}
     other_groups = [repr(name) for name in groups if name not in accepted_groups]

@@ -371,9 +371,9 @@ def _require_independent_draws(waves: Sequence[Wave]) -> None:
                 raise InputError(
                     "an alarm requires newly drawn items in each wave",
                     given=f"{len(common):,} items are in {earlier.name} and in {later.name}",
-                    action="Draw each wave with its own seed (--seed). If the items are different, give them "
-                    "different ids, such as the week and a number. Otherwise leave the requirement out "
-                    "(require=, --require): the estimated changes account for shared items.",
+                    action="Draw each wave with its own seed (--seed). If the items are different, give "
+                    "them different ids, such as the week and a number. Otherwise, leave the requirement "
+                    "out (require=, --require): the estimated changes account for shared items.",
                 )
 
 
@@ -479,7 +479,7 @@ def _common_bounds(waves: Sequence[Wave]) -> tuple[float, float]:
         raise InputError(
             "an alarm requires an outcome with the same bounds in every wave",
             given=", ".join(texts),
-            action="State them: bounds=(lowest, highest) (--bounds LOW,HIGH).",
+            action="State the bounds: bounds=(lowest, highest) (--bounds LOW,HIGH).",
         )
     return next(pair for pair in bounds if pair is not None)
 

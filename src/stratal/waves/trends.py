@@ -437,7 +437,7 @@ def _trend_notes(
     notes = []
     unlabelled = [wave.name for wave in waves if wave.evaluation is None]
     if unlabelled:
-        notes.append(f"without labels, and therefore not in any estimate: {', '.join(unlabelled)}")
+        notes.append(f"waves without labels, which are not part of any estimate: {', '.join(unlabelled)}")
     partial = []
     for wave in waves:
         row = next(iter(wave.rows.values()), None)
@@ -464,7 +464,7 @@ def _trend_notes(
         )
     first_row = next(iter(waves_with_labels(waves)[0].rows.values()))
     if first_row.target == "superpopulation":
-        notes.append("levels are those of future items from the same source (target superpopulation)")
+        notes.append("levels refer to future items from the same source (target superpopulation)")
     if alarms and _share_row_numbers(waves_with_labels(waves)):
         notes.append(
             "samples without ids that were drawn with the same seed have the same row numbers: the bound on "
@@ -477,7 +477,7 @@ def _trend_notes(
         if not alarm.exact:
             notes.append(
                 f"{alarm.requirement}: the bound on false alarms is proved for simple random and stratified "
-                "samples; for these designs it is an approximation"
+                "samples; for the designs of these waves, it is an approximation"
             )
     # The warnings of the latest evaluation concern the level that is read first.
     latest = waves_with_labels(waves)[-1]

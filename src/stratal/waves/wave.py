@@ -123,7 +123,7 @@ def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) 
         if wave_column is None:
             action = _wave_action([source for _, source, _, _ in requests])
         raise InputError(
-            "a trend needs two waves or more",
+            "a trend requires two waves or more",
             given=f"{len(requests)} wave",
             allowed=WAVE_FORMS,
             action=action,

@@ -238,7 +238,7 @@ def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, ent
     said = " ".join(run("doctor", tmp_path / "rows.csv").output.split())
 
     assert "'score' contains numbers with a decimal comma or a percent sign" in said
-    assert "Write them with a decimal point" in said
+    assert "Write the numbers with a decimal point" in said
 
 
 PASSED = "\n".join(f"{n},0.{n % 9 + 1},{'Pass' if n % 4 else 'Fail'}" for n in range(40))
@@ -332,7 +332,7 @@ def test_a_folder_without_logs_is_a_folder(tmp_path):
 def test_labels_on_the_web_are_to_be_downloaded_first(sample, tmp_path):
     sample.write(tmp_path / "sample.parquet")
 
-    assert "Download it first" in str(
+    assert "Download the file first" in str(
         run("estimate", tmp_path / "sample.parquet", "https://example.org/labels.csv").exception
     )
 

@@ -238,7 +238,7 @@ def test_metrics_and_comparisons_have_the_interval_that_is_asked_for(options, ro
         row["confidence_interval"] for row in result.to_dict()[rows]
     ]
     if rows == "metrics":  # a comparison is one of means of all units
-        with pytest.raises(StratalError, match="only the mean of all units"):
+        with pytest.raises(StratalError, match="only for the mean of all units"):
             evaluated("korn-graubard")
 
 

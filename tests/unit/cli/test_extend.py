@@ -120,7 +120,7 @@ def test_a_study_is_not_extended_from_another_file(truth, tmp_path, what):
         app, ["study", "extend", "audit", "--additional", "20", "--population", rewritten(tmp_path, change)]
     )
     assert message in str(done.exception)
-    assert "not the population that the sample was drawn from" in str(done.exception)
+    assert "not the population from which the sample was drawn" in str(done.exception)
     assert items_of("audit") == before
     asked = ["--additional", "20", "--population", rewritten(tmp_path, lambda rows: rows[::-1])]
     assert json.loads(run("study", "extend", "audit", *asked, "--json"))["new"] == 20

@@ -381,7 +381,7 @@ def test_disagreement_is_warned_of_everywhere(team_study, run_command, tmp_path)
 
     assert report["agreement"]["alpha"] < 0
     for where, lines in notes.items():
-        for text in ("agree less than by chance", "differing answers and no decision"):
+        for text in ("agree less than by chance", "different answers and no decision"):
             assert sum(text in line for line in lines) == 1, (where, text)
 
 

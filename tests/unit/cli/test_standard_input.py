@@ -47,7 +47,7 @@ def test_the_path_of_the_stored_file_is_not_printed():
     done = run("estimate", "-", "--chosen", "all")
 
     assert str(STORED_FILES[0]) not in done.stdout
-    assert "With the same input again: stratal report - --chosen all" in done.stdout
+    assert "Next, with the same input: stratal report - --chosen all" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_no_next_command_reads_standard_input_again(words, content, tmp_path, mo
 
     assert "Next:" not in printed
     for line in printed.splitlines():
-        if line.startswith("With the same input again: "):
-            again = shlex.split(line.removeprefix("With the same input again: stratal "))
+        if line.startswith("Next, with the same input: "):
+            again = shlex.split(line.removeprefix("Next, with the same input: stratal "))
             assert run(*again, content=content).exit_code == 0
 
 

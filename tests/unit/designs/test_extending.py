@@ -70,7 +70,7 @@ def _shorter(value):
 @pytest.mark.parametrize("what", OTHERS)
 def test_the_error_names_what_differs(sample, what):
     changed, message = OTHERS[what]
-    with pytest.raises(InputError, match=f"not the population that the sample was drawn from.*{message}"):
+    with pytest.raises(InputError, match=f"not the population from which the sample was drawn.*{message}"):
         require_same_population(sample, population(**changed()))
 
 
@@ -107,7 +107,7 @@ def test_every_way_that_takes_a_population_refuses_another(sample, what):
         "estimand": lambda: stratal.estimate(sample, right, estimand="coefficient:length", population=other),
     }
     for name, way in ways.items():
-        with pytest.raises(InputError, match="not the population that the sample was drawn from"):
+        with pytest.raises(InputError, match="not the population from which the sample was drawn"):
             pytest.fail(f"{name} took it: {way()}")
 
 
@@ -115,7 +115,7 @@ def test_sizes_that_the_draw_did_not_count_are_refused(sample):
     known = sample.totals["language"]
     assert stratal.designs.post_stratify(sample, "language", dict(known)).design.kind == "margins"
     other = {"de": known["de"] - 5, "en": known["en"] + 5}
-    with pytest.raises(InputError, match=r"sizes of 'language' are not those of the population.*'de'"):
+    with pytest.raises(InputError, match=r"sizes of 'language' differ from those of the population.*'de'"):
         stratal.designs.post_stratify(sample, "language", other)
 
 
@@ -150,7 +150,7 @@ def test_a_sample_of_before_is_compared_by_what_it_holds(name, tmp_path):
         {"ids": [f"{unit}-" for unit in ids], "proxy": proxy, **columns},
         {"ids": ids, "proxy": proxy, "groups": {"answer": ["cat"] * 60}, "predicted": "answer"},
     ):
-        with pytest.raises(InputError, match="not the population that the sample was drawn from"):
+        with pytest.raises(InputError, match="not the population from which the sample was drawn"):
             require_same_population(old, stratal.Population.from_arrays(**changed))
 
 

@@ -169,8 +169,8 @@ class TestTables:
 
 class TestRefusals:
     @pytest.mark.parametrize(("options", "message"), [
-        ({}, "which population the labels were drawn from"),
-        ({"stratum": "language"}, "which population the labels were drawn from"),
+        ({}, "from which population the labels were drawn"),
+        ({"stratum": "language"}, "from which population the labels were drawn"),
         ({"stratum": "language", "sizes": {"de": 30}}, "stratum 'en' has no size"),
         ({"stratum": "language", "sizes": {"de": 2, "en": 60}}, "more labelled units than its size"),
         ({"stratum": "language", "sizes": {**SIZES, "fr": 5}}, "stratum 'fr' has no labelled unit"),

@@ -123,9 +123,9 @@ def test_mistakes(sample):
     population = sample.population
     stratified = stratal.plan(population, budget=50).draw(seed=1)
 
-    with pytest.raises(InputError, match="a column that the sample keeps, not 'tongue'"):
+    with pytest.raises(InputError, match="stored in the sample; 'tongue' is not"):
         stratal.designs.post_stratify(stratified, "tongue")
-    with pytest.raises(InputError, match="a column that the sample keeps, not 'tongue'"):
+    with pytest.raises(InputError, match="stored in the sample; 'tongue' is not"):
         stratal.designs.post_stratify(sample, "tongue")
     with pytest.raises(InputError, match="takes a Sample"):
         stratal.designs.post_stratify(population, "language")

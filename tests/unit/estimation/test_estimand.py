@@ -61,7 +61,7 @@ def test_a_text_and_a_record_are_one_estimand(text):
         ("f1:match,beta=2", "does not support this argument"),
         ("difference:new", "needs different models"),
         ("difference:new,old,older", "needs different models"),
-        ("difference:new,old,proxies=p", "each model needs its own proxy"),
+        ("difference:new,old,proxies=p", "each model must have its own proxy"),
         ("quantile:2", "out of range"),
         ("quantile:many", "missing or invalid arguments"),
         ("coefficient:lenght,features=length", "the regression has no such coefficient.*'length'"),

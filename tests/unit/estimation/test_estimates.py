@@ -61,4 +61,4 @@ def test_differences_name_a_method_that_they_do_not_have():
     differences = outcomes.differences()
 
     assert differences.interval == "auto"
-    assert "'wilson' is not one of differences" in differences.remarks[-1]
+    assert "'wilson' is not available for differences" in differences.remarks[-1]

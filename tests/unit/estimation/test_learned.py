@@ -143,7 +143,7 @@ class TestEstimate:
 
         with pytest.raises(InputError, match="no column 'bert' to learn from"):
             stratal.estimate(sample, labels, calibration="ridge", features=["bert"])
-        with pytest.raises(InputError, match="takes no features"):
+        with pytest.raises(InputError, match="no features"):
             stratal.estimate(sample, labels, calibration="isotonic", features=["noise"], proxy="judge_a")
         with pytest.raises(InputError, match="or a scikit-learn estimator"):
             stratal.estimate(sample, labels, calibration="forest", proxy="judge_a")

@@ -342,7 +342,7 @@ def test_a_difference_estimate_beyond_the_bounds_says_what_it_was():
     short = 0.1 - float(sample.proxies.mean())
     beyond, inside = (1.0, 0.0) if short > 0 else (0.0, 1.0)
     found = stratal.estimate(sample, np.full(31, beyond), estimator="difference")
-    notes = [note for note in found.notes if "possible value, so that value is shown instead" in note]
+    notes = [note for note in found.notes if "possible value, so this limit is shown instead" in note]
 
     assert abs(short) > 0.001
     assert found.value == beyond
@@ -350,4 +350,4 @@ def test_a_difference_estimate_beyond_the_bounds_says_what_it_was():
     assert f"{beyond + short:.4g}" in notes[0]
     other = stratal.estimate(sample, np.full(31, inside), estimator="difference")
     assert other.value == pytest.approx(inside + short)
-    assert not [note for note in other.notes if "possible value, so that value is shown instead" in note]
+    assert not [note for note in other.notes if "possible value, so this limit is shown instead" in note]

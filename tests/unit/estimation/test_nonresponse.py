@@ -79,7 +79,7 @@ def test_a_sample_that_grew_until_it_was_narrow_says_so(stratified, tmp_path):
 
     assert (first.half_width, more.half_width, plain.half_width, later.half_width) == (None, 0.05, None, 0.05)
     assert read.half_width == 0.05
-    said = "labels decided how many more units were drawn, until the interval was ± 0.05"
+    said = "the number of drawn units depended on the labels: units were added until the interval was ± 0.05"
     for sample, expected in ((more, True), (read, True), (later, True), (plain, False), (first, False)):
         assert any(said in note for note in stratal.estimate(sample, z[sample.ids]).notes) == expected
 

@@ -459,7 +459,7 @@ def test_the_interval_that_is_asked_for_is_that_of_groups_verdicts_and_reports(u
     assert default_row["confidence_interval"] != ends
     assert evaluation.verdicts[0]["confidence_interval"] == ends
     assert evaluation.report().to_dict()["estimate"]["domains"][0]["confidence_interval"] == ends
-    with pytest.raises(InputError, match="only the mean of all units has this kind of interval"):
+    with pytest.raises(InputError, match="available only for the mean of all units"):
         stratal.evaluate(*evidence, **options, interval="clopper-pearson")
 
 

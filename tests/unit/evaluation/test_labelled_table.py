@@ -79,7 +79,7 @@ def test_an_unknown_choice_decides_nothing(require):
 def test_an_unknown_choice_needs_a_proxy():
     table, _ = table_of()
 
-    with pytest.raises(InputError, match="need a proxy"):
+    with pytest.raises(InputError, match="a proxy is required"):
         stratal.evaluate(table, chosen="unknown", judge="none", proxy="none")
 
 
@@ -939,7 +939,7 @@ def test_the_largest_groups_are_not_a_random_sample():
     result = stratal.evaluate(table, require=">=.1")
 
     assert result.verdicts[0]["verdict"] == "UNDECIDED"
-    assert any("rows on average, unlabelled ones" in note for note in result.estimate.notes)
+    assert any("rows on average, and those without labels" in note for note in result.estimate.notes)
 
 
 def test_rows_without_a_group_are_groups_of_one_row():

@@ -210,7 +210,7 @@ def test_bad_requests():
         estimate.confidence_interval(method="wilsom")
     with pytest.raises(InputError, match="alternative"):
         estimate.confidence_interval(alternative="larger")
-    with pytest.raises(InputError, match="needs an outcome with bounds"):
+    with pytest.raises(InputError, match="requires an outcome with bounds"):
         simple([0.2, 3.0, 1.0]).confidence_interval(method="wilson")
     with pytest.raises(InputError):
         tail_shares(1.0, "two-sided")
@@ -223,7 +223,7 @@ def test_labels_outside_the_bounds_are_refused():
         simple([0, 2, 1], bounds=(0, 1))
     with pytest.raises(InputError, match="lower first"):
         simple([0, 2, 1], bounds=(1, 0))
-    with pytest.raises(InputError, match="needs its bounds"):
+    with pytest.raises(InputError, match="requires bounds"):
         simple([0, 2, 1], outcome="bounded")
 
 

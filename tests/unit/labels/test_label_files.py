@@ -150,7 +150,7 @@ def test_rows_without_ids_are_in_the_order_of_the_sample(tmp_path):
     labels = read_labels(path, id_name="row", order=["b", "a"])
 
     assert labels.ids == ("b", "a")
-    with pytest.raises(LabelError, match="a row for each drawn unit"):
+    with pytest.raises(LabelError, match="one row per drawn unit"):
         read_labels(path, id_name="row", order=["b"])
 
 

@@ -252,7 +252,7 @@ def test_only_the_codes_apart_from_preferences_are_left_out():
         check([*[-1, 0, 1] * 30, *[99] * 5])
 
     assert "mapping={'99':None}" in str(caught.value)
-    with pytest.raises(LabelError, match="with only those of them that do"):
+    with pytest.raises(LabelError, match="only the codes that mean this"):
         check([*[0, 1] * 45, -1, *[99] * 5])
 
 

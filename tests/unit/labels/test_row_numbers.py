@@ -63,11 +63,11 @@ def test_labels_of_another_weeks_rows_are_refused(weeks):
 def test_labels_without_a_token_need_same_rows(weeks):
     sample = stratal.Sample.read(weeks / "week1" / "sample.parquet")
     path = weeks / "week1" / "bare.csv"
-    with pytest.raises(LabelError, match=r"not stated which sample.*same_rows=True"):
+    with pytest.raises(LabelError, match=r"does not state to which sample.*same_rows=True"):
         stratal.estimate(sample, stratal.read_labels(path, id_name="row"))
     stated = stratal.read_labels(path, id_name="row", same_rows=True)
     assert stratal.estimate(sample, stated).value == 1
-    with pytest.raises(LabelError, match="not stated which sample"):
+    with pytest.raises(LabelError, match="does not state to which sample"):
         stratal.evaluate(sample, path)
     assert stratal.evaluate(sample, path, same_rows=True).estimate.value == 1
 

@@ -194,7 +194,7 @@ def test_a_model_that_is_never_right_has_no_ratio(sample):
 
 def test_refusals(sample):
     found = outcomes(sample, [0.8, 0.6])
-    with pytest.raises(InputError, match="needs two models"):
+    with pytest.raises(InputError, match="requires two models"):
         stratal.compare(sample, {"m0": found["m0"]})
     with pytest.raises(InputError, match=r"no such model.*'m9'"):
         stratal.compare(sample, found, reference="m9")

@@ -93,7 +93,7 @@ def test_labels_of_one_class_give_no_area_and_say_why():
     table = stratal.estimate(sample, ["pass"] * BUDGET, judge="judge")
     found = {row.label["metric"]: row for row in table}
     assert np.isnan(found["auc"].value)
-    assert any("all of one class" in note for note in table.notes)
+    assert any("belong to one class" in note for note in table.notes)
 
 
 @pytest.mark.parametrize("kind", ["proxy", "groups"])

@@ -231,7 +231,7 @@ def test_several_judges_have_a_majority_and_a_consistency_and_a_best_proxy(crowd
     assert found.of(metric="consistency").value == pytest.approx(same, abs=1e-12)
     lines = judge_sentences(found.rows())
     assert "1 more: --details" in lines[2]
-    assert "Two of them agree with each other on" in lines[3]
+    assert "Two judges agree with each other on" in lines[3]
     assert lines[4].startswith("Best proxy on these labels: 'majority of 3', correlation ")
 
 

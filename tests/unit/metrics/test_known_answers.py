@@ -197,7 +197,7 @@ def test_precision_without_a_right_answer_is_zero_with_an_upper_limit(rarely_rig
     assert (result.value, low) == (0.0, 0.0)
     assert 0.02 < high < 0.1
     assert stratal.estimate(sample, labels.astype(int), estimand="precision:1").value == 0.0
-    with pytest.raises(stratal.errors.LabelError, match="no label is ever among the model's answers"):
+    with pytest.raises(stratal.errors.LabelError, match="no label occurs among the model's answers"):
         stratal.estimate(sample, ["spam"] * 60)
 
 

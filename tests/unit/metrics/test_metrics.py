@@ -407,7 +407,7 @@ def test_a_report_of_a_sample_for_one_metric_shows_what_it_tells_and_names_the_r
         )
         for note in table.notes
     )
-    with pytest.raises(InputError, match="got no label, because none is needed there for 'precision'"):
+    with pytest.raises(InputError, match="got no label, because no label is required there for 'precision'"):
         stratal.estimate(sample, labels, estimand=ClassReport(["recall", "accuracy"]))
 
 

@@ -39,13 +39,13 @@ def test_a_plan_warns_if_the_probability_of_a_class_is_that_of_a_right_answer(sc
     """Such a plan promised an interval of 1.2 points, and its samples were worse than random ones."""
     answer = np.where(scores > 0.5, "match", "other")
     population = _pool(np.maximum(scores, 1.0 - scores), answer)
-    warning = "of the 3,398 other answers would be 'match', and the forecast is wrong"
+    warning = "of the 3,398 other answers would be 'match', and the forecast would be wrong"
 
     misread = stratal.plan(population, 200, estimand="recall:match,probability=score")
     meant = stratal.plan(population, 200, estimand="recall:match")
 
     assert any(warning in note and "write recall:match." in note for note in misread.notes)
-    assert not any("forecast is wrong" in note for note in meant.notes)
+    assert not any("forecast would be wrong" in note for note in meant.notes)
     assert warning in str(misread)
 
 
@@ -72,7 +72,7 @@ def test_a_draw_prints_the_warning_of_the_plan(scores, tmp_path, monkeypatch, ru
     options += ["--estimand", "recall:match,probability=score"]
     planned = run_command("plan", "file.csv", *options, "--output", "plan.json")
 
-    assert "the forecast is wrong" in planned.stdout
+    assert "the forecast would be wrong" in planned.stdout
     for source in (["file.csv", *options], ["plan.json"]):
         with pytest.warns(StratalWarning, match="'recall:match,probability=score' takes 'score' as the"):
             run_command("draw", *source, "--output", f"drawn-{source[0]}")

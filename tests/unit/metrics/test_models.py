@@ -176,7 +176,7 @@ def test_another_estimand_is_refused_where_it_is_not_identified(pool):
     for text in ("ratio:new,old", "accuracy:predicted=new", "difference:new,third"):
         with pytest.raises(InputError, match="this sample cannot be used for this estimate"):
             stratal.estimate(sample, labels, estimand=text)
-    with pytest.raises(InputError, match="known only in this population"):
+    with pytest.raises(InputError, match="known only for this population"):
         stratal.estimate(sample, labels, estimand="difference:new,old", target="superpopulation")
 
 

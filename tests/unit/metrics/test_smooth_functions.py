@@ -71,7 +71,7 @@ class TestFunctions:
             MeanFunction(lambda: 1.0, [])
         with pytest.raises(InputError, match="map each outcome to its labels"):
             stratal.estimate(sample, z, estimand=RATIO)
-        with pytest.raises(InputError, match="a ratio needs two outcomes"):
+        with pytest.raises(InputError, match="a ratio requires two outcomes"):
             RatioOfMeans(["a", "a"])
         with pytest.raises(InputError, match="no such target"):
             stratal.estimate(sample, {"a": z, "b": z}, estimand=RATIO, target="everyone")

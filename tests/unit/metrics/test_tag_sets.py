@@ -191,7 +191,7 @@ def test_tags_that_differ_in_case_alone_are_refused(table):
     labels = labelled(table, sample)
     first = sample.ids[0]
 
-    with pytest.raises(LabelError, match="has the tag 'Spam', where answers have 'spam'"):
+    with pytest.raises(LabelError, match="has the tag 'Spam', but the answers have 'spam'"):
         stratal.estimate(sample, {**labels, first: ["Spam"]})
 
 
@@ -228,7 +228,7 @@ def test_right_and_wrong_are_labels_of_sets_too(table):
 def test_balanced_accuracy_is_of_classes(table):
     sample = sampled(table)
 
-    with pytest.raises(InputError, match="balanced accuracy needs classes"):
+    with pytest.raises(InputError, match="balanced accuracy requires classes"):
         stratal.estimate(sample, labelled(table, sample), estimand="balanced_accuracy")
 
 

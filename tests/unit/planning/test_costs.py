@@ -102,7 +102,7 @@ def test_costs_need_a_column_and_money():
     ):
         with pytest.raises(InputError, match=message):
             stratal.plan(population, 60, by="kind", allocation=rule)
-    with pytest.raises(InputError, match="needs a budget in units of cost"):
+    with pytest.raises(InputError, match="requires a budget in units of cost"):
         stratal.plan(population, half_width=0.1, by="kind", allocation="cost-optimal:minutes")
 
 

@@ -281,4 +281,4 @@ def test_a_plan_for_a_metric_reaches_a_class_that_few_answers_name():
         assert plan.expected_half_width is not None
         assert all(row.expected_standard_error is None for row in simple)
         assert all(row.relative_efficiency is None for row in plan.designs)
-        assert any("no precision is forecast" in note for note in plan.notes)
+        assert any("no precision can be forecast" in note for note in plan.notes)

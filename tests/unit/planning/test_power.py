@@ -100,7 +100,8 @@ def test_the_command_plans_without_a_file_and_with_one(tmp_path, monkeypatch, ru
     assert "both models on the same items" in page
     assert len(page.splitlines()) <= 15
     assert (
-        "A difference of 2 points is detected with 80% power by an interval 2.8 points wide." in plan.stdout
+        "A difference of 2 points is detected with 80% power if the interval is 2.8 points "
+        "wide." in plan.stdout
     )
     assert plan.stdout.split("Label ")[1] == same.stdout.split("Label ")[1]
     for wrong in (["--rate", ".8"], ["--equal-answers", ".9"]):

@@ -127,7 +127,7 @@ def test_labels_of_nobody_and_of_strangers_are_refused():
         stratal.plan(population, 20, labels={3: 1.0, 777: 0.0})
     with pytest.raises(LabelError, match="no unit is labelled yet"):
         stratal.plan(population, 20, labels={3: None})
-    with pytest.raises(InputError, match="require the ids"):
+    with pytest.raises(InputError, match="must have the ids"):
         stratal.plan(population, 20, labels=[1.0, 0.0])
     with pytest.raises(InputError, match="mutually exclusive"):
         stratal.plan(population, half_width=0.1, pilot=True, labels={3: 1.0})

@@ -118,7 +118,7 @@ class TestNextRound:
         again = stratal.Sample.read(pilot.write(tmp_path / "pilot.parquet"))
         with pytest.raises(InputError, match="does not contain the population") as caught:
             stratal.next_round(again, labelled(again), additional=10)
-        assert caught.value.action == "Give this population: population=."
+        assert caught.value.action == "Give the population: population=."
 
         larger = stratal.next_round(again, labelled(again), additional=10, population=population())
 
@@ -135,7 +135,7 @@ class TestNextRound:
         renamed = stratal.Population.from_arrays(proxy=PROXY, ids=IDS + 100_000)
         for strange in (small, other):
             with pytest.raises(
-                InputError, match=r"not the population that the sample|made from another population"
+                InputError, match=r"not the population from which|formed from another population"
             ):
                 stratal.next_round(pilot, z, additional=10, population=strange)
         with pytest.raises(InputError, match=r"ids differ .given: no unit"):

@@ -139,8 +139,8 @@ def test_the_command_writes_the_labels_of_the_first_round(run_command, tmp_path,
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ([], "needs the number of rows to add"),
-        (["--additional", "5", "--labels", "table.csv"], "a table contains its own"),
+        ([], "requires the number of rows to add"),
+        (["--additional", "5", "--labels", "table.csv"], "a table already contains its"),
         (["--additional", "5", "--show", "confidence"], "would influence the annotators"),
         (["--additional", "5", "--show", "CONFIDENCE"], "would influence the annotators"),
         (["--additional", "5000"], "this number of units cannot be added"),

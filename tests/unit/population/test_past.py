@@ -121,7 +121,7 @@ def test_items_without_past_results_are_kept_and_counted(files):
 
 def test_a_history_of_other_items_is_refused(files):
     other = as_history({f"m{at}": np.arange(N) % (at + 2) > 0 for at in range(M)}, ids=[*range(N)])
-    with pytest.raises(InputError, match="none of these items has past results"):
+    with pytest.raises(InputError, match="no item of the population has past results"):
         stratal.Population.read(files / "units.csv", history=other)
 
 

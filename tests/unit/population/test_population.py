@@ -18,7 +18,7 @@ def test_the_line_that_is_named_works(tmp_path):
     pd.DataFrame({"id": ["a", "b", "c"], "score": [0.1, 0.5, 0.9]}).to_csv(path, index=False)
     with pytest.raises(stratal.InputError) as raised:
         stratal.plan(path, 2)
-    line = str(raised.value).split("Read it first: ")[1].rstrip(".")
+    line = str(raised.value).split("Read the file first: ")[1].rstrip(".")
 
     population = eval(line.replace("'ID'", "'id'").replace("'PROXY'", "'score'"), {"stratal": stratal})
 

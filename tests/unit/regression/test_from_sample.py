@@ -45,7 +45,7 @@ def test_a_fit_can_be_pickled(world):
     tuned = stratal.estimate(sample, table["length"][sample.ids], estimand="quantile:.5", estimator="ppi++")
 
     again = pickle.loads(pickle.dumps(moved))
-    assert any("the proxy was moved" in note for note in moved.notes)
+    assert any("of the proxy's bias" in note for note in moved.notes)
     assert again.values == pytest.approx(moved.values)
     assert pickle.loads(pickle.dumps(tuned)).confidence_interval() == tuned.confidence_interval()
 

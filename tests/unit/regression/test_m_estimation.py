@@ -244,7 +244,7 @@ def test_strata_of_their_own_need_a_stratified_design():
     data = Data()
     weighting = PoissonWeighting(inclusion_probability=np.full(30, 0.15), size=200)
 
-    with pytest.raises(InputError, match="needs a stratified sample"):
+    with pytest.raises(InputError, match="requires a stratified sample"):
         data.fit(
             weighting=weighting,
             unlabelled=ArrayUnlabelled(features=data.x, proxy=data.f),

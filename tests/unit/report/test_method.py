@@ -100,7 +100,7 @@ def test_a_drawn_sample_has_a_seed_and_was_drawn(drawn):
 
     assert (found["provenance"]["seed"], found["provenance"]["design"]) == (5, "simple-random")
     assert "drawn as a simple random sample" in found["method"]["sentences"][0]
-    assert "none was replaced by hand" in " ".join(found["method"]["assumptions"])
+    assert "no unit was replaced by hand" in " ".join(found["method"]["assumptions"])
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_the_mean_of_a_model_that_differs_from_its_estimate_is_explained(populat
     assert means["a"] != stratal.estimate(sample, labels).value
     assert "compared by the labels alone" in line
     (line,) = named(stratal.findings(sample, labels))["side-by-side"].lines[-1:]
-    assert "The estimate is the reported one." in line
+    assert "is the estimate of this report." in line
 
 
 def test_what_is_not_there_has_no_section(audit):

@@ -32,7 +32,7 @@ def test_scores_that_agree_are_averaged():
     plan = stratal.plan(population("judge", "second"), 100)
 
     means = (SCORES["judge"] + SCORES["second"]) / 2
-    assert "The strata divide the mean of 'judge', 'second'." in plan.notes
+    assert "The strata are intervals of the mean of 'judge', 'second'." in plan.notes
     assert plan.strata.names[0].startswith("mean score < ")
     for code, mean in enumerate(plan.strata.proxy_means):
         assert means[plan.strata.codes == code].mean() == pytest.approx(mean, abs=1e-9)

@@ -197,7 +197,7 @@ def test_a_round_of_another_population_is_refused(make_study, drawn):
     study = make_study()
     larger = stratal.next_round(drawn, additional=5)
     other = replace(larger, proxies=larger.proxies[::-1])
-    with pytest.raises(InputError, match="not the population that the sample was drawn from"):
+    with pytest.raises(InputError, match="not the population from which the sample was drawn"):
         add_round(study, other)
 
 

@@ -109,7 +109,7 @@ def test_numbers_differ_beyond_the_limit_and_texts_never(form):
         ({**FAIL, "modes": ["Other"]}, "modes"),
         ({**PASS, "other": 1}, "unknown question"),
         ("Pass", "cannot be read"),
-        ([], "by question name"),
+        ([], "from question names to answers"),
         ({}, "correct"),
         ({**PASS, "remark": "x" * 2001}, "remark"),
         ({**PASS, "correct": ["Pass"]}, "correct"),
@@ -224,7 +224,7 @@ def test_a_changed_answer_of_several_questions_is_seen_by_a_check(answered):
         connection.execute("UPDATE item SET apart = 1 - apart WHERE item = 1")
 
     with open_study(study.folder) as again:
-        assert any("it is recorded incorrectly whether" in problem for problem in check_study(again).problems)
+        assert any("the record of whether" in problem for problem in check_study(again).problems)
 
 
 def test_the_page_has_the_questions_without_what_they_count_as(answered):

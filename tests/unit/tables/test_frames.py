@@ -156,7 +156,7 @@ def test_pandas_names_are_found_by_position() -> None:
 
 def test_mixed_objects_are_refused() -> None:
     frame = pd.DataFrame({"id": ["a", 3], "proxy": [0.5, 0.5]})
-    assert "column 'id' mixes kinds of values" in refusal(frame)
+    assert "column 'id' contains values of different types" in refusal(frame)
     assert "column 'proxy' is not numeric" in refusal(pd.DataFrame({"id": [1], "proxy": ["0.5"]}))
 
 

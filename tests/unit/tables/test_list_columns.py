@@ -164,7 +164,7 @@ def test_ratings_are_not_hits(lists):
     table["relevant"] = [
         None if labels is None else [3 * label for label in labels] for labels in table["relevant"]
     ]
-    with pytest.raises(LabelError, match="counts labels of 0 and 1"):
+    with pytest.raises(LabelError, match="requires labels of 0 and 1"):
         stratal.evaluate(table, value="relevant", lists=lists)
     assert stratal.evaluate(table, value="relevant", lists="mean").estimate.labels == 40
 

@@ -534,7 +534,7 @@ def test_percentages_next_to_other_numbers_are_called_so(tmp_path, value):
 
     with pytest.raises(InputError, match="written with a decimal comma or a percent sign") as raised:
         Population.read(path, proxy="score")
-    assert "Write them with a decimal point" in str(raised.value)
+    assert "Write the numbers with a decimal point" in str(raised.value)
 
 
 @pytest.mark.parametrize("blank", ["", "," * 10 + "\n"])

@@ -352,7 +352,7 @@ def test_a_sample_from_a_file_needs_its_population(units, drawn, tmp_path):
     drawn[0].write(tmp_path / "sample.parquet")
     read = stratal.Sample.read(tmp_path / "sample.parquet")
 
-    with pytest.raises(InputError, match="population that the sample was drawn from is required"):
+    with pytest.raises(InputError, match="population from which the sample was drawn is required"):
         stratal.threshold(read, drawn[1], "error<=.1")
     known = stratal.threshold(read, drawn[1], "error<=.1", population=population_of(units))
     assert known.chosen == stratal.threshold(drawn[0], drawn[1], "error<=.1").chosen

@@ -826,7 +826,7 @@ def _summary_of_groups(columns: dict[str, Foreign], rule: Rule, k: int) -> Strat
         raise InputError(
             "the table has a category that does not occur in the strata",
             given=f"rule {rule.kind!r}",
-            action="Stratify this population, or give the one that the strata came from.",
+            action="Stratify this population, or give the population from which the strata were formed.",
         )
     codes = columns["code"].astype(np.int64)
 
@@ -857,7 +857,7 @@ def _text_array(column: Foreign) -> AnyArray:
             raise InputError(
                 "a text contains the character NUL",
                 given=repr(text),
-                action="Remove it; NumPy would drop it.",
+                action="Remove the character, because NumPy would drop it.",
             )
     return np.array(texts, dtype=np.str_)
 

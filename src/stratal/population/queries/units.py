@@ -217,8 +217,8 @@ Predicate = Callable[[Foreign], Foreign]
 
 _FILL = "Drop or fill these units."
 _FILL_OR_SEPARATE = (
-    "Drop or fill these units, or keep those whose proxy is missing as a stratum of their own: "
-    "missing='own-stratum', --missing own-stratum."
+    "Drop or fill these units, or keep units without a proxy as a stratum of their own: "
+    "missing='own-stratum' (--missing own-stratum)."
 )
 
 
@@ -255,7 +255,7 @@ def validate_units(units: Units, source: Source, declared: Declaration) -> tuple
         raise InputError(f"{source.table_name} has no rows", allowed="one row per unit")
     if row["ids"] < size or row.get("blank_ids"):
         refuse = _invalid_rows_raiser(source, declared, declared.id)
-        refuse("missing id", lambda ids: is_absent(ids, ("",)), action="Every unit needs an id.")
+        refuse("missing id", lambda ids: is_absent(ids, ("",)), action="Every unit must have an id.")
         if source.column(declared.id).type().is_floating():
             refuse(
                 "id that is of an unsupported type",
@@ -272,7 +272,7 @@ def validate_units(units: Units, source: Source, declared: Declaration) -> tuple
     for name, column in units.categories.items():
         if row[f"{column}_n"] < size:
             refuse = _invalid_rows_raiser(source, declared, name, f"group column {name!r}")
-            refuse("missing value", is_absent, action="Assign a separate category to them.")
+            refuse("missing value", is_absent, action="Assign a separate category to the missing values.")
     _require_distinct_ids(units, source, size)
     return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
 
@@ -294,8 +294,8 @@ _REMEDIES = {
     _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT,
     _TEXT_VALUE: (
         "In a JSON object, name the number: judge.score. Words are not scores: use categories as strata "
-        "(by=, --by COL), a model's answer in predicted= (--predicted), and labels with --map and --positive "
-        "of estimate; otherwise write 1 and 0. If these are a few missing values: "
+        "(by=, --by COL), a model's answer in predicted= (--predicted), and labels with --map and "
+        "--positive of estimate; otherwise write 1 and 0. If only a few values are missing: "
     ),
 }
 
@@ -490,7 +490,7 @@ def _with_softmax(
             f"{source.table_name}: the columns {_columns_text(columns)} are not a softmax",
             given=given_text,
             allowed="two or more columns of probabilities that add up to 1 in each row",
-            action="Logits must go through a softmax first.",
+            action="If these are logits, apply a softmax first.",
         )
     numbers = [number_expression(source, name) for name in columns]
     values = dict(zip(declaration.class_names(columns), numbers, strict=True))
@@ -499,7 +499,7 @@ def _with_softmax(
     new_columns = {declaration.CONFIDENCE: largest}
     name = declared.roles.answer
     answer = name and category_expression(source.column(name), name)
-    meaning = f"the most probable class ({name!r} names others)"
+    meaning = f"the most probable class (some answers in {name!r} are other classes)"
     if answer is None:
         new_columns[PREDICTED] = ibis.cases(
             *((value == largest, class_name) for class_name, value in values.items()), else_="none"
@@ -543,9 +543,9 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         model = declared.roles.answer
         if model is None:
             raise InputError(
-                "answers are compared with those of the evaluated model, which is not named",
-                allowed=f"predicted=COLUMN, --predicted COLUMN, or the proxy {PEER_AGREEMENT}_COLUMN",
-                action="Name the column of its answers.",
+                "answers= are compared with the answers of the evaluated model, but no column contains them",
+                allowed=f"predicted=COLUMN (--predicted COLUMN), or the proxy {PEER_AGREEMENT}_COLUMN",
+                action="Name the column of the evaluated model's answers.",
             )
         declared = replace(declared, agreements={PEER_AGREEMENT: model})
     column_label = f"{source.table_name}: column"
@@ -654,7 +654,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     """Return the source with missing proxies replaced by one number, and a group that marks them."""
     if not declared.proxies:
         raise InputError(
-            "missing='own-stratum' requires a proxy", action="Name one: proxy=…, --proxy COLUMN."
+            "missing='own-stratum' requires a proxy", action="Name a proxy: proxy=… (--proxy COLUMN)."
         )
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number_expression(source, name) for name in names}

@@ -306,7 +306,7 @@ def asset(name: str) -> str:
 def html_page(title: str, head: str, home: str, inside: str = "") -> str:
     """Return a whole page, with what comes into its head."""
     if home != "text":
-        inside += "<noscript><p>This page needs JavaScript.</p></noscript>"
+        inside += "<noscript><p>This page requires JavaScript.</p></noscript>"
     return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
 
 
@@ -407,7 +407,7 @@ def answer_history(study: Study, annotator: str, _: Display, before: object) -> 
     line = "0" if before is None else str(before)
     # Longer numbers may not fit into the 64 bits of a column of SQLite.
     if not (line.isascii() and line.isdigit() and len(line) < 18):
-        raise InputError("'before' must be a line of the journal", given=repr(before)[:60])
+        raise InputError("'before' must be the number of a line of the journal", given=repr(before)[:60])
     answers = study.history(annotator, before=None if before is None else int(line))
     return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in answers]}
 

@@ -57,7 +57,7 @@ def read_inspect_file(path: Path) -> Log:
         document = log.model_dump(mode="json", exclude=excluded)
     except Exception as error:
         raise InputError(
-            f"{path}: Inspect's own reader cannot read it",
+            f"{path}: the reader of Inspect cannot read this log",
             given=f"{type(error).__name__}: {error}"[:200],
             action="Check that the log is complete, or read it where a newer version of Inspect is "
             "installed.",
@@ -96,7 +96,9 @@ def read_inspect(document: JsonMapping, source: str) -> Log:
     notes = [] if is_finished else [f"{source}: {status_note}"]
     invalid_count = sum(bool(sample.get("invalidation")) for sample in samples)
     if invalid_count:
-        notes.append(f"{source}: {invalid_count:,} samples were invalidated, and count as missing scores")
+        notes.append(
+            f"{source}: {invalid_count:,} samples were invalidated, and their scores count as missing"
+        )
     return make_log(INSPECT, rows, cluster="sample", notes=notes)
 
 

@@ -180,7 +180,7 @@ def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
     for row in rows:
         if (row.unit, row.variant) in seen_answers:
             raise InputError(
-                f"{tool}: two answers for unit {row.unit!r}",
+                f"{tool}: unit {row.unit!r} has two answers",
                 given=row.variant or None,
                 allowed="one answer per filter or model",
                 action="Read one run of the evaluation at a time.",
@@ -227,7 +227,9 @@ def _log_summary(
     if len(names) <= 1:
         return summary
     example = next(iter(variant_of))
-    return f"{summary}; {len(names)} {variants} ({', '.join(names)}), a column for each, such as {example}"
+    return (
+        f"{summary}; {len(names)} {variants} ({', '.join(names)}), with a column for each, such as {example}"
+    )
 
 
 def score_numbers(values: Sequence[object]) -> list[float | None] | None:
@@ -273,7 +275,7 @@ def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) 
     if isinstance(values[first_row], list | dict):
         return f"{name!r} is not a score: it contains several values per unit (first: {shown})"
     if number_count:
-        valid_note = f", among {number_count:,} that are"
+        valid_note = f", although {number_count:,} others are"
     else:
         valid_note = ""
     return (

@@ -117,7 +117,7 @@ def read_log_document(document: Cell, source: str) -> Log | None:
         raise InputError(
             f"{source} contains only results for all documents together",
             allowed=f"samples_….jsonl of {LM_EVAL}",
-            action="Run it with --log_samples; the samples are then written next to this file.",
+            action="Run the evaluation with --log_samples; the samples are then written next to this file.",
         )
     document_reader = _document_reader(document)
     if document_reader is None:

@@ -64,7 +64,7 @@ def test_answers_that_are_no_class_of_the_columns_take_the_most_probable(softmax
     population = Population.from_table(frame, softmax="p_*", predicted="answer")
 
     assert np.allclose(values(population)[0], probabilities.max(axis=1), atol=1e-4)
-    assert "names others" in population.notes[0]
+    assert "are other classes" in population.notes[0]
 
 
 def test_two_judges_are_no_softmax():
@@ -388,11 +388,11 @@ def test_models_that_guess_make_no_proxy():
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"answers": "answer_*"}, "evaluated model, which is not named"),
+        ({"answers": "answer_*"}, "of the evaluated model, but no column"),
         ({"answers": "answer_a", "predicted": "answer_a"}, "names only the evaluated model"),
         ({"proxy": "peer_agreement"}, "computed from other models' answers: name their columns"),
         ({"answers": "reply_*", "predicted": "answer_a"}, "no column matches answers"),
-        ({"answers": "answer_*", "proxy": ["score", "id"]}, "evaluated model, which is not named"),
+        ({"answers": "answer_*", "proxy": ["score", "id"]}, "of the evaluated model, but no column"),
     ],
 )
 def test_answers_that_cannot_be_compared_are_refused(pool, keywords, message):

@@ -113,7 +113,7 @@ def test_a_run_that_did_not_finish_is_said_to_be_so(found, changed):
             "sample 1 does not have the format that Inspect writes",
         ),
         (lambda d: [sample.pop("scores") for sample in d["samples"]], "no unit has a score"),
-        (lambda d: d["samples"].append(d["samples"][0]), "two answers for unit '007#1'"),
+        (lambda d: d["samples"].append(d["samples"][0]), "unit '007#1' has two answers"),
     ],
 )
 def test_damaged_files_end_in_one_error(found, changed, refusal, how, said):
@@ -139,7 +139,8 @@ def test_a_damaged_packed_log_is_refused_by_name(tools, tmp_path, monkeypatch):
     path = tmp_path / "cut.eval"
     path.write_bytes((tools / "inspect-0.3.285.eval").read_bytes()[:1000])
 
-    with pytest.raises(InputError, match=r"cut.eval: Inspect's own reader cannot read it .*bad magic number"):
+    with pytest.raises(InputError, match=r"cut.eval: the reader of Inspect cannot read this log .*bad magic "
+        "number"):
         Population.read(path)
 
 

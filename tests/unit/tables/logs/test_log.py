@@ -39,7 +39,7 @@ def test_a_unit_that_one_variant_left_out_lacks_its_score():
 def test_two_answers_of_one_variant_about_one_unit_are_refused():
     rows = [LogRow(unit="a", scores={"s": 1.0}), LogRow(unit="a", scores={"s": 0.0})]
 
-    with pytest.raises(InputError, match="two answers for unit 'a'"):
+    with pytest.raises(InputError, match="unit 'a' has two answers"):
         make_log("a tool", rows)
 
 

@@ -87,7 +87,7 @@ def test_two_prompts_of_one_provider_are_told_apart(found, changed):
             "does not have the format that promptfoo writes",
         ),
         (lambda d: d["results"]["results"].append(7), "does not have the format that promptfoo writes"),
-        (lambda d: d["results"]["results"].append(d["results"]["results"][0]), "two answers for unit"),
+        (lambda d: d["results"]["results"].append(d["results"]["results"][0]), "has two answers"),
     ],
 )
 def test_damaged_files_end_in_one_error(found, changed, refusal, how, said):
