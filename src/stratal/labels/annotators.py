@@ -84,7 +84,7 @@ class AnnotatorAgreement:
         if self.agreed is None:
             agreement_text = ""
         else:
-            agreement_text = f", {self.agreed:.0%} of pairs agree"
+            agreement_text = f", {self.agreed:.0%} of the pairs of answers agree"
         if self.open:
             undecided_text = f", {self.open:,} undecided"
         else:

@@ -722,8 +722,9 @@ def _review_note(review: Labels, change_count: int) -> str:
     if not review.ids:
         return f"{source}: nothing is filled in yet"
     return (
-        f"{source}: the first label was wrong for {change_count} of {len(review.ids)}; only items on which a "
-        "judge and the annotators disagreed were reviewed, so corrections can only increase their agreement"
+        f"{source}: the first label was wrong for {change_count} of {len(review.ids)} items; only items on "
+        "which a judge and the annotators disagreed were reviewed, so corrections can only increase their "
+        "agreement"
     )
 
 

@@ -136,8 +136,10 @@ def test_totals_below_the_units_that_were_drawn_are_refused():
         ({"method": "magic"}, "no such method"),
         ({"margins": ["kind", "kind"]}, "given once"),
         ({"margins": []}, "given once"),
-        ({"totals": {"kind": {"chat": 1, "code": N - 1}}}, "sizes of 'kind' differ from those of the "
-            "population"),
+        (
+            {"totals": {"kind": {"chat": 1, "code": N - 1}}},
+            "sizes of 'kind' differ from those of the population",
+        ),
         ({"totals": {"kind": {"chat": N}}}, "sizes of 'kind' differ from those of the population"),
         ({"margins": "length", "totals": {"length": 5}}, "no column 'length'"),
         ({"totals": {"kind": 7}}, "'kind' is not numeric"),

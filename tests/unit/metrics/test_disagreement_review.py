@@ -156,9 +156,7 @@ def test_a_second_look_at_other_labels_is_refused(judged, run_command):
     filled("again.csv", [rows[0][3]])
     write("other.csv", ["id", "label"], [[unit, "unsure"] for unit in sample.ids.tolist()])
 
-    with pytest.raises(
-        stratal.LabelError, match=f"the first label of '{rows[0][0]}' in the review differs"
-    ):
+    with pytest.raises(stratal.LabelError, match=f"the first label of '{rows[0][0]}' in the review differs"):
         stratal.read_labels("other.csv", "again.csv")
     with pytest.raises(stratal.InputError, match="is a review, but the labels that it reviews are not given"):
         stratal.read_labels("again.csv")

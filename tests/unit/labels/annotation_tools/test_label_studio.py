@@ -97,8 +97,10 @@ def test_annotators_are_called_by_their_mail(export, changed, tmp_path):
     ("how", "said"),
     [
         (lambda d: d[1]["data"].pop("item_id"), "task 2 has no 'item_id'"),
-        (lambda d: d[0]["annotations"][0]["result"].clear(), "task 1: an annotation must contain exactly "
-            "one answer"),
+        (
+            lambda d: d[0]["annotations"][0]["result"].clear(),
+            "task 1: an annotation must contain exactly one answer",
+        ),
         (
             lambda d: d[0]["annotations"][0]["result"][0]["value"].update(choices=["Pass", "Fail"]),
             "needs one answer (given: 'Pass', 'Fail'",
@@ -127,8 +129,10 @@ def test_damaged_files_end_in_one_error(export, changed, refusal, how, said):
     ("how", "said"),
     [
         (lambda d: d[1].pop("item_id"), "entry 2 has no 'item_id'"),
-        (lambda d: d[0].update(verdict=["Pass", "Fail"]), "entry 1: an annotation must contain exactly one "
-            "answer"),
+        (
+            lambda d: d[0].update(verdict=["Pass", "Fail"]),
+            "entry 1: an annotation must contain exactly one answer",
+        ),
         (lambda d: d[0].pop("verdict"), "entry 1: an annotation must contain exactly one answer"),
         (lambda d: d.append(None), "entry 7 does not have the format that Label Studio writes"),
         (lambda d: d.append({**d[0], "verdict": "Fail"}), "item '007' has two answers by '1'"),

@@ -64,8 +64,10 @@ def test_a_question_without_choices_is_refused(tasks, tmp_path):
         (lambda d: d[1].pop("item_id"), "line 2 has no 'item_id'"),
         (lambda d: d[1].update(answer="maybe"), "line 2: unknown answer"),
         (lambda d: d[1].update(accept=[]), "line 2: an accepted item must have exactly one choice"),
-        (lambda d: d[1].update(accept=["Pass", "Fail"]), "line 2: an accepted item must have exactly one "
-            "choice"),
+        (
+            lambda d: d[1].update(accept=["Pass", "Fail"]),
+            "line 2: an accepted item must have exactly one choice",
+        ),
         (lambda d: d.append({**d[0], "accept": ["Fail"]}), "item '007' has two answers by 'ann'"),
     ],
 )

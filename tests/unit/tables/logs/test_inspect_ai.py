@@ -139,8 +139,11 @@ def test_a_damaged_packed_log_is_refused_by_name(tools, tmp_path, monkeypatch):
     path = tmp_path / "cut.eval"
     path.write_bytes((tools / "inspect-0.3.285.eval").read_bytes()[:1000])
 
-    with pytest.raises(InputError, match=r"cut.eval: the reader of Inspect cannot read this log .*bad magic "
-        "number"):
+    with pytest.raises(
+        InputError,
+        match=r"cut.eval: the reader of Inspect cannot read this log .*bad magic "
+        "number",
+    ):
         Population.read(path)
 
 
