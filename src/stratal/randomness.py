@@ -63,7 +63,7 @@ def id_text(value: object) -> str:
     if type(value) is int or (type(value) is str and "\0" not in value):
         return str(value)
     if isinstance(value, str) and "\0" in value:
-        action = "Remove it; NumPy would drop it."
+        action = "Remove the character, because NumPy would drop it."
         raise InputError("an id contains the character NUL", given=repr(value), action=action)
     if isinstance(value, str | UUID):
         return str(value)
@@ -74,9 +74,9 @@ def id_text(value: object) -> str:
         if number.is_integer() and abs(number) < MAX_EXACT_INTEGER:
             return str(int(number))
         if np.isnan(number):
-            raise InputError("an id is missing (NaN)", action="Every unit needs an id.")
+            raise InputError("an id is missing (NaN)", action="Every unit must have an id.")
     if value is None:
-        raise InputError("an id is missing (null)", action="Every unit needs an id.")
+        raise InputError("an id is missing (null)", action="Every unit must have an id.")
     value_text = f"{value!r} ({type(value).__name__})"
     raise InputError("an id has an unsupported type", given=value_text, allowed=_ALLOWED_TYPES)
 
@@ -88,7 +88,7 @@ def id_array(values: object) -> AnyArray:
     else:
         array = array_of(values)
     if is_masked(values):
-        raise InputError("an id is missing (masked)", action="Every unit needs an id.")
+        raise InputError("an id is missing (masked)", action="Every unit must have an id.")
     if array.ndim != 1:
         array_text = f"shape {array.shape}"
         action = "Give one id per unit."

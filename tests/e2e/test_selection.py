@@ -108,4 +108,4 @@ def test_mistakes(tickets, words, message):
 def test_a_selection_goes_on_before_any_label_and_says_what_agreement_shows(tickets):
     run("select p.csv --answers answer_* --output round1")
 
-    assert "leads by agreement alone" in run("select --extend round1 --labels round1/to_label.csv")
+    assert "leads, according to agreement alone" in run("select --extend round1 --labels round1/to_label.csv")

@@ -27,7 +27,7 @@ DRAW_NEEDS: dict[str, Condition] = {
     "strata stratify by allocation minimum previous": with_any(design=("auto", "stratified")),
     "residual_sd": with_any("half_width", design=("auto", "stratified")),
     "stratify": ValueCondition(
-        "other than k-means with --estimand, whose strata are cut by neyman",
+        "other than k-means if --estimand is given, because its strata are cut by neyman",
         lambda values: values["estimand"] in (None, "mean") or values["stratify"] != "k-means",
     ),
     "confidence_level": with_any("half_width"),

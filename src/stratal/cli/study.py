@@ -267,7 +267,7 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
         kinds_given = ", ".join(f"--{kind}" for kind in table if kind in ANSWER_KINDS) or "none"
         allowed = ", ".join(ANSWER_KINDS)
         raise InputError(
-            "a question needs exactly one kind of answer", given=kinds_given, allowed=f"one of {allowed}"
+            "a question must have exactly one kind of answer", given=kinds_given, allowed=f"one of {allowed}"
         )
     if "scale" in table:
         numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
@@ -725,7 +725,7 @@ def _page(requested: ExportOptions) -> Result:
         raise InputError("a page requires one annotator", action=action)
     if output.suffix.lower() not in (".html", ".htm"):
         action = f"Call it {output.stem}.html, or name another tool to export the items for: --to TOOL."
-        raise InputError(f"{output}: a page needs a different file name", action=action)
+        raise InputError(f"{output}: a page requires a different file name", action=action)
     with stratal.study.open_study(study) as opened:
         size = write_page(opened, output, annotator, items=requested.items)
     return Result(

@@ -86,9 +86,8 @@ class ExternalOptions(DeclaredRoles):
         has_strata_or_clusters = has_clusters or (has_weights and bool(self.stratum))
         states_sizes = bool(sources_named) or has_size
         contradictions = {
-            f"give one of {', '.join(sources)}: each states what a labelled unit represents": (
-                len(sources_named) > 1
-            ),
+            f"only one of {', '.join(sources)} can be given, because each states what a labelled unit "
+            "represents": (len(sources_named) > 1),
             "sizes and population_size are mutually exclusive": self.sizes is not None and has_size,
             "proxy_moments can only be given with a proxy": has_moments and self.proxy is None,
             "proxy_moments and population are mutually exclusive": has_moments and has_population,

@@ -252,16 +252,19 @@ def _parts_of_complete_table(
 def _selection_text(options: ExternalOptions, n_labelled: int, n_rows: int, n_clusters: int) -> str:
     """Return the note on the assumed selection of the labelled rows of a table."""
     if options.cluster is not None:
-        return f"the {n_clusters:,} {options.cluster!r} with labels are taken as a random sample of all"
+        return (
+            f"the {n_clusters:,} clusters ({options.cluster!r}) with labels are taken as a random sample of "
+            "all clusters"
+        )
     if options.stratum is None:
         within = ""
     else:
-        within = f" of each {options.stratum}"
+        within = f", within each level of {options.stratum!r}"
     if n_labelled == 1:
         rows = "the 1 row with a label is"
     else:
         rows = f"the {n_labelled:,} rows with a label are"
-    return f"{rows} taken as a random sample{within} of all {n_rows:,} rows"
+    return f"{rows} taken as a random sample of all {n_rows:,} rows{within}"
 
 
 def _labelled_and_others(

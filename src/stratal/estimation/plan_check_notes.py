@@ -272,7 +272,7 @@ def _tail_text(ratio: float) -> str:
     """Return how the variance of the proxy among all units compares with that among labelled ones."""
     if np.isinf(ratio):
         return "the proxy hardly varies among the labelled units of a stratum, but it does among all units"
-    return f"the proxy's variance is {ratio:,.1f} times as large among all units as among the labelled ones"
+    return f"the proxy's variance is {ratio:,.1f} times as large among all units as among the labelled units"
 
 
 def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:
@@ -415,9 +415,9 @@ def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: In
     residual_sd = math.sqrt(float(np.average(squares - strata.proxy_variances, weights=factors)))
     planned_sd = math.sqrt(float(np.average(strata.conditional_variances, weights=factors)))
     return (
-        f"the standard deviation of outcomes about the proxy is {residual_sd:.3g}, but {planned_sd:.3g} was "
-        "assumed, and at most twice as much. "
-        f"Plan with residual_sd={residual_sd:.3g} (--residual-sd {residual_sd:.3g}). {_GO_ON}"
+        f"the standard deviation of outcomes about the proxy is {residual_sd:.3g}, but the plan assumed "
+        f"{planned_sd:.3g}, and at most twice this value. Plan with residual_sd={residual_sd:.3g} "
+        f"(--residual-sd {residual_sd:.3g}). {_GO_ON}"
     )
 
 

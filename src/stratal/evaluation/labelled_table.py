@@ -426,7 +426,7 @@ def _with_population_of_margins(rows: SmallTable, request: EvaluationRequest) ->
         return replace(request, population_size=size)
     labelled = int(np.sum(_is_labelled(rows, request)))
     raise InputError(
-        f"{rows.table_name}: the totals in margins= (--margins) are those of a different population",
+        f"{rows.table_name}: the totals in margins= (--margins) are the totals of a different population",
         given=f"totals for {size:,} units, but {len(rows):,} rows, {labelled:,} of them with a label",
         allowed="totals that add up to the number of rows in the table; or a table that contains only "
         "labelled rows, which are then a sample of the units",

@@ -109,7 +109,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
         role = sample.question.score(score)
         if role is not None and not is_probability(sample, score):
             raise InputError(
-                f"a calibration error requires probabilities, but {score!r} is not one",
+                f"a calibration error requires probabilities, but {score!r} is not a probability",
                 given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
                 allowed="right, class:NAME",
                 action="Declare what the score predicts (predicts=, --predicts), or estimate a correlation: "

@@ -173,5 +173,5 @@ def _require_softmax(population: Population, names: list[str]) -> None:
             f"the columns {names[0]} … {names[-1]} are not probabilities",
             given=f"rows add up to 1 ± {math.sqrt(square):.3g}",
             allowed="columns between 0 and 1 that add up to 1 in each row",
-            action="Logits must go through a softmax first.",
+            action="If these are logits, apply a softmax first.",
         )

@@ -734,9 +734,9 @@ nevertheless that of a right answer, write f1:yes,right=score.
             return ()
         n_others = population.size - count
         text = (
-            f"{self.text!r} takes {score!r} as the probability of {self.positive!r}, but then "
-            f"{elsewhere:.1%} of the {n_others:,} other answers would be {self.positive!r}, and the forecast "
-            f"would be wrong. If {score!r} is the probability that the answer is right, {remedy}."
+            f"{self.text!r} uses {score!r} as the probability of {self.positive!r}, but then {elsewhere:.1%} "
+            f"of the {n_others:,} other answers would be {self.positive!r}, and the forecast would be wrong. "
+            f"If {score!r} is the probability that the answer is right, {remedy}."
         )
         return (text,)
 
@@ -806,7 +806,7 @@ nevertheless that of a right answer, write f1:yes,right=score.
         as_class_probability = replace(self, probability=proxy).text
         as_right_probability = replace(self, right=proxy).text
         raise InputError(
-            f"{self.text!r} takes {proxy!r} as the probability that the answer is right, but then "
+            f"{self.text!r} uses {proxy!r} as the probability that the answer is right, but then "
             f"{share_right_elsewhere:.1%} of the {population.size - count:,} other answers would be right, "
             f"and {share_right_in_class:.1%} of the {count:,} answers {self.positive!r}",
             action=f"If {proxy!r} is the probability of {self.positive!r}, write {as_class_probability} (if "

@@ -482,7 +482,7 @@ class Confusion:
         # (1 − M/N)^n = .025 at the M misses that make up the tenth.
         among = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
         return (
-            f"{note} To show that at most a tenth of the class is missed would take about "
+            f"{note} To show that at most a tenth of the class is missed would require about "
             f"{min(-np.log(0.025) * units / among, units):,.0f} such labels, if all of them are of other "
             "classes"
         )

@@ -277,7 +277,7 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
     def __post_init__(self) -> None:
         self._set(ends=tuple(self.ends))
         if len(self.ends) != 2 or self.prediction is not None:
-            problem = "the coverage of prediction intervals needs two columns"
+            problem = "the coverage of prediction intervals requires two columns"
             raise InputError(problem, given=", ".join(self.ends), action="Write interval_coverage:low,high.")
 
     def prediction_columns(self, sample: Sample) -> tuple[str, ...]:

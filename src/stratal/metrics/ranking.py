@@ -219,7 +219,7 @@ class Ranking(Estimand, listed="positive"):
             return []
         return [
             f"the area is below one half, so larger scores indicate classes other than {self.positive!r}; "
-            "check that it is a score of this class"
+            "check that the score is for this class"
         ]
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:

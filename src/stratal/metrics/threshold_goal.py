@@ -80,7 +80,9 @@ class SetRequirement:
             allowed = f"{metric}{SIGNS[metric]}LIMIT with a limit between 0 and 1"
             raise InputError("unsupported requirement of a threshold", given=repr(text), allowed=allowed)
         if metric == ERROR and positive:
-            raise InputError("the metric error takes no class", given=repr(text), allowed="error<=LIMIT")
+            raise InputError(
+                "the metric error does not accept a class", given=repr(text), allowed="error<=LIMIT"
+            )
         return cls(metric=metric, limit=parsed.limit, positive=positive or None)
 
     def __str__(self) -> str:
@@ -368,7 +370,10 @@ class AnticipatedSet(AnticipatedOutcome):
         if not np.any(strata.is_known):
             return ()
         share = float(strata.weights[strata.is_known].sum())
-        return (f"{share:.1%} of the units get no label: their scores are too low for the accepted set.",)
+        return (
+            f"{share:.1%} of the units are not labelled, because their scores are too low for the accepted "
+            "set.",
+        )
 
     def forecast(self, labels: int) -> PlannedRounds:
         """Return the expected size of the accepted set, and the number of labels that a set needs.

@@ -227,7 +227,7 @@ def _refuse_two_goals(budget: int | None, half_width: object) -> None:
     """Raise an error for both a budget and a half-width, and for neither."""
     if (budget is None) == (half_width is None):
         allowed = "one of budget= (--budget N) and half_width= (--half-width W)"
-        raise InputError("give either a budget or a half-width", allowed=allowed)
+        raise InputError("either a budget or a half-width must be given", allowed=allowed)
 
 
 def plan_for_rate(
@@ -342,7 +342,7 @@ def _plan_of_rate(budget: int, stratum: Strata, rate: float, confidence_level: f
         allocation=allocation,
         designs=(row,),
         recommended=row,
-        assumptions=(f"Outcomes are 0 or 1. A share of {rate:g} is 1, but it is not known which ones.",),
+        assumptions=(f"Outcomes are 0 or 1. A share of {rate:g} is 1, but it is not known for which units.",),
         notes=(EVERY_UNIT if budget == stratum.size else _SMALLER_WITH_A_FILE,),
         confidence_level=confidence_level,
     )

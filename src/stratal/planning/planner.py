@@ -356,11 +356,14 @@ class Planner:
         share = round(PILOT_BUDGET_SHARE * sufficient)
         plan = self.plan_budget(min(self.population.size, max(min_budget, share)))
         if is_worst_case and self.population.proxies:
-            reason = "fewer provide too little information, and no forecast is possible with the proxy"
+            reason = (
+                "fewer labels would provide too little information, and no forecast is possible with the "
+                "proxy"
+            )
         elif is_worst_case:
-            reason = "fewer provide too little information, and there is no proxy"
+            reason = "fewer labels would provide too little information, and there is no proxy"
         elif share < min_budget:
-            reason = "fewer provide too little information"
+            reason = "fewer labels would provide too little information"
         else:
             reason = f"half of the {sufficient:,} that would suffice if the proxy were better than expected"
         notes = (*plan.notes, f"The pilot has {plan.budget:,} labels: {reason}.")

@@ -253,7 +253,7 @@ def cheapest_samples(
             raise not_positive_error(name, value)
     shares = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
     if not shares or (standard_error is None) == (difference is None):
-        problem = "give a correlation, a power and a level, and either a standard error or a difference"
+        problem = "a correlation, a power, a level, and either a standard error or a difference must be given"
         options = f"{goal}, {correlation=}, {power=}, {confidence_level=}"
         raise InputError(
             problem,

@@ -503,7 +503,7 @@ def next_round(
 def _require_one_size(additional: int | None, half_width: Any, design: Design | None) -> None:
     """Raise an error unless one option determines the size of the round, and a design is one."""
     if sum(value is not None for value in (additional, half_width, design)) != 1:
-        problem = "give one of additional, half_width and design"
+        problem = "exactly one of additional, half_width and design must be given"
         arguments = f"{additional=}, {half_width=}, {design=}"
         raise InputError(problem, given=arguments, allowed="one of the three")
     if design is not None and not isinstance(design, Design):

@@ -490,7 +490,7 @@ class Selection(PageDisplay):
         rivals = len(state.rivals)
         if not self.labels:
             new = f"{self.sample.size:,} units to label, out of {size}"
-            return f"{len(design.answers)} models: {new}. {self.leader} leads by agreement alone."
+            return f"{len(design.answers)} models: {new}. {self.leader} leads, according to agreement alone."
         be = "model may" if rivals == 1 else "models may"
         return (
             f"Not decided: {self.leader} leads, and {rivals} {be} be better by more than "

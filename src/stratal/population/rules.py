@@ -365,7 +365,7 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
             raise InputError("a crossed rule must cross categories", given=self.categories.kind)
         n_groups = self.categories.n_strata
         if len(self.inner) != n_groups:
-            problem = "a crossed rule needs an inner rule for every group"
+            problem = "a crossed rule requires an inner rule for every group"
             raise InputError(problem, given=len(self.inner), allowed=str(n_groups))
 
     @property

@@ -147,11 +147,13 @@ class Score(Record):
         """
         if self.bounds is None or (low >= self.bounds[0] and high <= self.bounds[1]):
             return
-        action = f"Correct predicts= (--predicts), or declare an order only: {self._as_order}."
+        action = (
+            f"Correct predicts= (--predicts), or declare that the score only orders units: {self._as_order}."
+        )
         if self.is_probability and low >= 0.0 and high <= _PERCENT:
             action = (
                 "If these are percentages, divide them by 100. Otherwise correct predicts= (--predicts), or "
-                f"declare an order only: {self._as_order}."
+                "declare that the score only orders units: {self._as_order}."
             )
         raise InputError(
             f"the values of {self.name!r} are not consistent with {self.predicts!r}, {self.meaning}",
@@ -176,7 +178,8 @@ class Score(Record):
             f"{self.name!r} predicts class {self.of_class!r}, which does not occur among {of_what}",
             given=f"{self.name}={self.predicts}",
             allowed=suggest_names(self.of_class, sorted(class_names)),
-            action=f"Correct predicts= (--predicts), or declare an order only: {self._as_order}.",
+            action="Correct predicts= (--predicts), or declare that the score only orders units: "
+            f"{self._as_order}.",
         )
 
     def to_dict(self) -> JsonDict:

@@ -201,8 +201,8 @@ FAMILIES: dict[str, type[losses.Loss]] = {
 _BATCH = 262_144
 
 _ALL_LABELLED = (
-    "every unit has a label, so the coefficients of these units are known: the standard errors are for all "
-    "units from the same source (target superpopulation)"
+    "every unit has a label, so the coefficients of these units are known; the standard errors therefore "
+    "refer to all units from the same source (target superpopulation)"
 )
 
 
@@ -451,7 +451,7 @@ def _column(columns: Mapping[str, object], name: str, *, numbers: bool) -> AnyAr
 def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula: str | None) -> losses.Loss:
     """Return the loss; refuse an unknown family, and features where it takes none, or needs some."""
     if features and formula is not None:
-        raise InputError("give features= or formula=, not both", action="Leave one of them out.")
+        raise InputError("features= and formula= are mutually exclusive", action="Leave one of them out.")
     if isinstance(family, losses.Loss):
         return family
     check_choice("family", family, FAMILIES)

@@ -642,7 +642,7 @@ def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
     return [
         *lines,
         f"{name} alone is {value:.3g}{unit} too {direction} ({near:.3g} to {far:.3g}): report the first "
-        "number.",
+        "estimate.",
     ]
 
 

@@ -305,7 +305,7 @@ def replicate_means(
     sizes = truth.sizes
     with_replacement = settings.with_replacement
     if np.any(counts < 1):
-        raise InputError("a stratum gets no label", action="Use a larger budget, or fewer strata.")
+        raise InputError("a stratum has no label", action="Use a larger budget, or fewer strata.")
     factors = stratified_factors(counts, sizes, with_replacement=with_replacement)
     lam, fitted_parameters = _fit_lam(sums, truth, factors, estimator, settings.bounds)
     first, second = sums.residual(lam)

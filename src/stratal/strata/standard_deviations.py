@@ -280,7 +280,7 @@ def _checked_sums(
         raise InputError(
             "sums are outside the range that counts and bounds allow",
             given=totals.tolist(),
-            allowed="sums of as many labels",
+            allowed="sums that are possible for these counts and bounds",
         )
     rescaled = (totals - low * n_labels) / (high - low)
     rescaled_squares = rescaled

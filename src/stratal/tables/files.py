@@ -78,7 +78,7 @@ def existing_file(path: Path) -> Path:
     """Return `path` if it is a file, else raise an `InputError`."""
     utf8_path(path)
     if path.is_dir():
-        action = "A directory of Parquet parts with predictions is read with directory=True."
+        action = "To read a directory of Parquet parts with predictions, use directory=True."
         raise InputError(f"{path} is a directory", allowed="a file", action=action)
     if not path.exists():
         file_names = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]

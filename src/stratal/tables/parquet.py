@@ -278,7 +278,7 @@ def read_bounded_table(file: Foreign, max_bytes: int = MAX_TABLE_BYTES) -> Forei
             if total_bytes > max_bytes:
                 break
     if total_bytes > max_bytes:
-        raise ValueError(f"its rows take more than {max_bytes // 2**20:,} MiB of memory")
+        raise ValueError(f"its rows require more than {max_bytes // 2**20:,} MiB of memory")
     if batches:
         return pa.Table.from_batches(batches)
     return file.schema_arrow.empty_table()
@@ -368,7 +368,7 @@ def refuse_long_categories(path: Path, name: str, column: Foreign, count: int, u
     longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
     if longest * rows > max(MAX_BATCH_BYTES, _MAX_EXPANSION * unpacked):
         raise InputError(
-            f"{path}: a text in column {name!r} is too long to occur in many rows",
+            f"{path}: a string in column {name!r} is too long to occur in many rows",
             given=f"{longest:,} bytes, {rows:,} rows at once",
-            action="Leave the column out of the file, or shorten its texts.",
+            action="Leave the column out of the file, or shorten its strings.",
         )

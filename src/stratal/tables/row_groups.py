@@ -161,7 +161,7 @@ def _unit_name(clusters: LabelledGroups | None) -> str:
     """Return what was drawn, in words."""
     if clusters is None:
         return "rows"
-    return repr(clusters.column)
+    return f"levels of {clusters.column!r}"
 
 
 def _refuse_second_stage(
@@ -173,10 +173,10 @@ def _refuse_second_stage(
         return
     unit = _unit_name(clusters)
     raise InputError(
-        f"{label}: only some {unit} of the labelled {grouping.column!r} have labels, as in two-stage "
-        "sampling",
-        given=f"labels in {in_units.labelled:,} of {len(in_units.sizes):,} {grouping.column!r} (about "
-        f"{in_units.expected:,.0f} expected if {unit} were chosen at random), and in "
+        f"{label}: only some {unit} of the labelled levels of {grouping.column!r} have labels, as in "
+        "two-stage sampling",
+        given=f"labels in {in_units.labelled:,} of {len(in_units.sizes):,} levels of {grouping.column!r} "
+        f"(about {in_units.expected:,.0f} expected if {unit} were chosen at random), and in "
         f"{in_units.labelled_share:.0%} of their {unit}",
         allowed=f"labels in all {unit} of the chosen groups, or {unit} that were chosen individually",
         action=f"Label the other {unit} of these groups, or leave the unlabelled {unit} out of the "
@@ -211,16 +211,16 @@ def _cluster_warnings(rows: SmallTable, clusters: LabelledGroups) -> list[Note]:
         labelled_size = float(clusters.sizes[with_label].mean())
         other_size = float(clusters.sizes[~with_label].mean())
         text = (
-            f"the labelled {column!r} are not a random sample: those with labels have {labelled_size:.1f} "
-            f"rows on average, and those without labels {other_size:.1f}. The interval may miss the value of "
-            "all rows"
+            f"the labelled levels of {column!r} are not a random sample: those with labels have "
+            f"{labelled_size:.1f} rows on average, and those without labels {other_size:.1f}. The interval "
+            "may miss the value of all rows"
         )
         warnings.append(Note(LABELS_BY_GROUP, text))
     order = _row_positions(rows, column)
     if order is not None and clusters.are_consecutive(order):
         text = (
-            f"the labelled {column!r} are not a random sample: they are consecutive. The interval may miss "
-            f"the value of all rows. If the other {column!r} are not of interest, leave them out"
+            f"the labelled levels of {column!r} are not a random sample: they are consecutive. The interval "
+            "may miss the value of all rows. If the other levels are not of interest, leave them out"
         )
         warnings.append(Note(LABELS_BY_GROUP, text))
     return warnings

@@ -454,8 +454,8 @@ def _trend_notes(
         )
     if any(change.correlation > 0 and not change.is_paired for change in changes):
         notes.append(
-            "waves share labelled items: the standard error of a change accounts for this, but intervals and "
-            "p-values do not, and are conservative"
+            "waves share labelled items: the standard error of a change accounts for this; intervals and "
+            "p-values do not, so they are conservative"
         )
     if any(change.correlation < 0 and not change.is_paired for change in changes):
         notes.append(

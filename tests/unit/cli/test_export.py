@@ -96,7 +96,7 @@ def test_what_is_written_is_what_the_name_says(study, tmp_path, name, starts):
 def test_a_page_goes_into_no_file_of_another_name(study, tmp_path, name, to):
     out = run("study", "export", study, "--annotator", "ann", *to, "--output", tmp_path / name)
 
-    assert "a page needs a different file name" in str(out.exception)
+    assert "a page requires a different file name" in str(out.exception)
     assert not (tmp_path / name).exists()
 
 

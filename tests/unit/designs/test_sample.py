@@ -179,7 +179,7 @@ def test_any_value_that_was_changed_is_told_by_the_digest(population, tmp_path, 
 @pytest.mark.parametrize(
     ("stored", "said"),
     [
-        pytest.param(False, "take more than 1,024 MiB", marks=pytest.mark.slow),
+        pytest.param(False, "require more than 1,024 MiB", marks=pytest.mark.slow),
         (True, "does not write"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_deviation_of_four_times_the_taken_one_is_said_with_one_to_plan_with()
     assert len(found) == 20
     wanted = [float(note.split("residual_sd=")[1].split(" ")[0]) for note in found]
     assert np.mean(wanted) == pytest.approx(4.0, rel=0.1)
-    assert "but 1 was assumed" in found[0]
+    assert "but the plan assumed 1," in found[0]
 
 
 def test_labels_that_vary_more_than_the_cautious_end_are_said():

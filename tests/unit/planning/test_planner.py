@@ -164,7 +164,10 @@ def test_a_pilot_is_the_first_step_to_a_half_width_with_any_proxy(population):
     for other, why in ((margin, nothing), (certain, nothing), without):
         blind = stratal.plan(other, half_width=0.05, pilot=True)
         assert blind.draw(seed=1).size == 50
-        assert blind.notes[-1] == f"The pilot has 50 labels: fewer provide too little information, and {why}."
+        assert (
+            blind.notes[-1]
+            == f"The pilot has 50 labels: fewer labels would provide too little information, and {why}."
+        )
     narrow = stratal.plan(population, half_width=0.01, pilot=True)
     enough = stratal.plan(population, half_width=0.01, assume="optimistic").budget
     assert (

@@ -189,7 +189,7 @@ def test_missing_labels_are_nonresponse(world):
         ({"proxy": "judge"}, "no such proxy"),
         ({"features": (), "formula": "1 + age"}, "names no column"),
         ({"features": ()}, "linear regression requires features"),
-        ({"formula": "length"}, "features= or formula=, not both"),
+        ({"formula": "length"}, "features= and formula= are mutually exclusive"),
         ({"features": ("language",)}, "'language' is not numeric"),
         ({"family": "mean", "features": ()}, r"no such family .given: 'mean'"),
         ({"lamda": 0.5}, "no such option: 'lamda'"),

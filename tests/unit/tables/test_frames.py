@@ -117,7 +117,7 @@ def test_uuids_are_lower_case_text() -> None:
 
 @pytest.mark.parametrize("bad", [2.0**53, 0.5, float("inf")])
 def test_floats_that_cannot_be_ids(bad: float) -> None:
-    assert "1 id that is of an unsupported type" in refusal(pa.table({"id": [1.0, bad], "proxy": [0.5, 0.5]}))
+    assert "1 id of an unsupported type" in refusal(pa.table({"id": [1.0, bad], "proxy": [0.5, 0.5]}))
 
 
 def test_blank_ids_are_missing() -> None:

@@ -34,7 +34,7 @@ def test_a_parquet_file_of_one_value_a_hundred_thousand_times_is_refused(tmp_pat
 
     assert path.stat().st_size < 1_000_000
     before = pa.total_allocated_bytes()
-    with pytest.raises(InputError, match=f"a text in column '{column}' is too long"):
+    with pytest.raises(InputError, match=f"a string in column '{column}' is too long"):
         read_labels(path)
     assert pa.total_allocated_bytes() - before < 2**26
 
@@ -49,7 +49,7 @@ def test_a_feather_file_is_bounded_as_a_parquet_file_is(tmp_path, version):
     table = pa.table({"id": pa.array(range(100_000)), "label": repeated([TEXT], 100_000)})
     pa.feather.write_feather(table, path, compression="zstd")
     before = pa.total_allocated_bytes()
-    with pytest.raises(InputError, match="a text in column 'label' is too long"):
+    with pytest.raises(InputError, match="a string in column 'label' is too long"):
         read_labels(path)
     assert pa.total_allocated_bytes() - before < 2**26
 
@@ -96,7 +96,7 @@ def test_one_long_text_of_many_units_is_refused_where_it_is_read(tmp_path, colum
     )
     pq.write_table(pa.table(columns | {column: mixed}), path, compression="zstd")
 
-    with pytest.raises(InputError, match=f"a text in column '{column}' is too long") as refused:
+    with pytest.raises(InputError, match=f"a string in column '{column}' is too long") as refused:
         Population.read(path, id="id", proxy="proxy", show=["text"])
     assert str(refused.value).count("(given") == 1
     if column == "text":

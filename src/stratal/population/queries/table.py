@@ -855,7 +855,7 @@ def _text_array(column: Foreign) -> AnyArray:
     for text in texts:
         if "\0" in text:
             raise InputError(
-                "a text contains the character NUL",
+                "a string contains the character NUL",
                 given=repr(text),
                 action="Remove the character, because NumPy would drop it.",
             )

@@ -258,7 +258,7 @@ def validate_units(units: Units, source: Source, declared: Declaration) -> tuple
         refuse("missing id", lambda ids: is_absent(ids, ("",)), action="Every unit must have an id.")
         if source.column(declared.id).type().is_floating():
             refuse(
-                "id that is of an unsupported type",
+                "id of an unsupported type",
                 lambda ids: whole_number_expression(ids).isnull(),
                 allowed="text, integers, whole floats below 2**53, UUIDs",
                 action="Convert the column to text.",

@@ -183,7 +183,7 @@ def _refuse_duplicate_answers(tool: str, rows: Sequence[LogRow]) -> None:
                 f"{tool}: unit {row.unit!r} has two answers",
                 given=row.variant or None,
                 allowed="one answer per filter or model",
-                action="Read one run of the evaluation at a time.",
+                action="Read only one run of the evaluation at a time.",
             )
         seen_answers.add((row.unit, row.variant))
 

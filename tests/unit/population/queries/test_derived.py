@@ -77,7 +77,7 @@ def test_two_judges_are_no_softmax():
 def test_columns_that_are_no_softmax_are_refused(columns):
     frame = pd.DataFrame({"id": range(2), "a1": [3.0, 1.0], "a2": [-2.0, 0.5]})
 
-    with pytest.raises(InputError, match=r"are not a softmax.*Logits must go through a softmax first"):
+    with pytest.raises(InputError, match=r"are not a softmax.*apply a softmax first"):
         Population.from_table(frame, softmax=columns)
 
 
