@@ -104,7 +104,9 @@ def test_a_judge_and_two_annotators_with_spreadsheets(judged, follow, run_comman
     assert "matched in the form that a spreadsheet gave them" in notes
     assert "blank rows were left out" in notes
     assert "sheet 'Labels' was read" in notes
-    assert "2 annotators, 600 answers, 300 of 300 units with several, 93% of their pairs the same" in notes
+    assert (
+        "2 annotators, 600 answers, 300 of 300 units with several answers (93% of the pairs agree)" in notes
+    )
     flipped = sum(0.5 - truth[unit] for unit in disagreed)
     assert abs(found["estimate"] - expected.value) < 20 / 300
     assert np.sign(found["estimate"] - expected.value) in (0, np.sign(flipped))

@@ -171,7 +171,7 @@ def learner_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, .
     else:
         remainder = ""
     shown = ", ".join(names[:4] if remainder else names) + remainder
-    share_kept = f"kept in {counts['learner']} of {len(fits)} folds, as decided by the other folds"
+    share_kept = f"used in {counts['learner']} of {len(fits)} folds, based on the loss in the other folds"
     return f"{calibration.learner_name(learner)} learned from {shown}: {share_kept}" + (
         f" ({rest})" if rest else ""
     )

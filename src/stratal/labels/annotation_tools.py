@@ -725,7 +725,9 @@ def write_prodigy(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> 
     """Write a line for each task, with the choices as options."""
     if not question.choices:
         free_text_description = "answers in the annotators' own words"
-        raise InputError("Prodigy needs choices", given=free_text_description, allowed="--choices, --scale")
+        raise InputError(
+            "Prodigy requires choices", given=free_text_description, allowed="--choices, --scale"
+        )
     options = [{"id": choice, "text": choice} for choice in question.choices]
 
     shared_fields = {"options": options, "meta": {"question": question.text}}

@@ -84,15 +84,15 @@ class AnnotatorAgreement:
         if self.agreed is None:
             agreement_text = ""
         else:
-            agreement_text = f", {self.agreed:.0%} of the pairs of answers agree"
+            agreement_text = f" ({self.agreed:.0%} of the pairs agree)"
         if self.open:
             undecided_text = f", {self.open:,} undecided"
         else:
             undecided_text = ""
         return (
             f"{len(self.annotators)} annotators, {self.answers:,} answers, {self.shared:,} of {self.units:,} "
-            f"units with several{agreement_text}{undecided_text}; "
-            f"Krippendorff's alpha ({self.level}) {alpha_text}"
+            f"units with several answers{agreement_text}{undecided_text}; Krippendorff's alpha "
+            f"({self.level}) {alpha_text}"
         )
 
 
@@ -140,7 +140,7 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     numbers = _finite_numbers(rows[:, 2].tolist())
     if numbers is None:
         if level != "nominal":
-            problem = f"{labels.source}: level {level!r} needs numbers"
+            problem = f"{labels.source}: level {level!r} requires numbers"
             raise LabelError(problem, allowed="level='nominal' for classes")
         # The package takes numbers; for classes any numbers do.
         numbers = np.unique(rows[:, 2].astype(str), return_inverse=True)[1].astype(np.float64)

@@ -236,7 +236,7 @@ def _refuse_numbers(sample: Sample) -> None:
         raise InputError(
             "labels are declared to be numbers, not classes",
             given="a metric of classes",
-            allowed="the mean of the outcome, in all or by group",
+            allowed="the mean of the outcome, overall or by group",
             action="For a metric of classes, collect the true class as the label.",
         )
 

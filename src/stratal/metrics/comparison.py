@@ -694,7 +694,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         if count < 2 or count < len(self.models) or (count > 2 and not may_be_many):
             allowed = "two or more" if may_be_many else "two"
             names = ", ".join(self.models)
-            raise InputError(f"'{self.kind}' needs different models", given=names, allowed=allowed)
+            raise InputError(f"'{self.kind}' requires different models", given=names, allowed=allowed)
         if self.proxies and len(self.proxies) != count:
             names = ", ".join(self.proxies)
             raise InputError("each model must have its own proxy", given=names, allowed=f"{count} names")

@@ -151,7 +151,7 @@ def threshold_outcomes(
         column = compared_column(sample, labels, predicted)
         if requirement.metric != ERROR and column is not None:
             raise InputError(
-                f"{requirement.metric} needs a class",
+                f"{requirement.metric} requires a class",
                 given=f"labels that are compared with the answers in {column!r}",
                 action=f"Name the class: {requirement.metric}:CLASS.",
             )

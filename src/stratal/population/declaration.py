@@ -499,7 +499,7 @@ def label_bounds(label: str | tuple[float, float] | None) -> tuple[float, float]
         if low < high:
             return (low, high)
     allowed = f"{PASS_FAIL}, or LOW,HIGH such as 1,5"
-    raise InputError("label= states the kind of labels", given=repr(label), allowed=allowed)
+    raise InputError("label= must state the kind of labels", given=repr(label), allowed=allowed)
 
 
 def label_outcome(label: str | tuple[float, float] | None) -> Outcome:

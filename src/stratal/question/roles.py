@@ -144,7 +144,7 @@ def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) ->
             raise InputError(
                 f"judge {judge!r} contains scores, not verdicts",
                 given=f"{fractions} numbers with decimal places",
-                action=f"Declare it as a proxy too: proxy=[…, {judge!r}] (--proxy …,{judge}).",
+                action=f"Also declare it as a proxy: proxy=[…, {judge!r}] (--proxy …,{judge}).",
             )
     if 0 < len(verdicts) < len(roles.judges):
         scores = [judge for judge in roles.judges if judge not in verdicts]

@@ -214,12 +214,12 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
             raise InputError(
                 "predicts= can be a single string only if there is one proxy",
                 given=f"{predicts!r} and {len(columns)} proxies",
-                allowed="a mapping from column to what it predicts",
+                allowed="a mapping from each column to what it predicts",
                 action="Name the columns: predicts={'COLUMN': 'right'} (--predicts COLUMN=right).",
             )
         predicts = {columns[0]: predicts}
     if not isinstance(predicts, Mapping):
-        allowed = "a string, or a mapping from column to what it predicts"
+        allowed = "a string, or a mapping from each column to what it predicts"
         raise InputError("predicts= cannot be read", given=type_text(predicts), allowed=allowed)
     scores = {}
     for name, text in predicts.items():
@@ -229,7 +229,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
                 f"predicts= (--predicts) names {name!r}, which is not a proxy",
                 given=f"{name}={text}",
                 allowed=suggest_names(str(name), columns) if columns else "no column is a proxy",
-                action="Name the column as a proxy too: proxy= (--proxy).",
+                action="Also name the column as a proxy: proxy= (--proxy).",
             )
         scores[column] = Score(name=column, predicts=text, declared=True)
     return scores

@@ -171,7 +171,7 @@ def validated_team(
     if not (isinstance(copies, int) and copies >= 1):
         raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
     if overlap > 0 and copies > len(people):
-        action = "Name more annotators, or request fewer copies= (--overlap SHARE,PEOPLE)."
+        action = "Name more annotators, or request fewer labels per item: copies= (--overlap SHARE,PEOPLE)."
         names = ", ".join(people)
         raise InputError(
             f"there are too few annotators for {copies} labels per item", given=names, action=action

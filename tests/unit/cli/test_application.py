@@ -134,7 +134,7 @@ def test_the_answer_is_shown_only_if_people_judge_whether_it_is_right(demo, tmp_
     message = str(refused.exception)
     assert "'predicted' would influence the annotators" in message
     assert "leave 'predicted' out of --show" in message
-    assert "leave out --predicted and state --predicts right: then they see it" in message
+    assert "leave out --predicted and state --predicts right: annotators then see the answer" in message
     assert not (tmp_path / "out").exists()
     assert "Drew 20" in run(*words, "--predicts", "right")
     assert (tmp_path / "out" / "to_label.csv").read_text().startswith("id,image,predicted,label\n")
@@ -145,13 +145,14 @@ def test_without_a_proxy_the_remedy_has_no_option_that_needs_one(demo, tmp_path)
     words = ("draw", demo / "predictions.parquet", *options, "--output", tmp_path / "out")
     refused = CliRunner().invoke(app, [str(word) for word in words])
 
-    assert "leave out --predicted: then they see it" in str(refused.exception)
+    assert "leave out --predicted: annotators then see the answer" in str(refused.exception)
 
 
 def test_a_plan_to_judge_answers_states_what_the_labels_do_not_allow(demo):
     words = ("plan", demo / "predictions.parquet", "--proxy", "confidence", "--budget", "20")
     sentence = (
-        "Precision, recall and F1 need labels that name the class: plan with --predicted predicted instead"
+        "Precision, recall and F1 require labels that name the class: for these, plan with --predicted "
+        "predicted"
     )
 
     assert sentence in " ".join(run(*words, "--predicts", "right").split())

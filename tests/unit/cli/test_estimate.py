@@ -105,7 +105,7 @@ def test_a_file_of_labels_is_read_once(audit, run_command, monkeypatch):
 def test_what_is_missing_is_named(audit, run_command, tmp_path):
     alone = run_command("estimate", "sample.parquet")
     assert "the labels are missing" in alone.message
-    assert "Give their file too, after the sample: to_label.csv." in alone.message
+    assert "Also give the file of the labels, after the sample: to_label.csv." in alone.message
     folder = run_command("estimate", str(tmp_path))
     assert "sample.parquet: the labels are missing" in folder.message
     assert run_command("estimate", str(tmp_path), "labels.csv").status == 0

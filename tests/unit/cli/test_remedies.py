@@ -59,7 +59,7 @@ def test_labels_that_need_a_map_extend_and_plan(drawn):
     for line in ("plan p.csv --proxy confidence --budget 40 --labels l.csv",
                  "draw --extend A/sample.parquet --labels l.csv --additional 5 --output more",
                  "estimate A/sample.parquet l.csv"):  # fmt: skip
-        assert "If it is not an answer: --map unsure=;" in said(line)
+        assert "no answer: --map unsure=;" in said(line)
         run(f"{line} --map unsure=")
 
 
@@ -304,7 +304,7 @@ def test_percentages_that_are_declared_as_probabilities(drawn):
     message = said(f"{line} --predicts right")
 
     assert "If these are percentages, divide them by 100." in message
-    assert "declare an order only: --predicts score=order." in message
+    assert "only orders units: --predicts score=order." in message
     assert invoke(f"{line} --predicts score=order").exit_code == 0
 
 
@@ -317,7 +317,7 @@ def test_warnings_and_notes_have_the_names_of_options_only(drawn):
     markdown = invoke("estimate partly.csv --format markdown").output
 
     for answer in (shown, markdown):
-        assert "how the labelled ones were chosen: --chosen." in answer
+        assert "how the labelled rows were chosen: --chosen." in answer
         assert "to use all scores: --proxy confidence,margin." in answer
         assert "= (--" not in answer
         assert "] (--" not in answer

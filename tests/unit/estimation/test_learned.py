@@ -109,7 +109,7 @@ class TestEstimate:
         found = stratal.estimate(sample, z[sample.ids], calibration="ridge", proxy="judge_a")
 
         note = next(note for note in found.notes if "learned" in note)
-        assert note.startswith("ridge learned from judge_a, judge_b, judge_c, noise: kept in 5 of 5 folds")
+        assert note.startswith("ridge learned from judge_a, judge_b, judge_c, noise: used in 5 of 5 folds")
         assert found.estimator == "difference"
 
     def test_a_census_is_exact(self):

@@ -47,7 +47,7 @@ def test_text_answers_and_undefined_alpha():
 
     assert found.alpha is None
     assert "undefined" in str(found)
-    with pytest.raises(LabelError, match="needs numbers"):
+    with pytest.raises(LabelError, match="requires numbers"):
         stratal.annotator_agreement(labels([("u", "a", "cat"), ("u", "b", "dog")]), level="interval")
     with pytest.raises(InputError, match="unknown level"):
         stratal.annotator_agreement(labels([("u", "a", 1)]), level="interval-ish")

@@ -193,7 +193,7 @@ def test_many_numbers_are_shown_as_a_range():
 
 
 def test_an_answer_without_a_meaning_is_refused_with_the_way_to_leave_it_out(sample):
-    with pytest.raises(LabelError, match=r"If it is not an answer: mapping=\{'n/a':None\}"):
+    with pytest.raises(LabelError, match=r"no answer: mapping=\{'n/a':None\}"):
         stratal.estimate(sample, {sample.ids[0]: 1, sample.ids[1]: "n/a"})
 
 

@@ -66,7 +66,7 @@ def test_deviations_are_those_of_residuals():
     variance = float(np.sum((sizes / sizes.sum()) ** 2 * found**2 * (1 / 400 - 1 / sizes)))
     assert np.sqrt(variance) == pytest.approx(estimate.standard_error, rel=0.05)
     assert found[1] < 0.7 * found[0]
-    assert note.endswith("kept in 5 of 5 folds, as decided by the other folds")
+    assert note.endswith("used in 5 of 5 folds, based on the loss in the other folds")
 
 
 def test_an_outcome_without_bounds():

@@ -31,7 +31,7 @@ def test_several_models_are_ranked_in_answer_picture_and_table(audit):
 
     (said,) = answer_sentences(found.to_dict())
     assert said.startswith("Best of 3 models: best ")
-    assert said.endswith("not distinguishable from it: near")
+    assert said.endswith("not distinguishable from this model: near")
     assert "1 to 2 · best: " in section.drawings[0].description
     assert "3 · worst: " in section.drawings[0].description
     assert section.tables[0].cells()[2][:2] == ["3", "worst"]

@@ -52,7 +52,7 @@ def test_choices_are_options(tasks, asked, tmp_path):
 
 
 def test_a_question_without_choices_is_refused(tasks, tmp_path):
-    with pytest.raises(InputError, match="Prodigy needs choices"):
+    with pytest.raises(InputError, match="Prodigy requires choices"):
         write_prodigy(
             tasks, ToolQuestion(text="What?", choices=(), allows_free_text=True), tmp_path / "tasks.jsonl"
         )
