@@ -277,7 +277,7 @@ def _require_matching_units(
         if other_spellings:
             given_text += f", which the population contains as {other_spellings[example]!r}"
         raise InputError(
-            "only some ids of the labelled units occur in the population",
+            "not all ids of the labelled units occur in the population",
             given=given_text,
             allowed="all labelled units in the population, or none of them",
             action="Write ids in the same way in both files, and give either the whole population or only "

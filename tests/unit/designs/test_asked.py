@@ -67,7 +67,7 @@ MISTAKES = {
     "estimate(sample, ragged)": (lambda w: stratal.estimate(w["s"], [[1, 0], [1]] * 10), r"shape \(20, -1\)"),
     "estimate(proxy=array)": (
         lambda w: stratal.estimate(w["s"], w["z"], proxy=w["z"]),
-        "proxy is the name of a column",
+        "proxy must be the name of a column",
     ),
     "estimate(estimator=None)": (
         lambda w: stratal.estimate(w["s"], w["z"], estimator=None),

@@ -196,7 +196,7 @@ def test_a_population_with_some_of_the_labelled_units_is_refused(whole, drawn):
     """Once the labelled units that it lacks came on top: 007 and 7 then counted as two units, unseen."""
     table = labelled_rows(whole, drawn)
     some = pd.concat([whole[~whole["id"].isin(drawn.ids)], table.iloc[:5]], ignore_index=True)
-    with pytest.raises(InputError, match=r"only in part .given: 5 of 80 labelled units"):
+    with pytest.raises(InputError, match=r"occur in the population .given: 5 of 80 labelled units"):
         stratal.Sample.from_labelled(table, value="right", stratum="kind", proxy="score", population=some)
 
 
@@ -209,7 +209,7 @@ def test_a_population_with_some_of_the_labelled_units_is_refused(whole, drawn):
     ],
 )
 def test_ids_that_match_only_in_part_are_refused(ids, message):
-    with pytest.raises(InputError, match=f"only in part .given: .*{message}"):
+    with pytest.raises(InputError, match=f"occur in the population .given: .*{message}"):
         together({"id": ids, "score": [0.1, 0.2, 0.3]}, pairs())
 
 

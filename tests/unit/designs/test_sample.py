@@ -91,7 +91,7 @@ def test_a_newer_format_and_a_damaged_description_are_refused(tmp_path, populati
     path = drawn(population).write(tmp_path / "s.csv")
     description = json.loads(path.with_suffix(".json").read_text())
     path.with_suffix(".json").write_text(json.dumps({**description, "format": 99}))
-    with pytest.raises(InputError, match="another format"):
+    with pytest.raises(InputError, match="another version"):
         stratal.Sample.read(path)
     del description["summary"]
     path.with_suffix(".json").write_text(json.dumps(description))

@@ -291,7 +291,7 @@ def test_both_of_three_classes_are_not_estimated_by_groups():
     )
     sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=1)
 
-    with pytest.raises(stratal.InputError, match=r"mcc by group needs two classes \(given: 3 classes"):
+    with pytest.raises(stratal.InputError, match=r"mcc by group requires two classes \(given: 3 classes"):
         stratal.estimate(sample, (["a", "b", "b"] * 20)[:30], estimand="mcc", by="half")
 
 

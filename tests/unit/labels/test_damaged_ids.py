@@ -57,7 +57,7 @@ def test_labels_of_damaged_ids_are_joined_and_it_is_said():
     found = stratal.estimate(sample, {"415": 1, 7.0: 1, "x": 0})
 
     assert np.isclose(found.value, 2 / 3)
-    assert any("2 ids were matched in the form that a spreadsheet gave them" in note for note in found.notes)
+    assert any("2 ids were matched although a spreadsheet had changed them" in note for note in found.notes)
 
 
 def test_an_id_that_could_be_two_units_stays_an_error():

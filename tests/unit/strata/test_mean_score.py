@@ -52,9 +52,9 @@ def test_the_mean_of_scores_is_more_precise_than_the_first():
 @pytest.mark.parametrize(
     ("names", "selected", "left_out"),
     [
-        (("judge", "second", "inverted"), ("judge", "second"), "'inverted'.*reverse it"),
-        (("inverted", "judge", "second"), ("judge", "second"), "'inverted'.*reverse it"),
-        (("judge", "inverted"), ("judge",), "'inverted'.*reverse it"),
+        (("judge", "second", "inverted"), ("judge", "second"), "'inverted'.*reverse the score"),
+        (("inverted", "judge", "second"), ("judge", "second"), "'inverted'.*reverse the score"),
+        (("judge", "inverted"), ("judge",), "'inverted'.*reverse the score"),
         (("judge", "useless"), ("judge",), r"'useless'.*is -?0\.0\d\.$"),
     ],
 )

@@ -21,7 +21,7 @@ def test_a_population_is_read_with_decimal_commas_and_its_ids_stay(tmp_path, mar
     drawn = stratal.designs.SimpleRandom(budget=3).draw(population, seed=1)
     scores = dict(zip(drawn.ids.tolist(), drawn.proxies[:, 0].tolist(), strict=True))
     assert scores == {"1,1": 0.25, "1,2": 1.0, "1,3": 0.5}
-    assert "'score' is written with a decimal comma: '0,25' is read as 0.25" in population.notes
+    assert "'score' is written with a decimal comma; for example, '0,25' is read as 0.25" in population.notes
 
 
 def test_a_table_of_labels_is_read_with_decimal_commas(tmp_path):
@@ -51,7 +51,7 @@ def test_a_workbook_is_read_with_decimal_commas_that_were_typed_as_text(tmp_path
         population = stratal.Population.read(path, id="Nr", proxy="score", missing="own-stratum")
         assert population.size == 4
         notes = population.notes
-    assert "'score' is written with a decimal comma: '0,25' is read as 0.25" in notes
+    assert "'score' is written with a decimal comma; for example, '0,25' is read as 0.25" in notes
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_the_note_names_the_column_and_an_entry(tmp_path):
 
     notes = SmallTable.of(path, "labels").notes
 
-    assert "'label' is written with a point between thousands: '1.234,5' is read as 1234.5" in notes
+    assert "point between thousands; for example, '1.234,5' is read as 1234.5" in "".join(notes)
 
 
 @pytest.mark.parametrize("mark", [";", ",", "\t", "|"])

@@ -103,7 +103,7 @@ def test_annotators_are_called_by_their_mail(export, changed, tmp_path):
         ),
         (
             lambda d: d[0]["annotations"][0]["result"][0]["value"].update(choices=["Pass", "Fail"]),
-            "needs one answer (given: 'Pass', 'Fail'",
+            "exactly one answer (given: 'Pass', 'Fail'",
         ),
         (
             lambda d: d[2].update(annotations="none"),

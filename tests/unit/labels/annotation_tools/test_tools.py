@@ -78,7 +78,7 @@ def test_the_tool_of_a_suffix_is_a_table(suffix, name):
 
 
 def test_a_name_of_another_kind_is_refused(tasks, asked, tmp_path):
-    with pytest.raises(InputError, match="Excel needs a different file name"):
+    with pytest.raises(InputError, match="Excel requires a different file name"):
         write_tasks(TOOLS["excel"], tasks, asked, tmp_path / "a.csv")
 
 

@@ -166,7 +166,7 @@ def holes(tmp_path):
 
 
 def test_missing_proxies_are_refused_with_the_remedy(holes):
-    with pytest.raises(InputError, match="--missing own-stratum"):
+    with pytest.raises(InputError, match="missing='own-stratum'"):
         Population.read(holes, proxy="score")
 
 
@@ -233,7 +233,7 @@ def test_scores_with_pass_or_fail_labels_only_order_and_are_planned_at_the_worst
     assert plan.expected_half_width is None
     worst = 1.96 * 0.5 / 10 * np.sqrt(1 - 100 / 400)
     assert plan.worst_half_width == pytest.approx(worst, rel=0.02)
-    assert "With labels of 0 or 1: 95% interval at most" in str(plan)
+    assert "If labels are 0 or 1: 95% interval at most" in str(plan)
     assert plan.to_dict()["worst_bounds"] == [0, 1]
     assert stratal.plan(population, half_width=worst * 1.02).budget <= 100
 

@@ -146,7 +146,10 @@ def test_inspect_logs_of_version_1_have_one_score():
             ["A", "B", "C", "D"],
             "'grade' is not a score: 'A' for unit 'q0' is not a number; to use it as a verdict, ",
         ),
-        ([1, 0, "odd", 1], "'grade' is not a score: 'odd' for unit 'q2' is not a number, among 3 that are"),
+        (
+            [1, 0, "odd", 1],
+            "'grade' is not a score: 'odd' for unit 'q2' is not a number, although 3 others are",
+        ),
         (
             [[1, 0], [1], [0], [1]],
             "'grade' is not a score: it contains several values per unit (first: '[1, 0]'",
