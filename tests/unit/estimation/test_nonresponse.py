@@ -92,7 +92,7 @@ def test_units_without_a_proxy_and_without_a_label_are_like_all_others(tmp_path)
     sample = stratal.plan(population, 40).draw(seed=1)
     labels = {f"u{k}": score for k, score in enumerate(scores) if score != ""}
 
-    with pytest.warns(stratal.StratalWarning, match=r"no label in proxy_status = missing \(25.0% of the units\)"):
+    with pytest.warns(stratal.StratalWarning, match=r"= missing \(25.0% of the units\)"):
         found = stratal.estimate(sample, labels)
 
     interval = found.confidence_interval()
