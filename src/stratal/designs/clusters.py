@@ -134,7 +134,7 @@ class ClusterWeighting(Weighting):
     ) -> FloatArray:
         """Return the covariance due to the random population: that between clusters, divided by M.
 
-        The units of a cluster are correlated, so that the covariance of independent units would be too small.
+        The units of a cluster are correlated, so the covariance of independent units would be too small.
         With one cluster, it is NaN.
         """
         if self.draws < 2:
@@ -191,8 +191,8 @@ class ClusterSample(Design):
     """A simple random sample of groups, such as documents, patients or questions, with all of their units.
 
     Each group has a permanent random number, which is derived from the seed and its name. The groups with the
-    smallest numbers are drawn, so that a larger draw with the same seed contains a smaller one. The units of
-    a group are correlated, so that the variance per label is larger than in a simple random sample of units.
+    smallest numbers are drawn, so a larger draw with the same seed contains a smaller one. The units of
+    a group are correlated, so the variance per label is larger than in a simple random sample of units.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ class WithReplacementWeighting(Weighting):
     cluster : int (n,), optional
         Cluster of each unit, 0 … m − 1, within one stratum. Default: each unit is a cluster.
     sizes_known : bool
-        Whether the weights are N_h / n_h with known sizes of the strata, so that the sum of the weights of a
+        Whether the weights are N_h / n_h with known sizes of the strata, so the sum of the weights of a
         stratum is the same in every draw.
 
     Examples

@@ -189,7 +189,7 @@ class StratifiedWeighting(Weighting):
     sizes : int (H,)
         N_h.
     with_replacement : bool
-        Whether the units were drawn independently, so that no finite population correction applies.
+        Whether the units were drawn independently, so no finite population correction applies.
     has_adaptive_allocation : bool
         Whether labels of earlier rounds determined the n_h.
 
@@ -248,7 +248,7 @@ class StratifiedWeighting(Weighting):
         return not self.with_replacement and bool((self.counts >= self.sizes).all())
 
     def mean(self, variables: FloatArray) -> FloatArray:
-        """Return Σ N_h ȳ_h / N (q,). The weights are integers, so that the mean of equal values is exact."""
+        """Return Σ N_h ȳ_h / N (q,). The weights are integers, so the mean of equal values is exact."""
         is_labelled = self.counts > 0
         means = stratum_means(variables, self.stratum, len(self.sizes))[is_labelled]
         sizes = self.sizes[is_labelled]

@@ -87,7 +87,7 @@ class Systematic(Design):
 
     Every unit has π = n/N exactly, and the sample represents the distribution of the proxy as well as n
     strata with one draw each. There are two disadvantages: the variance can only be approximated (by
-    successive differences), and samples are not nested, so that there is no next round.
+    successive differences), and samples are not nested, so there is no next round.
 
     Parameters
     ----------

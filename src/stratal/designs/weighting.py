@@ -70,7 +70,7 @@ class Weighting(Record, ABC):
     def few_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
         """Return residuals (n,) or (n, q) of fitted means, corrected for few clusters; here unchanged.
 
-        Each of few clusters influences the mean, so that its residuals are too small. `member` (n,) are the
+        Each of few clusters influences the mean, so its residuals are too small. `member` (n,) are the
         units of the mean; by default all.
         """
         return residuals
@@ -152,7 +152,7 @@ class Weighting(Record, ABC):
 
     @property
     def with_replacement(self) -> bool:
-        """Whether a unit could be drawn more than once, so that no finite-population correction applies."""
+        """Whether a unit could be drawn more than once, so no finite-population correction applies."""
         return False
 
     @property

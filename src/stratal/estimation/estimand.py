@@ -329,7 +329,7 @@ class Estimand(Described, noun="estimand", registry={}):
         """Raise an `InputError` if a proxy is clearly not the probability that an answer is right."""
 
     def misread_score_notes(self, population: Population) -> tuple[str, ...]:
-        """Return a warning if a score is clearly not the probability that the estimand takes it as."""
+        """Return a warning if a score is clearly not the probability that the estimand assumes."""
         return ()
 
     def class_formula(self, population: Population) -> Expression | None:
@@ -387,7 +387,7 @@ class Estimand(Described, noun="estimand", registry={}):
     takes_by_group: ClassVar[tuple[str, ...] | None] = None
 
     def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
-        """Refuse options that would have no effect.
+        """Raise an error for options that would have no effect.
 
         Raises
         ------
@@ -720,7 +720,7 @@ class Listed(Several, kind="list"):
         return ()
 
     def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
-        """Refuse options that would have no effect on one of them."""
+        """Raise an error for options that would have no effect on one of them."""
         for entry in self.estimands:
             entry.refuse_options(request, sample, grouped=grouped)
 

@@ -223,7 +223,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return self.quantity_in_words(self.read.table)
 
     def quantity_in_words(self, values: Sequence[LabelValue], column: str = "") -> str:
-        """Return the name of the quantity in the annotators' words, since a study stores numbers."""
+        """Return the name of the quantity in the annotators' words, because a study stores numbers."""
         if self.label or self.read is None or self.read.classes:
             return self.quantity
         return mean_name(values, column, is_share=self.is_share, is_right=self.read.is_right)

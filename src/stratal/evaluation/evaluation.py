@@ -131,7 +131,7 @@ class Evaluation:
 
     @property
     def new_outcomes_missing(self) -> bool:
-        """Whether outcomes of a new version's answers are missing, so that it has no estimate."""
+        """Whether outcomes of a new version's answers are missing, so it has no estimate."""
         return self.new is not None and self.old is None
 
     def to_dict(self, *, brief: bool = False) -> JsonDict:

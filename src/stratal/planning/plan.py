@@ -250,7 +250,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         Raises
         ------
         InputError
-            If the plan has only one stratum, so that nothing can be stratified.
+            If the plan has only one stratum, so nothing can be stratified.
         """
         if design is None or design == self.recommended.design:
             return self

@@ -49,7 +49,7 @@ class Loss(ABC):
 
     A subclass defines `gradients` and `hessian`. Outcomes outside `outcome_range` raise an error.
     `convex_range` is the range of λ in which the rectified loss is convex for all data; a fitted λ is clipped
-    to it. `grows` is True if the mean grows exponentially with the features, so that units with extreme
+    to it. `grows` is True if the mean grows exponentially with the features, so units with extreme
     features can dominate a fit.
 
     Examples

@@ -350,7 +350,7 @@ def quantile(
     Returns
     -------
     Estimate
-        The interval inverts the score test, so that no density is estimated.
+        The interval inverts the score test, so no density is estimated.
 
     Raises
     ------

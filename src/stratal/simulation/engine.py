@@ -125,7 +125,7 @@ def simulate(
         Default: the mean. For another quantity, such as `F1("match")` (see `stratal.estimands`), `outcome`
         contains the labels in the form that annotators give, and the replicates are drawn one at a time.
         Except for metrics of a class in strata of one kind of answers each, they are also estimated one at a
-        time, so that a few hundred are sufficient. Options of means are not allowed.
+        time, so a few hundred are sufficient. Options of means are not allowed.
 
     Returns
     -------
