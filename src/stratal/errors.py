@@ -149,6 +149,12 @@ class MissingColumnError(InputError):
         super().__init__(what, given=given, allowed=allowed, action=action)
         self.column = column
 
+    def with_action(self, action: str) -> MissingColumnError:
+        """Return the error with another next step, for a column with another role."""
+        return MissingColumnError(
+            self.what, column=self.column, given=self.given, allowed=self.allowed, action=action
+        )
+
 
 class BudgetError(InputError):
     """A budget that the design cannot meet: below the lower bounds, or above the population.

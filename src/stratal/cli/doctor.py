@@ -357,6 +357,8 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
         if home.is_dir() or len(others) < 2:
             rename = "rename the column that contains the answers, or specify it: estimate … --value COL."
             return [*lines, f"No column is called 'label': {rename}"]
+        by_annotators = shlex.join(["stratal", *next_command, "--value", ",".join(others)])
+        lines += [f"If the columns hold the answers of several annotators: {by_annotators}"]
         next_command += ["--compare", ",".join(others)]
     elif not filled:
         empty = f"Nothing is filled in yet: {name!r} is empty in every row. Once it is filled in:"

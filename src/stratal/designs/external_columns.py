@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import AnyArray
 from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, LabelError
-from stratal.labels.labels import Labels, UnitRows
+from stratal.labels.labels import Labels, UnitRows, columns_of_annotators, labels_of_annotators
 from stratal.population.declaration import ROW, id_columns
 from stratal.question.column_words import ID_NAMES
 from stratal.question.tags import NO_SETS, read_set
@@ -55,7 +55,10 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
     ids = id_array(np.array(columns.values(name), dtype=object))
     most_frequent, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:
-        action = "Average several answers to one unit first, or join them as Labels."
+        action = (
+            "If these are answers of several annotators, give each of them a column instead of a row: "
+            "value='A,B' (--value A,B)."
+        )
         raise LabelError(f"{columns.table_name}: id {most_frequent!r} occurs twice", action=action)
     return ids
 
@@ -115,7 +118,13 @@ def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
             name = ROW
         position = {text: row for row, text in enumerate(id_texts(ids_of(columns, name)))}
         columns = columns.only([position[text] for text in id_texts(sample.ids)])
-    return labels_from(sample.ids, columns, value, sets=sample.question.outcome.holds_sets)
+    sets = sample.question.outcome.holds_sets
+    annotators = columns_of_annotators(columns, value)
+    if annotators:
+        return labels_of_annotators(
+            {name: labels_from(sample.ids, columns, name, sets=sets) for name in annotators}
+        )
+    return labels_from(sample.ids, columns, value, sets=sets)
 
 
 def holds_sets(columns: SmallTable, predicted: str | None, tags: str | None) -> bool:

@@ -13,7 +13,7 @@ from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
 from stratal.designs.external_columns import ids_of
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, MissingExtraError, listing, no_effect_error
+from stratal.errors import InputError, MissingColumnError, MissingExtraError, listing, no_effect_error
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
@@ -807,7 +807,10 @@ def _new_answers(evidence: LabelledSample) -> Labels:
     old_column, _, new_column = (request.answers or "").partition("=")
     column = new_column or old_column or request.answer_column or sample.question.answer or "answer"
     if isinstance(request.against, str | Path):
-        return read_labels(request.against, id_name=sample.question.id, value=column)
+        try:
+            return read_labels(request.against, id_name=sample.question.id, value=column)
+        except MissingColumnError as error:
+            raise error.with_action("Name the column of the new answers: answers= (--answers COL).") from None
     return labels_with_sample_ids(sample, request.against)
 
 

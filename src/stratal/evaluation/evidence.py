@@ -201,8 +201,10 @@ def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequ
     id_name = request.id or sample.question.id
     order = sample.ids.tolist()
     if request.id not in (None, "row"):
-        # Raises the error about a missing column of ids.
-        read_labels(*files, id_name=id_name, value=id_name, order=order)
+        try:
+            read_labels(*files, id_name=id_name, value=id_name, order=order)
+        except MissingColumnError as error:
+            raise error.with_action("Name the column of the ids: id= (--id COL).") from None
     # With None, the reader finds the column of labels, or raises an error for several.
     usual = None if request.value is None else LABEL
 

@@ -18,6 +18,7 @@ from stratal.estimation.estimand import as_estimand
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
 from stratal.labels.label_values import LabelMapping, comparison_key
+from stratal.labels.labels import columns_of_annotators
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
@@ -134,7 +135,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         For a needed role that is not clear, with the options to type; and for a statement of how rows were
         chosen that contradicts the table.
     """
-    source = _read_rows(table, request)
+    source = _with_joined_annotators(_read_rows(table, request), request.value)
     rows, request, unit_of_lists = _with_lists(source, request)
     are_population = request.population_size == len(rows)
     if are_population:
@@ -190,11 +191,24 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
 
 def _read_rows(table: Any, request: EvaluationRequest) -> SmallTable:
     """Return the rows of a table, which has the columns that the request names for labels."""
-    label_columns = [request.value, request.model, *request.compare]
+    label_columns = [*(request.value or "").split(","), request.model, *request.compare]
     if request.lists is not None:
         # Names may be of objects in the lists.
         label_columns = []
     return SmallTable.of(table, "the table of labels", [name for name in label_columns if name])
+
+
+def _with_joined_annotators(rows: SmallTable, value: str | None) -> SmallTable:
+    """Return the table with a column that states which rows have a label of any of several annotators.
+
+    Each of them has a column, which `value` names. The new column has the first answer of each row.
+    """
+    names = columns_of_annotators(rows, value)
+    if not names or rows.find(str(value)) is not None:
+        return rows
+    answers = zip(*(rows.values(name) for name in names), strict=True)
+    first = [next((entry for entry in entries if not is_missing(entry)), None) for entries in answers]
+    return replace(rows, lists={**rows.lists, str(value): first})
 
 
 def _with_row_for_each_unit(
@@ -343,7 +357,12 @@ def _stated_roles(
         is_compared = request.predicted is True
     if request.counts_as_number:
         is_compared = False
-    other_columns = (request.cluster, request.weight, None if selection is None else selection.column)
+    other_columns = (
+        request.cluster,
+        request.weight,
+        None if selection is None else selection.column,
+        *columns_of_annotators(rows, request.value),
+    )
     stated = _without_none_keyword(request)
     judges: tuple[str, ...] | None = None
     if request.judge or request.states_no_judge or not _may_recognise_judge(request):

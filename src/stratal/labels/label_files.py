@@ -51,6 +51,8 @@ from stratal.labels.labels import (
     WORKBOOK_NAME,
     Labels,
     UnitRows,
+    columns_of_annotators,
+    labels_of_annotators,
 )
 from stratal.labels.workbooks import write_workbook
 from stratal.population.declaration import ROW
@@ -163,14 +165,20 @@ def read_label_rows(
 
     The labels are in the column `value`, or in the only column with a name of `LABEL_COLUMN_NAMES`. Rows
     without ids are in the order of the sample's ids (n,). If `id_name` is None, the column of ids is
-    recognised.
+    recognised. Of several columns, separated by commas in `value`, each has the answers of one annotator.
     """
+    columns = columns_of_annotators(table, value)
+    if columns and table.find(str(value)) is None:
+        return _labels_of_columns(table, columns, id_name, sample_ids)
     if id_name is None:
         id_name = _recognised_id_column(table)
     compare_hint = ""
     if value is None:
         value = _unique_label_column(table)
-        compare_hint = "; if columns hold the outcomes of several models: compare= (--compare A,B)"
+        compare_hint = (
+            "; if columns hold the answers of several annotators: value='A,B' (--value A,B); if they hold "
+            "the outcomes of several models: compare= (--compare A,B)"
+        )
     entries = table.answers(
         value, action=f"Name the column of the labels: value= (--value COL){compare_hint}."
     )
@@ -192,6 +200,15 @@ def read_label_rows(
         tokens=_optional_texts(table, token_column),
     )
     return labels, is_skipped
+
+
+def _labels_of_columns(
+    table: SmallTable, columns: Sequence[str], id_name: str | None, sample_ids: Sequence[object] | None
+) -> tuple[Labels, list[bool]]:
+    """Return the labels of several columns, each of which has the answers of one annotator."""
+    parts = {column: read_label_rows(table, column, id_name, sample_ids) for column in columns}
+    labels = labels_of_annotators({column: labels for column, (labels, _) in parts.items()})
+    return labels, [skipped for _, is_skipped in parts.values() for skipped in is_skipped]
 
 
 def _unique_label_column(table: SmallTable) -> str:
@@ -249,8 +266,12 @@ def _skipped_rows(table: SmallTable, status_column: str | None) -> list[bool]:
     statuses = [str(entry or SUBMITTED).strip().lower() for entry in table.values(status_column)]
     for place, status in zip(table.places, statuses, strict=True):
         if status not in (SUBMITTED, SKIPPED):
-            problem = f"{table.table_name}, {place}: unknown status"
-            raise LabelError(problem, given=repr(status), allowed=f"{SUBMITTED} or {SKIPPED}")
+            raise LabelError(
+                f"{table.table_name}, {place}: unknown status",
+                given=repr(status),
+                allowed=f"{SUBMITTED} or {SKIPPED}",
+                action="Rename the column if it is not the status of the labels.",
+            )
     return [status == SKIPPED for status in statuses]
 
 

@@ -633,7 +633,8 @@ def compare(
             "a comparison requires two models",
             given=len(outcomes_by_model) or type(outcomes).__name__,
             allowed="2 or more",
-            action="Give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
+            action="Name the columns of two models or more: compare= (--compare A,B); in `stratal.compare`, "
+            "give a mapping: {'model_a': labels_a, 'model_b': labels_b}.",
         )
     names = list(outcomes_by_model)
     pairs = list(combinations(range(len(names)), 2))

@@ -567,10 +567,17 @@ def _chosen_labels(recognition: Recognition, candidates: Sequence[ColumnFacts]) 
         options = tuple(option_of("value", name) for name in names)
         if all(column.is_number or column.verdicts for column in candidates):
             options += (_compare_option(names),)
+        if candidates and all(column.is_partial or _label_level(column) >= 1 for column in candidates):
+            options += (_annotators_option(names),)
     question = RoleQuestion(
         role="value", text=text, candidates=names, options=options, is_ambiguous=len(names) > 1
     )
     return replace(recognition, questions=(*recognition.questions, question))
+
+
+def _annotators_option(names: Sequence[str]) -> str:
+    """Return the option that names the columns of several annotators."""
+    return f"if they are the answers of several annotators: {option_of('value', ','.join(names))}"
 
 
 def _compare_option(names: Sequence[str], content: str = "outcomes") -> str:

@@ -35,7 +35,7 @@ FORMATS = {
 }
 
 # Delimiters of CSV files whose header does not contain the default delimiter.
-OTHER_DELIMITERS = (";", "\t")
+OTHER_DELIMITERS = (";", "\t", "|")
 
 # Exceptions from reading a damaged file; a damaged .gz file usually raises an OSError.
 READ_ERRORS = (UnicodeDecodeError, EOFError, csv.Error, OSError, zlib.error)
@@ -282,7 +282,7 @@ def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list
             text.seek(0)
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise InputError(
-                "the delimiter must be one character", given=repr(delimiter), allowed="',', ';', tab"
+                "the delimiter must be one character", given=repr(delimiter), allowed="',', ';', '|', tab"
             )
         return delimiter, *next(csv_records(text, delimiter), (0, None))
 

@@ -1277,3 +1277,29 @@ def test_lists_of_tags_in_some_rows_are_labels_where_a_model_predicts_lists():
 
     assert found.to_dict()["roles"]["label"] == "gold"
     assert found.estimate.value == pytest.approx(np.mean([gold[row] == predicted[row] for row in range(12)]))
+
+
+@pytest.mark.parametrize("words", [("1", "0"), ("pass", "fail")])
+def test_the_columns_of_several_annotators_are_their_answers(words):
+    table = judged_table(words, words, columns=("judge",))
+    first = table.pop("human")
+    second = [words[0] if row % 7 == 0 and label else label for row, label in enumerate(first)]
+    wide = table | {"human_1": first, "human_2": second}
+
+    with pytest.raises(InputError, match=r"several annotators: value='human_1,human_2'"):
+        stratal.evaluate(wide)
+    found = stratal.evaluate(wide, value="human_1,human_2")
+
+    pairs = zip(first, second, strict=True)
+    means = [None if a is None else ((a == words[0]) + (b == words[0])) / 2 for a, b in pairs]
+    expected = stratal.evaluate(table | {"mean": means}, value="mean", bounds=(0, 1), judge="judge")
+    assert found.estimate.value == pytest.approx(expected.estimate.value)
+    assert found.to_dict()["roles"]["judge"] == ["judge"]
+    assert "2 annotators" in " ".join(found.to_dict()["notes"])
+
+
+def test_rows_of_several_annotators_are_to_be_columns():
+    table = {"id": ["a", "a", "b", "b"], "annotator": ["x", "y"] * 2, "label": [1, 0, 1, 1]}
+
+    with pytest.raises(LabelError, match="give each of them a column"):
+        stratal.evaluate(table)

@@ -124,7 +124,7 @@ def test_every_format_reads_the_same(tmp_path, name):
         ("id,lable\na,1\n", "no column 'label'.*'lable'"),
         ("id,label\na,1,2\n", "line 2: wrong number of columns"),
         ("id,label\n,1\n", "line 2: the id is missing"),
-        ("id,label,status\na,1,done\n", "line 2: unknown status"),
+        ("id,label,status\na,1,submitted\nb,1,done\n", "line 3: unknown status.*Rename the column"),
         ('id,label\n"a,1\n', "cannot be read"),
     ],
 )
@@ -284,3 +284,39 @@ def test_rows_without_ids_need_the_order_of_the_sample(tmp_path):
     with pytest.raises(InputError, match=r"order=sample\.ids"):
         read_labels(path, id_name="row")
     assert read_labels(path, id_name="row", order=["a", "b"]).ids == ("a", "b")
+
+
+def test_columns_of_several_annotators_are_their_answers(tmp_path, sample):
+    ids = sample.ids.tolist()
+    anna = [row % 2 for row in range(len(ids))]
+    ben = [int(row % 3 == 0) for row in range(len(ids))]
+    wide = tmp_path / "wide.csv"
+    rows = [f"{name},{a},{b}" for name, a, b in zip(ids, anna, ben, strict=True)]
+    wide.write_text("id,anna,ben\n" + "\n".join(rows[:-1]) + f"\n{ids[-1]},1,\n")
+
+    with pytest.raises(InputError, match="several annotators: value='A,B'"):
+        read_labels(wide)
+    labels = read_labels(wide, value="anna,ben")
+
+    assert labels.annotators == ("anna",) * len(ids) + ("ben",) * len(ids)
+    means = {name: (a + b) / 2 for name, a, b in zip(ids, anna, ben, strict=True)}
+    expected = stratal.estimate(sample, {**means, ids[-1]: 1.0})
+    assert stratal.estimate(sample, labels).value == pytest.approx(expected.value)
+
+
+def test_columns_of_annotators_next_to_a_column_of_annotators_are_refused(tmp_path):
+    path = tmp_path / "both.csv"
+    path.write_text("id,anna,ben,annotator\na,1,0,ann\n")
+
+    with pytest.raises(LabelError, match="annotators are named in a column, and by the columns of labels"):
+        read_labels(path, value="anna,ben")
+
+
+def test_a_missing_column_is_named_with_the_option_of_its_role(tmp_path, sample):
+    path = tmp_path / "labels.csv"
+    path.write_text("id,label\n" + "".join(f"{name},1\n" for name in sample.ids.tolist()))
+
+    with pytest.raises(InputError, match=r"no column 'foo'.*ids: id="):
+        stratal.evaluate(sample, path, id="foo")
+    with pytest.raises(InputError, match=r"no column 'answer'.*new answers: answers="):
+        stratal.evaluate(sample, path, against=path)

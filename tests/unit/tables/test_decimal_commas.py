@@ -24,9 +24,10 @@ def test_a_population_is_read_with_decimal_commas_and_its_ids_stay(tmp_path, mar
     assert "'score' is written with a decimal comma; for example, '0,25' is read as 0.25" in population.notes
 
 
-def test_a_table_of_labels_is_read_with_decimal_commas(tmp_path):
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+def test_a_table_of_labels_is_read_with_decimal_commas(tmp_path, mark):
     path = tmp_path / "rows.csv"
-    path.write_text(ROWS.replace("unit", "id"))
+    path.write_text(ROWS.replace("unit", "id").replace(";", mark))
 
     table = SmallTable.of(path, "labels")
 
