@@ -229,6 +229,9 @@ class Labels(Record):
         """Return the error about a label or an annotator that is a container."""
         problem = f"{self.place(row)}: the {noun} of id {self.ids[row]!r} is {type_text(entry)}"
         action = "Give each answer its own row, with one value and the annotator's name."
+        if isinstance(entry, Mapping) and entry and noun == "label":
+            name = f"COLUMN.{next(iter(entry))}"
+            action = f"Name the entry of the object that is the label: value={name!r} (--value {name})."
         return LabelError(problem, given=reprlib.repr(entry), allowed=allowed, action=action)
 
     def __repr__(self) -> str:

@@ -672,6 +672,11 @@ def _read_sheet(sheet: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int
     return column_names, padded_rows, blank_count
 
 
+def _is_table(names: Sequence[str], rows: Sequence[object]) -> bool:
+    """Return whether a sheet has a table: several columns with names, and rows, unlike a page of notes."""
+    return sum(map(bool, names)) > 1 and len(rows) > 0
+
+
 def _workbook_table(
     connection: object, file: Path, is_wanted_sheet: Callable[[Sequence[str]], bool]
 ) -> Table:
@@ -689,6 +694,10 @@ def _workbook_table(
         wanted_sheets = [
             content for content in nonempty_sheets if len(nonempty_sheets) == 1 or is_wanted_sheet(content[1])
         ]
+        if len(wanted_sheets) > 1:
+            wanted_sheets = [
+                content for content in wanted_sheets if _is_table(*content[1:3])
+            ] or wanted_sheets
         if len(wanted_sheets) != 1:
             raise InputError(
                 f"{file}: {len(wanted_sheets)} of {len(nonempty_sheets)} sheets have these columns",

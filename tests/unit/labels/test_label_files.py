@@ -108,6 +108,19 @@ def test_two_sheets_that_could_be_meant_are_asked_about(tmp_path):
         read_labels(path)
 
 
+def test_a_sheet_of_notes_is_not_the_table(tmp_path):
+    rows = [["id", "label"], ["a", 1]]
+    notes = [["Labels of March"], ["checked by Ann"]]
+    path = workbook(
+        tmp_path / "labels.xlsx", ("notes", notes), ("labels", rows), ("empty", [["id", "label"]])
+    )
+
+    found = stratal.evaluate(path, value="label")
+
+    assert found.estimate.value == 1.0
+    assert any("'labels' was read" in note for note in found.to_dict()["notes"])
+
+
 def test_a_workbook_that_is_none_is_refused(tmp_path):
     path = tmp_path / "labels.xlsx"
     path.write_text("id,label\n")

@@ -320,3 +320,8 @@ def test_a_missing_column_is_named_with_the_option_of_its_role(tmp_path, sample)
         stratal.evaluate(sample, path, id="foo")
     with pytest.raises(InputError, match=r"no column 'answer'.*new answers: answers="):
         stratal.evaluate(sample, path, against=path)
+
+
+def test_a_label_that_is_an_object_is_named_by_its_entry():
+    with pytest.raises(LabelError, match=r"is a dict.*value='COLUMN.verdict'"):
+        Labels(ids=("a",), values=({"verdict": "pass"},))

@@ -155,7 +155,12 @@ def number_expression(source: Source, name: str, label: str | None = None) -> Fo
         return column.cast("int8").cast("float64")
     if column_type.is_numeric() or column_type.is_null():
         return column.cast("float64")
-    raise InputError(f"{label} is not numeric", given=str(column_type), allowed="numbers")
+    raise InputError(
+        f"{label} is not numeric",
+        given=str(column_type),
+        allowed="numbers",
+        action="Store it as numbers. Words are not scores: use categories as strata, by= (--by).",
+    )
 
 
 def text_number_expression(column: Foreign) -> Foreign:
