@@ -22,6 +22,7 @@ from stratal.labels.accepted_types import are_in_order, labels_with_sample_ids
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
     MAX_VALUES_SHOWN,
+    PERCENTAGE,
     LabelMapping,
     LabelValue,
     class_text,
@@ -125,6 +126,8 @@ class JoinedLabels(Record):
                 "Use a decimal point; decimal commas are also read if the columns are separated by "
                 "semicolons."
             )
+        elif PERCENTAGE.fullmatch(first_text):
+            action = f"Write shares as numbers, such as 0.83 for 83%. {action}"
         count_text = ""
         if len(reported_rows) > 1:
             count_text = f" ({len(reported_rows)} such labels)"

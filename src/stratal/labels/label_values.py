@@ -44,6 +44,8 @@ _MAX_VERDICTS = 3
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
 # Text such as 0,5 is no number in Python, and is no word either: a message names the mark.
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+# A percentage as text, which may be a share or a class.
+PERCENTAGE = re.compile(r"[-+]?\d+([.,]\d+)?\s?%")
 
 
 def class_text(value: object) -> str:
@@ -151,7 +153,8 @@ class LabelMapping:
     positive : str, optional
         The label that counts as 1.
     others : mapping of text to float, str or None
-        What texts count as that are no labels, by comparison key: a judge's verdicts may be such texts.
+        What further texts count as, by comparison key: those that are no labels, such as a judge's verdicts,
+        and labels that now have the spelling of verdicts.
     notes : tuple of str
     """
 
@@ -314,7 +317,12 @@ class LabelMapping:
             word = verdict_of[text] or words[text]
             if word != text or text in meanings:
                 meanings[text] = word
-        return replace(self, meanings=meanings, bounds=None, positive=None)
+        # Another judge may have other words, and is compared by the numbers again.
+        numbers_by_key = {
+            comparison_key(text): value for text, value in self.meanings.items() if isinstance(value, float)
+        }
+        others = {**self.others, **numbers_by_key}
+        return replace(self, meanings=meanings, bounds=None, positive=None, others=others)
 
     def _verdicts_of_numbers(
         self, numbers: Mapping[str, float], verdicts: Collection[str]
@@ -339,8 +347,9 @@ class LabelMapping:
         numbers = {}
         for text in texts:
             value = self.meanings.get(text)
-            if isinstance(value, float):
-                numbers[text] = value
+            number = value if isinstance(value, float) else self.others.get(comparison_key(text))
+            if isinstance(number, float):
+                numbers[text] = number
         if any_equal or len(numbers) == len(texts):
             return numbers
         try:

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 
 from stratal.errors import LabelError
 from stratal.question.column_words import (
+    ANSWER_WORDS,
+    HUMAN_WORDS,
     JUDGE_WORDS,
+    LABEL_NAMES,
     MEASUREMENT_WORDS,
     MODEL_NAMES,
     PROXY_WORDS,
     QUESTION_WORDS,
     RUN_WORDS,
+    WEAK_LABEL_WORDS,
 )
 from stratal.question.decoding import truth_number
 from stratal.question.vocabulary import count_words
@@ -74,7 +78,7 @@ class ColumnFacts:
     @property
     def words(self) -> frozenset[str]:
         """The words of the name."""
-        return frozenset(word.casefold() for word in _WORD_BREAKS.split(self.name) if word)
+        return words_of_name(self.name)
 
     @property
     def plain_name(self) -> str:
@@ -158,6 +162,17 @@ class ColumnFacts:
         return (
             self.minimum is not None and self.maximum is not None and 0 <= self.minimum <= self.maximum <= 1
         )
+
+
+def words_of_name(name: str) -> frozenset[str]:
+    """Return the words of a column's name."""
+    return frozenset(word.casefold() for word in _WORD_BREAKS.split(name) if word)
+
+
+def is_named_as_answer(name: str) -> bool:
+    """Return whether the name of a column is that of answers, or of labels that are compared with them."""
+    is_label = name.strip().casefold() in LABEL_NAMES
+    return is_label or bool(words_of_name(name) & (ANSWER_WORDS | HUMAN_WORDS | WEAK_LABEL_WORDS))
 
 
 def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:

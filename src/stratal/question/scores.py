@@ -153,7 +153,7 @@ class Score(Record):
         if self.is_probability and low >= 0.0 and high <= _PERCENT:
             action = (
                 "If these are percentages, divide them by 100. Otherwise correct predicts= (--predicts), or "
-                "declare that the score only orders units: {self._as_order}."
+                f"declare that the score only orders units: {self._as_order}."
             )
         raise InputError(
             f"the values of {self.name!r} are not consistent with {self.predicts!r}, {self.meaning}",

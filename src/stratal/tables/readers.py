@@ -23,6 +23,7 @@ from stratal.errors import (
     optional_import,
     unreadable_file_error,
 )
+from stratal.question.facts import is_named_as_answer
 from stratal.tables import files, number_format, parquet, source
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.frames import arrow_table, register_columns
@@ -32,6 +33,7 @@ from stratal.tables.logs.log import Log
 from stratal.tables.logs.reading import read_log_document, read_log_lines, read_log_table
 from stratal.tables.source import (
     ColumnSelection,
+    EveryColumn,
     ReadOptions,
     Rows,
     Table,
@@ -815,11 +817,21 @@ def with_decimal_points(
     converted_columns |= {
         name: number_format.share_sql(column, file_numbers.percents[name], _quote_text)
         for name, column in rows.columns.items()
-        if name in file_numbers.percents and name != selection.id
+        if name in file_numbers.percents and _is_read_as_share(name, selection)
     }
     ambiguous = {name: entry for name, entry in file_numbers.ambiguous.items() if name in rows.columns}
     notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(converted_columns)))
     return replace(rows, columns={**rows.columns, **converted_columns}, notes=notes, ambiguous=ambiguous)
+
+
+def _is_read_as_share(name: str, selection: ColumnSelection) -> bool:
+    """Return whether a column of percentages is read as numbers: declared numbers, and scores by their names.
+
+    Answers such as 10% and 25%, and the labels that are compared with them, may be classes.
+    """
+    if name == selection.id:
+        return False
+    return name in selection.numbers or (isinstance(selection, EveryColumn) and not is_named_as_answer(name))
 
 
 # ---- SQL

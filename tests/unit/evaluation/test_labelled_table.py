@@ -1303,3 +1303,15 @@ def test_rows_of_several_annotators_are_to_be_columns():
 
     with pytest.raises(LabelError, match="give each of them a column"):
         stratal.evaluate(table)
+
+
+def test_judges_with_different_words_are_compared_by_the_same_mapping():
+    table = judged_table(columns=("first",), labels=("safe", "unsafe"), verdicts=("safe", "unsafe"))
+    table["second"] = ["OK" if verdict == "safe" else "BAD" for verdict in table["first"]]
+    mapping = {"safe": 1, "unsafe": 0, "ok": 1, "bad": 0}
+
+    rows = stratal.evaluate(table, judge=("first", "second"), mapping=mapping).to_dict()["judge"]
+
+    agreement = {row["judge"]: row["estimate"] for row in rows if row["metric"] == "agreement"}
+    assert agreement["first"] == pytest.approx(agreement["second"])
+    assert agreement["first"] > 0.7

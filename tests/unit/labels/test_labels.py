@@ -325,3 +325,10 @@ def test_a_missing_column_is_named_with_the_option_of_its_role(tmp_path, sample)
 def test_a_label_that_is_an_object_is_named_by_its_entry():
     with pytest.raises(LabelError, match=r"is a dict.*value='COLUMN.verdict'"):
         Labels(ids=("a",), values=({"verdict": "pass"},))
+
+
+def test_labels_in_percent_are_refused_with_the_number_to_write(sample):
+    labels = Labels(ids=tuple(sample.ids.tolist()), values=("83%",) * sample.size)
+
+    with pytest.raises(LabelError, match=r"such as 0\.83 for 83%"):
+        stratal.estimate(sample, labels)

@@ -146,12 +146,12 @@ def test_the_home_folder_and_file_addresses_are_found(tmp_path, monkeypatch):
 def test_a_column_of_percentages_contains_shares(tmp_path, delimiter, entries, shares):
     path = tmp_path / "labels.csv"
     rows = "".join(f"u{k}{delimiter}{entry}\n" for k, entry in enumerate(entries))
-    path.write_text(f"id{delimiter}label\n{rows}", encoding="utf-8")
+    path.write_text(f"id{delimiter}score\n{rows}", encoding="utf-8")
 
     table = SmallTable.of(path, "labels")
 
-    assert table.numbers("label").tolist() == shares
-    assert f"'label' is written in percent: {entries[0]!r} is read as {shares[0]:g}" in table.notes
+    assert table.numbers("score").tolist() == shares
+    assert f"'score' is written in percent: {entries[0]!r} is read as {shares[0]:g}" in table.notes
 
 
 @pytest.mark.parametrize(
@@ -159,6 +159,23 @@ def test_a_column_of_percentages_contains_shares(tmp_path, delimiter, entries, s
 )
 def test_other_entries_next_to_percentages_are_left_alone(tmp_path, entries):
     path = tmp_path / "labels.csv"
-    path.write_text("id;label\n" + "".join(f"u{k};{entry}\n" for k, entry in enumerate(entries)))
+    path.write_text("id;score\n" + "".join(f"u{k};{entry}\n" for k, entry in enumerate(entries)))
 
-    assert SmallTable.of(path, "labels").lists["label"] == entries
+    assert SmallTable.of(path, "labels").lists["score"] == entries
+
+
+def test_answers_in_percent_stay_text_unless_they_are_declared_to_be_numbers(tmp_path):
+    path = tmp_path / "answers.csv"
+    rows = [("10%", "25%", "83%"), ("25%", "25%", "70%"), ("50%", "10%", "41%"), ("10%", "10%", "99%")] * 3
+    lines = [f"u{row},{','.join(entries)}" for row, entries in enumerate(rows)]
+    path.write_text("id,prediction,gold,score\n" + "\n".join(lines) + "\n")
+
+    lists = SmallTable.of(path, "answers").lists
+    population = stratal.Population.read(path, proxy="prediction", groups="gold")
+
+    assert lists["prediction"] == ["10%", "25%", "50%", "10%"] * 3
+    assert lists["score"] == ["0.83", "0.7", "0.41", "0.99"] * 3
+    drawn = stratal.designs.SimpleRandom(budget=12).draw(population, seed=1)
+    assert sorted(drawn.proxies[:, 0].tolist()) == [0.1] * 6 + [0.25] * 3 + [0.5] * 3
+    assert set(drawn.groups["gold"].tolist()) == {"10%", "25%"}
+    assert stratal.evaluate(path).estimate.value == 0.5
