@@ -135,6 +135,7 @@ MAIN = {
         Figure("coverage"),
         Figure("coverage, Pearson", "power 1.5", "Pearson's correlation, 100 labels"),
     ),
+    "rarer_values": (Figure("coverage"), Figure("coverage before", called="before")),
     "widths": (
         Figure("coverage", "simple random", "coverage, simple random"),
         Figure("coverage", "default plan", "default plan"),

@@ -84,6 +84,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "metrics_coverage": list,
         "known_answers": list,
         "judge_coverage": list,
+        "rarer_values": list,
         "wrong_scores": list,
         "widths": list,
         "cross_fitting": list,

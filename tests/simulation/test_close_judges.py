@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from tests.tiers import sized
+from tests.tiers import cells, sized
 
 import stratal
 from stratal.arrays import FloatArray
@@ -52,6 +52,25 @@ def rare_positives(positives: float) -> tuple[FloatArray, FloatArray]:
     rating = levels_of(rng.normal(size=UNITS), 5)
     rate = np.where(rating == 1.0, 0.9, positives)
     return rating, (rng.random(UNITS) < rate).astype(np.float64)
+
+
+def rare_failures(kind: str) -> tuple[FloatArray, FloatArray]:
+    """Return scores, and labels of which 6 % are the rarer value."""
+    rng = np.random.default_rng(11)
+    is_failure = rng.random(UNITS) < 0.06
+    labels = is_failure.astype(np.float64)
+    if kind == "overconfident":
+        labels = 1.0 - labels
+        scores = np.where(is_failure, rng.beta(2.0, 0.5, UNITS), rng.beta(5.0, 0.1, UNITS))
+    elif kind == "two kinds of failures":
+        scores = np.where(
+            is_failure & (rng.random(UNITS) < 0.5), rng.beta(8, 2, UNITS), rng.beta(1, 8, UNITS)
+        )
+    elif kind == "skewed":
+        scores = 0.2 * np.exp(0.8 * rng.normal(size=UNITS) + is_failure)
+    else:
+        scores = levels_of(rng.normal(size=UNITS) + is_failure, 5)
+    return scores, labels
 
 
 def coverage(
@@ -110,6 +129,25 @@ def test_exceptions_that_no_label_shows(
 def test_rare_positives_of_low_ratings(estimand: str, labelled: int):
     """With pairs of other units' labels, which are mostly negative, .88 of the intervals held."""
     assert coverage(*rare_positives(0.05), estimand, "planned", labelled) >= SMALLEST
+
+
+@pytest.mark.parametrize(
+    ("kind", "labelled"),
+    cells(
+        [
+            (kind, labelled)
+            for kind in ("overconfident", "two kinds of failures", "skewed", "five levels")
+            for labelled in (30, 50, 100)
+        ],
+        fast=["overconfident"],
+    ),
+)
+@pytest.mark.parametrize("estimand", ["pearson", "icc"])
+def test_few_random_labels_of_the_rarer_value(kind: str, labelled: int, estimand: str):
+    """With linearised variances alone, .65 to .93 of the intervals held."""
+    scores, labels = rare_failures(kind)
+
+    assert coverage(scores, labels, estimand, "random", labelled) >= SMALLEST
 
 
 @pytest.mark.parametrize("exceptions", [0.0, 0.02])

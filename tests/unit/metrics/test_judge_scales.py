@@ -160,28 +160,3 @@ def test_the_interval_of_a_correlation_is_the_same_in_any_order_of_the_units(sta
     second = associations.association(statistic, score[order], labels[order], weighting)
 
     assert first.limits(0.95) == pytest.approx(second.limits(0.95), rel=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("estimand", "wrong", "stratified", "warned"),
-    [
-        ("pearson", 5, False, True),
-        ("icc", 5, False, True),
-        ("spearman", 5, False, False),
-        ("pearson", 20, False, False),
-        ("pearson", 5, True, False),
-    ],
-)
-def test_a_correlation_warns_of_few_labels_of_the_rarer_value(estimand, wrong, stratified, warned):
-    score = np.linspace(0.01, 0.99, 600)
-    population = stratal.Population.from_arrays(proxy={"score": score})
-    sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1)
-    if stratified:
-        sample = stratal.plan(population, 100, n_strata=5).using("stratified").draw(seed=1)
-    order = np.argsort(score[sample.ids.astype(int)])
-    labels = np.ones(sample.size)
-    labels[order[np.linspace(0, 60, wrong).astype(int)]] = 0.0
-
-    notes = stratal.estimate(sample, labels, estimand=estimand).notes
-
-    assert ("few-rarer-labels" in {note.code for note in notes}) == warned
