@@ -33,7 +33,7 @@ from benchmarks.peer_agreement import EVALUATED, pool
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs.extending import extended
+from stratal.designs.extending import extend_sample
 from stratal.proxy.history import History, fit_history, sigmoid
 
 RESULTS = Path(__file__).parent / "results" / "history.md"
@@ -147,7 +147,9 @@ def ours(population: Any, z: FloatArray, n: int, seed: int) -> tuple[float, bool
     for additional in sizes[1:]:
         # What `next_round` does, without the estimate by which it judges how wide the interval is.
         known = SimpleNamespace(z=z[sample.ids], labelled=np.ones(sample.size, bool))
-        sample = extended(sample, sample.design.next_round_design(sample, int(additional), known), population)
+        sample = extend_sample(
+            sample, sample.design.next_round_design(sample, int(additional), known), population
+        )
     found = stratal.estimate(sample, z[sample.ids])
     interval, truth = found.confidence_interval(), z.mean()
     return (found.value - truth) ** 2, bool(interval.low <= truth <= interval.high), interval.width

@@ -58,7 +58,8 @@ def cells(z: FloatArray, helpful: bool, n_strata: int, replicates: int) -> Cell:
     strata = stratify(Population.from_arrays(proxy=proxy, bounds=None, scaled=False), "k-means", n_strata)
     truth = Truth.of(z, None, np.asarray(strata.codes), strata.n_strata)
     most = np.minimum(strata.sizes, max(BUDGETS))
-    return Cell(strata=strata, truth=truth, draws=OrderedUnits(truth, most, replicates, random, fourths=True))
+    draws = OrderedUnits(truth, most, replicates, random, fourth_powers=True)
+    return Cell(strata=strata, truth=truth, draws=draws)
 
 
 def row(cell: Cell, budget: int) -> list[str]:

@@ -197,7 +197,7 @@ def _run(
     counts = [np.minimum(n_h, world.truth.sizes) for n_h in counts]
     limits = np.max(counts, axis=0)
     # The package's own interval reads how labels lean; its arm has λ = 0, so shifted proxies do not matter.
-    how = {"with_replacement": world.redrawn, "thirds": arm.interval == "auto"}
+    how = {"with_replacement": world.redrawn, "third_powers": arm.interval == "auto"}
     draws = OrderedUnits(world.truth, limits, replicates, rng, **how)
     rows = [_row(arm, world, draws.sums(n_h), rng) for n_h in counts]
     return {name: np.array([row[name] for row in rows]) for name in COLUMNS}

@@ -11,7 +11,7 @@ import pytest
 from tests.tiers import cells
 
 import stratal
-from stratal.designs.poisson import measure
+from stratal.designs.poisson import size_measure
 from stratal.population import Population
 from stratal.randomness import id_texts
 from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule, stratify
@@ -242,8 +242,8 @@ def test_questions_of_other_designs_are_answered_alike(reader: Reader, tmp_path:
     rows = mixed_rows()
     expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
     for name in ("equal", "judge", "sqrt-variance"):
-        size = measure(expected, name, "proxy")
-        assert measure(population, name, "proxy") == size
+        size = size_measure(expected, name, "proxy")
+        assert size_measure(population, name, "proxy") == size
         found, wanted = (
             population.units_below_size_limit(size, 0.02, 7),
             expected.units_below_size_limit(size, 0.02, 7),

@@ -88,7 +88,7 @@ def test_simulations_are_read(folder, tmp_path):
 def test_a_study_goes_on_from_where_it_was(folder, tmp_path):
     (place := Path(shutil.copytree(folder / "study", tmp_path / "study"))).chmod(0o700)
     for reading in (True, False, True):  # read as it is, sealed when it is opened to write, and read again
-        with open_study(place, reading=reading) as study:
+        with open_study(place, read_only=reading) as study:
             assert check_study(study).problems == ()
             assert study.labels().answered == 25
             assert estimate_study(study).value == pytest.approx(0.85)

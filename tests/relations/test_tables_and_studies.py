@@ -292,7 +292,7 @@ def test_a_study_gives_what_its_sample_and_labels_give(world, run_command, tmp_p
         if refusal is None:
             assert json.loads(done.stdout) == of_study, question
             assert_alike(of_study, of_sample, question)
-    with open_study(tmp_path / "study", reading=True) as study:
+    with open_study(tmp_path / "study", read_only=True) as study:
         plain = stratal.study.estimate_study(study, estimator="horvitz-thompson")
     found = stratal.evaluate(tmp_path / "study", estimator="horvitz-thompson").estimate
     assert plain.value == found.value

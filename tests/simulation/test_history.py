@@ -9,7 +9,7 @@ import pytest
 from tests.tiers import cells, sized
 
 import stratal
-from stratal.designs.extending import extended
+from stratal.designs.extending import extend_sample
 from stratal.proxy.history import History, attenuated, sigmoid
 
 SIZE = 600
@@ -47,7 +47,7 @@ def test_the_interval_covers_whatever_the_factors_say(kind, n):
         sample = stratal.plan(units, n // 2).draw(seed=seed)
         assert sample.design.kind == "successive"
         known = SimpleNamespace(z=z[sample.ids], labelled=np.ones(sample.size, bool))
-        sample = extended(sample, sample.design.next_round_design(sample, n // 2, known), units)
+        sample = extend_sample(sample, sample.design.next_round_design(sample, n // 2, known), units)
         found = stratal.estimate(sample, z[sample.ids])
         low, high = found.confidence_interval()
         hits.append(low <= z.mean() <= high)

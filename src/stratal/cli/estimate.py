@@ -292,7 +292,7 @@ def read_population(
 
     file = sample_file(place)
     if file.is_dir():
-        with stratal.study.open_study(place, reading=True) as study:
+        with stratal.study.open_study(place, read_only=True) as study:
             stored = reading_of(study)
         reading = Reading(**stored) if stored else None
     else:

@@ -110,7 +110,7 @@ class PlanFile(
 
     def require_unchanged(self, path: Path, population: Population) -> None:
         """Refuse a population other than the one that was planned for."""
-        from stratal.designs.extending import differing
+        from stratal.designs.extending import describe_differences
         from stratal.population.declaration import stored_row_base
         from stratal.population.digest import PopulationDigest
 
@@ -121,11 +121,11 @@ class PlanFile(
             refuse_other_question(path, self.question, planned_question(population, self.options))
         planned = PopulationDigest(**self.population)
         current = numbered.digest(seed=0)
-        changed = differing(population.proxy_names, planned, current)
-        if changed or planned.size != current.size:
+        differences = describe_differences(population.proxy_names, planned, current)
+        if differences or planned.size != current.size:
             raise InputError(
                 f"{self.options.file} has changed since {path} was written"
-                + (f":{changed}" if changed else ""),
+                + (f":{differences}" if differences else ""),
                 given=f"{current.size:,} units",
                 allowed=f"the {planned.size:,} units of the plan, unchanged",
                 action="Restore the earlier file, or plan again.",

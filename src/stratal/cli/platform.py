@@ -108,12 +108,12 @@ def read_saved_units(path: Path) -> list[dict[str, Any]]:
 
 def parse_date(text: str | None, option: str) -> int | None:
     """Return a date as milliseconds since 1970."""
-    from stratal.tables.platforms.platform import milliseconds
+    from stratal.tables.platforms.platform import parse_milliseconds
 
     if text is None:
         return None
     try:
-        return milliseconds(text)
+        return parse_milliseconds(text)
     except ValueError:
         raise InputError(f"{option} is not a date", given=repr(text), allowed="such as 2026-03-02") from None
 

@@ -400,7 +400,7 @@ def status(requested: StatusOptions) -> Result:
     from stratal.evaluation import joint_verdict
     from stratal.report.pages import status_page
 
-    with show_progress("counting"), stratal.study.open_study(requested.study, reading=True) as opened:
+    with show_progress("counting"), stratal.study.open_study(requested.study, read_only=True) as opened:
         requirements = requested.require.split(";") if requested.require else ()
         level = requested.confidence_level
         described = stratal.study.study_status(opened, confidence_level=level, require=requirements)
@@ -591,7 +591,7 @@ def check(requested: CheckOptions) -> Result:
     Checks the hash chain of the journal, the ids and the counts. The exit status is 3 if an error is found.
     Keep the last hash elsewhere: it proves later that no earlier entry was changed.
     """
-    with show_progress("checking"), stratal.study.open_study(requested.study, reading=True) as opened:
+    with show_progress("checking"), stratal.study.open_study(requested.study, read_only=True) as opened:
         return _checked(requested.study, stratal.study.check_study(opened, known_head=requested.head))
 
 
@@ -701,7 +701,7 @@ def annotator_option(study: Path) -> tuple[list[str], list[str]]:
     """Return the option that says who answered in a file without names, and a line about who that may be."""
     from stratal.study.opening import open_study
 
-    with open_study(study, reading=True) as opened:
+    with open_study(study, read_only=True) as opened:
         people = opened.annotators
     if len(people) < 2:
         return [], []
@@ -713,7 +713,7 @@ def annotator_option(study: Path) -> tuple[list[str], list[str]]:
 def _page(requested: ExportOptions) -> Result:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
-        from stratal.study.web.notebook import downloaded_as, write_page
+        from stratal.study.web.notebook import download_name, write_page
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
 
@@ -731,7 +731,7 @@ def _page(requested: ExportOptions) -> Result:
     return Result(
         {"study": str(study), "annotator": annotator, "file": str(output), "bytes": size},
         f"{output}: a page for {annotator}, {size:,} bytes. It requires only a browser.",
-        ("study", "import", study, downloaded_as(annotator)),
+        ("study", "import", study, download_name(annotator)),
     )
 
 

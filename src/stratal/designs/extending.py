@@ -1,4 +1,4 @@
-"""A larger draw with the same seed, which begins with the units of an earlier sample."""
+"""Extend a sample by a larger draw with the same seed; checks that populations and samples match."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from stratal.randomness import id_texts
 
 # Maximum number of names in an error; the others are only counted, so that the message stays one sentence.
 _MAX_NAMES = 3
+# Longest value that an error quotes: one line.
+_MAX_QUOTED_LENGTH = 80
 
 
 def require_same_population(sample: Sample, population: Population) -> Population:
@@ -60,13 +62,13 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
         _compare_strata(sample, population)
         return population
     population_digest = population.digest(sample.seed)
-    changed = differing(sample.proxy_names, sample_digest, population_digest)
-    if changed:
+    differences = describe_differences(sample.proxy_names, sample_digest, population_digest)
+    if differences:
         if sample_digest.ids != population_digest.ids:
-            difference = "other ids"
+            actual = "other ids"
         else:
-            difference = "other values"
-        raise other_population_error(changed, actual=f"{difference} among the units that were not drawn")
+            actual = "other values"
+        raise other_population_error(differences, actual=f"{actual} among the units that were not drawn")
     return population
 
 
@@ -99,11 +101,11 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     """
     texts = id_texts(earlier.ids)
     rows = rows_of(texts, later.ids)
-    lost = int(np.sum(rows < 0))
-    if lost or earlier.seed != later.seed or earlier.population_size != later.population_size:
+    n_missing = int(np.sum(rows < 0))
+    if n_missing or earlier.seed != later.seed or earlier.population_size != later.population_size:
         raise InputError(
             "this sample does not extend the earlier one",
-            given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units missing",
+            given=f"seed {later.seed}, {later.population_size} units in all, {n_missing} drawn units missing",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
         )
     later_columns = {name: values[rows] for name, values in unit_columns(later).items()}
@@ -112,9 +114,9 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     later_digest = later.population_digest()
     if earlier_digest is None or later_digest is None:
         return
-    changed = differing(earlier.proxy_names, earlier_digest, later_digest)
-    if changed:
-        raise other_population_error(changed, actual="another population in a later round")
+    differences = describe_differences(earlier.proxy_names, earlier_digest, later_digest)
+    if differences:
+        raise other_population_error(differences, actual="another population in a later round")
 
 
 def require_planned(sample: Sample, planned: Population) -> None:
@@ -129,12 +131,13 @@ def require_planned(sample: Sample, planned: Population) -> None:
     if sample.population is planned:
         return
     drawn_digest = sample.population_digest()
-    assert drawn_digest is not None  # every draw has one
+    # Every draw of a plan has a digest; only external samples have none.
+    assert drawn_digest is not None
     planned_digest = planned.digest(sample.seed)
-    changed = differing(sample.proxy_names, planned_digest, drawn_digest)
-    if planned_digest.size != drawn_digest.size or changed:
+    differences = describe_differences(sample.proxy_names, planned_digest, drawn_digest)
+    if planned_digest.size != drawn_digest.size or differences:
         raise InputError(
-            "this is not the population of the plan" + (f":{changed}" if changed else ""),
+            "this is not the population of the plan" + (f":{differences}" if differences else ""),
             given=f"{drawn_digest.size:,} units",
             allowed=f"the {planned_digest.size:,} units for which the plan was made",
             action="Give the unchanged population of the plan, or make a plan for this population.",
@@ -147,16 +150,16 @@ def rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
     return np.array([row_by_id.get(text, -1) for text in texts], dtype=np.int64)
 
 
-def differing(proxies: Sequence[str], first: PopulationDigest, second: PopulationDigest) -> str:
+def describe_differences(proxies: Sequence[str], digest: PopulationDigest, other: PopulationDigest) -> str:
     """Return a description of the differences between the digests of two populations, empty if equal."""
-    if first.ids != second.ids:
+    if digest.ids != other.ids:
         return " ids differ"
     names = []
-    for column in first.differing(second):
-        kind, _, name = column.partition(":")
-        if kind == "group":
+    for key in digest.different_columns(other):
+        column_type, _, name = key.partition(":")
+        if column_type == "group":
             noun = "column"
-        elif kind == "second":
+        elif column_type == "second":
             noun = "second moment of proxy"
         elif name in proxies:
             noun = "proxy"
@@ -171,14 +174,15 @@ def differing(proxies: Sequence[str], first: PopulationDigest, second: Populatio
 
 
 def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:
-    """Return the stored columns (n,) of a sample or of drawn units by name."""
+    """Return the stored columns (n,) of a sample or of drawn units, by their names in errors."""
     if proxy_names is None:
         names = units.proxy_names
     else:
         names = proxy_names
-    proxies = {f"proxy {name!r}": units.proxies[:, k] for k, name in enumerate(names)}
-    groups = {f"column {name!r}": values for name, values in units.groups.items()}
-    return {**{f"shown column {name!r}": units.shown[name] for name in units.shown}, **groups, **proxies}
+    columns = {f"shown column {name!r}": values for name, values in units.shown.items()}
+    columns |= {f"column {name!r}": values for name, values in units.groups.items()}
+    columns |= {f"proxy {name!r}": units.proxies[:, k] for k, name in enumerate(names)}
+    return columns
 
 
 def check_equal_units(
@@ -215,7 +219,7 @@ def _compare_strata(sample: Sample, population: Population) -> None:
     """Compare the sizes of strata, if the population has the columns of the sample's rule."""
     rule = sample.design.rule
     stored_columns = (*population.proxy_names, *population.feature_names, *population.group_names)
-    # A population of the drawn units' columns alone cannot show the strata.
+    # A sample does not store all columns of its rule, so that the population may lack them too.
     if rule is None or any(name not in stored_columns for name in rule.columns):
         return
     sizes = population.summarise(rule).sizes
@@ -225,13 +229,14 @@ def _compare_strata(sample: Sample, population: Population) -> None:
 
 
 def _short_text(value: object) -> str:
+    """Return a value for an error, with at most `_MAX_QUOTED_LENGTH` characters."""
     text = repr(value)
-    if len(text) <= 80:
+    if len(text) <= _MAX_QUOTED_LENGTH:
         return text
-    return f"{text[:79]}…"
+    return f"{text[: _MAX_QUOTED_LENGTH - 1]}…"
 
 
-def extended(sample: Sample, design: Design, population: Population) -> Sample:
+def extend_sample(sample: Sample, design: Design, population: Population) -> Sample:
     """Return a larger draw with the same seed: first the earlier units in their order, then the new ones.
 
     Raises
@@ -240,25 +245,28 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         If the design does not draw every unit of the sample, because it is not nested or is smaller.
     """
     texts = id_texts(sample.ids)
+    # `chosen` states how the rows of an external sample were selected.
     if sample.question.chosen is None:
         larger = design.draw(population, sample.seed)
     else:
         larger = _add_random_units(sample, design, population)
-    earlier = rows_of(texts, larger.ids)
-    if -1 in earlier:
+    earlier_rows = rows_of(texts, larger.ids)
+    if -1 in earlier_rows:
         raise InputError(
-            f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not part of the larger sample",
+            f"unit '{texts[earlier_rows.tolist().index(-1)]}' of the sample is not part of the larger sample",
             given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
             allowed="a larger design of a kind that can be extended, and the unchanged population",
         )
-    new = np.ones(larger.size, dtype=bool)
-    new[earlier] = False
+    is_new = np.ones(larger.size, dtype=bool)
+    is_new[earlier_rows] = False
     # Earlier units keep their rows, so that files and arrays of labels stay in order.
-    order = np.concatenate([earlier, np.flatnonzero(new)])
-    lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
-    if lost:
+    order = np.concatenate([earlier_rows, np.flatnonzero(is_new)])
+    missing_columns = [
+        name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}
+    ]
+    if missing_columns:
         raise InputError(
-            f"the population lacks column {lost[0]!r} of the sample",
+            f"the population lacks column {missing_columns[0]!r} of the sample",
             action="Name this column in groups= or show=, as when the sample was drawn.",
         )
     rounds = np.full(larger.size, last_round(sample) + 1)
@@ -288,17 +296,17 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     stratum = drawn.stratum[positions]
     # The rank of each unit within its stratum, in the order of the draw.
     order = np.argsort(stratum, kind="stable")
-    first = np.searchsorted(stratum[order], np.arange(len(counts)))
+    starts = np.searchsorted(stratum[order], np.arange(len(counts)))
     rank = np.empty(len(positions), dtype=np.int64)
-    rank[order] = np.arange(len(positions)) - first[stratum[order]]
+    rank[order] = np.arange(len(positions)) - starts[stratum[order]]
     n_missing = counts - np.bincount(sample.stratum, minlength=len(counts))
     added = drawn.only(positions[rank < n_missing[stratum]])
     units = DrawnUnits(
         ids=np.concatenate([sample.ids, added.ids]),
         stratum=np.concatenate([sample.stratum, added.stratum]),
         proxies=np.concatenate([sample.proxies, added.proxies]),
-        groups=_join_columns(sample.groups, added.groups),
-        shown=_join_columns(sample.shown, added.shown),
+        groups=_append_columns(sample.groups, added.groups),
+        shown=_append_columns(sample.shown, added.shown),
     )
     if summary is None:
         sizes = np.array([population.size])
@@ -308,13 +316,13 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     return make_sample(realised, population, sample.seed, units, probabilities, summary)
 
 
-def _join_columns(first: Mapping[str, AnyArray], second: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the common columns, with the entries of the first before those of the second."""
-    return {name: np.concatenate([first[name], second[name]]) for name in first if name in second}
+def _append_columns(columns: Mapping[str, AnyArray], added: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    """Return the common columns, with the added entries after the others."""
+    return {name: np.concatenate([columns[name], added[name]]) for name in columns if name in added}
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:
-    """Return the population of further draws: the sample's, or an equal one."""
+    """Return the population for further draws: by default that of the sample, otherwise an equal one."""
     if population is None:
         population = sample.population
     if population is None:
@@ -325,8 +333,8 @@ def population_of(sample: Sample, population: Population | None) -> Population:
     return require_same_population(sample, population)
 
 
-def refuse_other_designs(sample: Sample) -> None:
-    """Raise an error for a sample whose design has no next round."""
+def require_label_based_rounds(sample: Sample) -> None:
+    """Raise an error for a sample whose design has no next round based on labels."""
     if not sample.design.allows_label_based_rounds:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",

@@ -51,15 +51,17 @@ class PoissonWeighting(Weighting):
         return np.asarray(1.0 / (self.inclusion_probability * self.size))
 
     def covariance(self, variables: FloatArray) -> FloatArray:
-        """See `poisson` and `fixed_size`."""
-        formula = fixed_size if self.fixed_size else poisson
-        return formula(variables, self.inclusion_probability, self.size)
+        """Return the covariance of the weighted sums; see `poisson` and `fixed_size`."""
+        if self.fixed_size:
+            return fixed_size(variables, self.inclusion_probability, self.size)
+        return poisson(variables, self.inclusion_probability, self.size)
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
-        """Effective number of units with π < 1 (Satterthwaite), minus one; each term has one degree."""
-        scaled = (variable / self.inclusion_probability) ** 2 * (1.0 - self.inclusion_probability)
-        chance = self.inclusion_probability < 1
-        return max(float(satterthwaite(scaled[chance], np.ones(int(chance.sum())))) - 1.0, 1.0)
+        """Return the effective number of random units minus one; each has one degree (Satterthwaite)."""
+        terms = (variable / self.inclusion_probability) ** 2 * (1.0 - self.inclusion_probability)
+        # Certain units have no variance.
+        is_random = self.inclusion_probability < 1
+        return max(float(satterthwaite(terms[is_random], np.ones(int(is_random.sum())))) - 1.0, 1.0)
 
     def post_stratified(self, stratum: IntArray, sizes: IntArray) -> Weighting:
         """Return the weighting of strata (n,) of known sizes (H,) for units with equal probabilities."""
@@ -90,24 +92,25 @@ def fixed_size(
 ) -> FloatArray:
     """Return the approximate covariance of Σ y / (N π) under a fixed-size design with unequal probabilities.
 
-    n / (n − 1) Σ (1 − π) (y/π − A)² / N² with A = Σ (1 − π) y/π / Σ (1 − π): conditional Poisson sampling's
-    approximation (Hájek 1964), used for sequential Poisson sampling too (Rosén 1997).
+    n / (n − 1) Σ (1 − π) (y/π − A)² / N² with A = Σ (1 − π) y/π / Σ (1 − π): the approximation for
+    conditional Poisson sampling (Hájek 1964), which also holds for sequential Poisson sampling (Rosén 1997).
     """
-    free = 1.0 - inclusion_probability
+    chances = 1.0 - inclusion_probability
     scaled = variables / (population_size * inclusion_probability[:, None])
-    if np.sum(free) <= 0:
+    # If all units are certain, there is no variance.
+    if np.sum(chances) <= 0:
         return np.zeros((variables.shape[1],) * 2)
-    centred = scaled - np.average(scaled, axis=0, weights=free)
-    drawn = int(np.sum(free > 0))
-    # With a single unit that was not certain, the variance is unknown.
+    centred = scaled - np.average(scaled, axis=0, weights=chances)
+    n_random = int(np.sum(chances > 0))
+    # With a single random unit, the variance is unknown.
     factor = np.nan
-    if drawn > 1:
-        factor = drawn / (drawn - 1)
-    return np.asarray(factor * (centred * free[:, None]).T @ centred)
+    if n_random > 1:
+        factor = n_random / (n_random - 1)
+    return np.asarray(factor * (centred * chances[:, None]).T @ centred)
 
 
 def inclusion_probabilities(sizes: object, budget: int) -> FloatArray:
-    """Return π (N,) ∝ size with Σ π = budget; the largest units have π = 1 if their share exceeds 1.
+    """Return π (N,) ∝ size with Σ π = budget; units whose π would exceed 1 are certain (π = 1).
 
     Parameters
     ----------
@@ -139,17 +142,17 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
     Parameters
     ----------
     profile : SizeProfile
-        With exactly the `budget` largest sizes.
+        Its `largest` are the `budget` largest sizes.
     budget : int
     name : str
         Name of the sizes in errors.
     """
-    refuse_nonpositive(profile, name)
-    # Every unit is certain: the smallest size has π = 1, also after rounding.
+    require_positive_sizes(profile, name)
+    # Every unit is certain. The next larger number ensures π = 1 for the smallest size in spite of rounding.
     if budget == profile.units:
         return float(np.nextafter(1.0 / profile.low, np.inf))
-    # If the k largest units are certain, the others have π = (budget − k) x / Σ x. The smallest k for which
-    # no such π exceeds 1 is right.
+    # If the k largest units are certain, the others have π = (budget − k) x / Σ x. The solution is the
+    # smallest k for which no such π exceeds 1.
     largest = profile.largest
     remaining = budget - np.arange(budget)
     sums_of_others = profile.rest + np.cumsum(largest[::-1])[::-1]
@@ -165,27 +168,27 @@ def sequential_poisson(
     seed: int,
     excluded: Sequence[str] = (),
 ) -> tuple[Candidates, IntArray]:
-    """Return candidates, and the positions of the `budget` units with the smallest u/x, certain ones first.
+    """Return candidates, and the positions of the `budget` units with the smallest u/x, certain units first.
 
-    Units with ids in `excluded` are left out.
+    Units with ids in `excluded` are not drawn.
     """
     # The candidates exceed the budget by about six standard deviations (√budget, as for a Poisson number),
-    # and by 10 for small budgets. If too few are free, the margin is doubled.
+    # and by 10 for small budgets. If too few of them can be drawn, the margin is doubled.
     margin = (6.0 * np.sqrt(budget) + 10.0) / budget
     while True:
         candidates = population.units_below_size_limit(measured, scale * (1.0 + margin), seed)
         ids = np.array(id_texts(candidates.drawn.ids))
-        free = np.flatnonzero(~np.isin(ids, np.array(excluded, dtype=np.str_)))
-        if len(free) >= budget:
+        rows = np.flatnonzero(~np.isin(ids, np.array(excluded, dtype=np.str_)))
+        if len(rows) >= budget:
             break
         margin = 2.0 * margin + 1.0
-    is_certain = scale * candidates.size[free] >= 1.0
-    ranking = np.where(is_certain, -1.0, candidates.uniform[free] / candidates.size[free])
-    return candidates, free[np.lexsort((ids[free], ranking))[:budget]]
+    is_certain = scale * candidates.size[rows] >= 1.0
+    ranking = np.where(is_certain, -1.0, candidates.uniform[rows] / candidates.size[rows])
+    return candidates, rows[np.lexsort((ids[rows], ranking))[:budget]]
 
 
-def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
-    """Raise an `InputError` if a unit could never be drawn."""
+def require_positive_sizes(profile: SizeProfile, name: str) -> None:
+    """Raise an `InputError` for a size that is not positive and finite: the unit could never be drawn."""
     if profile.low <= 0 or not np.isfinite(profile.high):
         action = "A unit that can never be drawn biases the estimate: give such units a small size."
         raise InputError(
@@ -193,17 +196,17 @@ def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
         )
 
 
-def measure(population: Population, size: str, proxy: str | None = None) -> SizeMeasure:
+def size_measure(population: Population, size: str, proxy: str | None = None) -> SizeMeasure:
     """Return the size measure of a design.
 
     Parameters
     ----------
     population : Population
     size : str
-        `equal`, `sqrt-variance` (of a proxy that is on the outcome's scale), or the name of a proxy or
-        feature column of positive numbers.
+        `equal`, `sqrt-variance` (of a proxy on the scale of the outcome), or the name of a proxy or feature
+        with positive values.
     proxy : str, optional
-        The proxy of `sqrt-variance`; by default the first.
+        The proxy of `sqrt-variance`. Default: the first proxy.
 
     Raises
     ------
@@ -215,29 +218,30 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     if size != "sqrt-variance":
         return SizeMeasure(kind="column", column=size)
     info = population.proxy_info(proxy)
-    second = info.second_moment is not None or population.has_second_moments(info.name)
-    if not info.scaled or (info.bounds is None and not second):
+    has_moments = info.second_moment is not None or population.has_second_moments(info.name)
+    if not info.scaled or (info.bounds is None and not has_moments):
         problem = f"proxy '{info.name}' contains no information about the outcome's variance"
         allowed = "a proxy on the outcome's scale, with bounds or second moments"
         raise InputError(
             problem, allowed=allowed, action="Name a column of sizes, or give the proxy's bounds."
         )
     distribution = population.distribution(info.name)
-    if second:
+    if has_moments:
         centre = float(distribution.counts @ distribution.conditional_variances / distribution.size)
         # Without a variance anywhere, no unit is more informative than another.
         if centre <= 0:
             return SizeMeasure(kind="equal")
-        return SizeMeasure(kind="sqrt-variance", column=info.name, second=True, centre=centre)
+        return SizeMeasure(kind="sqrt-variance", column=info.name, uses_second_moments=True, centre=centre)
     assert info.bounds is not None
     low, high = info.bounds
+    # If all proxies are at a bound, no unit has a variance.
     if not low < distribution.mean < high:
         return SizeMeasure(kind="equal")
     return SizeMeasure(kind="sqrt-variance", column=info.name, centre=distribution.mean, low=low, high=high)
 
 
 class UnequalProbabilities(Design):
-    """Base of Poisson sampling with a random or a fixed number of units."""
+    """Base class of Poisson sampling with a random or a fixed number of units."""
 
     __slots__ = ()
     fixed_size = False
@@ -265,9 +269,9 @@ class UnequalProbabilities(Design):
         )
 
     def for_budget(self, population: Population, budget: int) -> tuple[SizeMeasure, float]:
-        """Return x and the c for which the sum of π = min(1, c x) is the budget."""
+        """Return the size measure x, and the c for which the sum of π = min(1, c x) is the budget."""
         check_budget(budget, population.size)
-        measured = measure(population, self.size, self.proxy)
+        measured = size_measure(population, self.size, self.proxy)
         profile = population.size_profile(measured, budget)
         return measured, inclusion_scale(profile, budget, f"size '{self.size}'")
 
@@ -277,7 +281,7 @@ class UnequalProbabilities(Design):
         return cls(budget=budget, size=size, proxy=proxy)  # type: ignore[call-arg]
 
     def larger_design(self, sample: Sample, additional: int) -> Design:
-        """Return the design of the larger budget, where it has one."""
+        """Return the design with the larger budget; raise an error for a design without a budget."""
         if self.budget is None:
             return Design.larger_design(self, sample, additional)
         return self.from_options(self.budget + additional, self.size, None, self.proxy)
@@ -285,15 +289,15 @@ class UnequalProbabilities(Design):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Poisson(UnequalProbabilities):
-    """Poisson sampling: a unit is drawn when its permanent random number u is below its π.
+    """Poisson sampling: a unit is drawn if its permanent random number u is below its π.
 
-    Inclusion probabilities are exact, but the number of units is random, with mean Σ π. Draws are nested:
-    larger probabilities with the same seed keep every unit.
+    Inclusion probabilities are exact. The number of units is random; its mean is Σ π. The design is nested:
+    with the same seed, larger probabilities keep every unit.
 
     Parameters
     ----------
     probability : str or float, optional
-        π: the name of a proxy or feature column, or one number for all units; above 0, at most 1.
+        π: the name of a proxy or feature, or one number for all units; above 0 and at most 1.
     budget : int, optional
         Expected number of units, instead of `probability`: π = min(1, c x) for the size measure x.
     size : str
@@ -304,7 +308,7 @@ class Poisson(UnequalProbabilities):
     Raises
     ------
     InputError
-        If not exactly one of `probability` and `budget` is given; on drawing, for a π outside (0, 1].
+        If not exactly one of `probability` and `budget` is given; when drawing, for a π outside (0, 1].
 
     Notes
     -----
@@ -343,14 +347,14 @@ class Poisson(UnequalProbabilities):
         return self, candidates.drawn, np.minimum(1.0, limit * candidates.size), None
 
     def _measure(self, population: Population) -> tuple[SizeMeasure, float]:
-        """Return x and the c of π = min(1, c x)."""
+        """Return the size measure x, and the c of π = min(1, c x)."""
         if self.budget is not None:
             return self.for_budget(population, self.budget)
         if not isinstance(self.probability, str):
             return SizeMeasure(kind="equal"), float(self.probability or 0.0)
         measured = SizeMeasure(kind="column", column=self.probability)
         profile = population.size_profile(measured, 1)
-        refuse_nonpositive(profile, f"column '{self.probability}'")
+        require_positive_sizes(profile, f"column '{self.probability}'")
         if profile.high > 1:
             problem = f"column '{self.probability}' contains a probability above 1"
             action = (
@@ -363,22 +367,22 @@ class Poisson(UnequalProbabilities):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProportionalToSize(UnequalProbabilities):
-    """Sequential Poisson sampling: the n units with the smallest u/π, π ∝ size, u permanent random numbers.
+    """Sequential Poisson sampling: the n units with the smallest u/π, for π ∝ size and permanent numbers u.
 
-    Exactly `budget` units are drawn. Units whose π would exceed one are certain to be drawn. Their π is
-    exact, and that of the other units is approximate: the realised frequencies differ by up to 22% for N =
-    10, n = 3, and 3% for N = 100, n = 10. Draws are nested, except that a unit is rarely displaced when
-    another becomes certain.
+    Exactly `budget` units are drawn. Units whose π would exceed 1 are certain, so that their π is exact. The
+    π of the others is approximate: relative frequencies differ from it by up to 22% for N = 10 and n = 3, and
+    by 3% for N = 100 and n = 10. The design is nested in the budget, except that in rare cases a unit that
+    becomes certain replaces another one.
 
     Parameters
     ----------
     budget : int
-        Units to draw, from 1 to N.
+        Number of units, from 1 to N.
     size : str
-        `sqrt-variance`: √((ẑ' − low)(high − ẑ')), where ẑ' is the proxy moved a fifth of the way to its
-        overall mean, so that units with a proxy of exactly 0 or 1 can be drawn (with second moments: √ of the
-        plug-in variance moved a fifth of the way to its mean). Otherwise the name of a proxy or feature
-        column of positive numbers, or `equal`.
+        `sqrt-variance`: √((ẑ' − low)(high − ẑ')), where ẑ' is the proxy shrunk by a fifth towards its overall
+        mean, so that units with a proxy of exactly 0 or 1 can be drawn (with second moments: √ of the plug-in
+        variance, shrunk in the same way). Otherwise the name of a proxy or feature with positive values, or
+        `equal`.
     proxy : str, optional
         The proxy of `sqrt-variance`. Default: the first proxy.
 

@@ -204,11 +204,11 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
     if any(name not in columns_of_sample for name in names):
         texts = id_texts(sample.ids)
         drawn = population.units_with_ids(texts)
-        place = {text: row for row, text in enumerate(id_texts(drawn.ids))}
-        if not place.keys() >= set(texts):
-            absent = next(text for text in texts if text not in place)
+        row_by_id = {text: row for row, text in enumerate(id_texts(drawn.ids))}
+        if not row_by_id.keys() >= set(texts):
+            absent = next(text for text in texts if text not in row_by_id)
             raise other_population_error("", f"no unit {absent!r}")
-        rows = np.array([place[text] for text in texts], dtype=np.int64)
+        rows = np.array([row_by_id[text] for text in texts], dtype=np.int64)
         columns = {**drawn.features, **dict(zip(population.proxy_names, drawn.proxies.T, strict=True))}
         columns_of_sample = {name: values[rows] for name, values in columns.items()} | columns_of_sample
     return np.column_stack([columns_of_sample[name] for name in names])
@@ -358,14 +358,15 @@ def calibrated_proxy(
             action="Give the population from which the sample was drawn: population= (--population FILE).",
         )
     names = tuple(sample.proxy_names[k] for k in options.column)
-    place: int | None = 0
+    # The proxy that is calibrated; None if a learner does not use it.
+    proxy_column: int | None = 0
     if is_learner:
         learned_columns = options.features
         if learned_columns is None and is_history:
             learned_columns = history_columns(population.feature_names) or (f"{HISTORY}_*",)
         proxies = names
         names = learner_columns(population, learned_columns)
-        place = next((names.index(name) for name in proxies if name in names), None)
+        proxy_column = next((names.index(name) for name in proxies if name in names), None)
     units = CalibrationUnits(
         features=features_of(sample, population, names)[labelled],
         z=z,
@@ -373,7 +374,7 @@ def calibrated_proxy(
         stratum=respondents.stratum,
         folds=folds,
         bounds=(-np.inf, np.inf) if limits is None else limits,
-        column=place,
+        column=proxy_column,
     )
     if is_learner and not is_history:
         curves = chosen_fits(units, method)

@@ -149,7 +149,8 @@ def estimate(
     (0.75, 4)
     """
     require_sample(sample, "estimate")
-    from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
+    # A plan needs no labels, and imports this module.
+    from stratal.labels.label_files import read_labels_if_table
 
     labels = read_labels_if_table(labels, sample)
     sample = with_declared_scores(with_corrected_scores(sample, predicts, labels), predicts)
@@ -173,18 +174,20 @@ def estimate(
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
     sample = with_given_sets(sample, labels)
-    labels, columns = _joined(requested, sample, labels)
+    labels, columns = _join_labels(requested, sample, labels)
     if "" in columns:
         refuse_unlabelled_class(sample, columns[""])
     parts = requested.parts_of(sample)
     compared = None
     if "" in columns and "predicted" in requested.takes:
         compared = compared_column(sample, columns[""], request.predicted)
-    # Several columns hold outcomes, which are numbers.
-    classes = "" in columns and (compared is not None or any(part.reads_classes(sample) for part in parts))
+    # Several columns contain outcomes, which are numbers.
+    are_classes = "" in columns and (
+        compared is not None or any(part.reads_classes(sample) for part in parts)
+    )
     answers = None
-    if classes:
-        answers = _answers(parts, sample, compared)
+    if are_classes:
+        answers = _answer_values(parts, sample, compared)
     labels, columns = _with_checked_codes(labels, columns, sample, request, answers)
     if target is None and all("target" in part.takes and part.has_superpopulation for part in parts):
         joined = [column.labelled for column in columns.values() if isinstance(column, JoinedLabels)]
@@ -201,7 +204,7 @@ def estimate(
     if "" not in columns:
         return with_label_values(result, columns)
     is_right = sample.question.predicts_right
-    return with_label_values(result, columns, answers, classes=classes, is_right=is_right)
+    return with_label_values(result, columns, answers, classes=are_classes, is_right=is_right)
 
 
 def compared_answers(
@@ -218,13 +221,13 @@ def compared_answers(
     return compared_column(sample, labels, predicted)
 
 
-def _joined(requested: Estimand, sample: Sample, labels: object) -> tuple[Any, dict[str, Any]]:
-    """Return labels joined to the sample, and their columns by name, "" that of one column alone."""
+def _join_labels(requested: Estimand, sample: Sample, labels: object) -> tuple[Any, dict[str, Any]]:
+    """Return labels joined to the sample, and their columns by name; a single column has the name ""."""
     if isinstance(labels, Mapping):
         columns = set(requested.label_columns(sample) or requested.model_names)
         if columns and columns <= set(labels):
-            several = joined_columns(sample, labels)
-            return several, several
+            joined_by_name = joined_columns(sample, labels)
+            return joined_by_name, joined_by_name
         if set(labels) in ({"label", "predicted"}, {"label", "score"}):
             joined = join_labels(sample, labels["label"])
             return {**labels, "label": joined}, {"": joined}
@@ -235,7 +238,7 @@ def _joined(requested: Estimand, sample: Sample, labels: object) -> tuple[Any, d
 def _with_checked_codes(
     labels: Any, columns: dict[str, Any], sample: Sample, request: Request, answers: set[str] | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Return labels and their columns as `_joined` returns them, refusing codes of missing labels.
+    """Return the labels and columns of `_join_labels`; a code of missing labels raises an error.
 
     `answers` are the classes that labels are compared with.
     """
@@ -254,8 +257,8 @@ def _with_checked_codes(
 def at_look(estimates: Estimate | Estimates, sample: Sample, look_number: int) -> Any:
     """Return estimates at a planned look.
 
-    The information of a nested sample is 1 / (1/n − 1/N) times a constant, of each stratum and so to first
-    order of all. Earlier looks were at the ends of the sample's rounds if it has as many, else evenly spaced.
+    The information of a nested sample is proportional to 1 / (1/n − 1/N). Earlier looks were at the ends of
+    the sample's rounds if it has as many rounds, and otherwise evenly spaced.
     """
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
@@ -263,13 +266,13 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look_number: int) -
     rows = estimates if isinstance(estimates, Estimates) else [estimates]
     planned = PlannedLooks.parse(sample.looks)
     size = sample.population_size
-    evenly = planned.at(look_number).information
-    drawn = np.cumsum(np.bincount(sample.round, minlength=2)[1:])
-    if len(drawn) >= look_number:
-        parts = drawn[:look_number] / drawn[look_number - 1]
+    even_shares = planned.at(look_number).information
+    drawn_by_round = np.cumsum(np.bincount(sample.round, minlength=2)[1:])
+    if len(drawn_by_round) >= look_number:
+        shares = drawn_by_round[:look_number] / drawn_by_round[look_number - 1]
     else:
-        parts = np.array(evenly)
-    n = max(row.labels for row in rows) * parts
+        shares = np.array(even_shares)
+    n = max(row.labels for row in rows) * shares
     # The information of a look is the inverse of the variance, with the finite population correction.
     information = n / np.maximum(1.0 - n / size, 1.0 / size)
     limits_at_look = planned.at(look_number, information)
@@ -279,16 +282,14 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look_number: int) -
     return rows[0]
 
 
-def _answers(parts: Sequence[Estimand], sample: Sample, compared: str | None) -> set[str] | None:
-    """Return the answers that labels which are classes are compared with."""
-    compared_column = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
-    first = (
-        compared_column
-        if isinstance(compared_column, str)
-        else sample.question.answer
-        if compared_column
-        else None
-    )
-    names = (first or "", *(name for part in parts for name in part.answer_columns))
+def _answer_values(parts: Sequence[Estimand], sample: Sample, compared: str | None) -> set[str] | None:
+    """Return the distinct answers that labels which are classes are compared with; None without answers."""
+    stated = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
+    answer_column: str | None = None
+    if isinstance(stated, str):
+        answer_column = stated
+    elif stated:
+        answer_column = sample.question.answer
+    names = (answer_column or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
     return {answer for column in columns for answer in column} | {*sample.question.outcome.classes} or None

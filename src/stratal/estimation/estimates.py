@@ -42,7 +42,7 @@ class ComputedRows(Sequence[Estimate], ABC):
         """Their numbers of labels (m,)."""
 
     @abstractmethod
-    def label(self, place: int) -> dict[str, str]:
+    def label(self, index: int) -> dict[str, str]:
         """Return the label of an estimate."""
 
     @abstractmethod
@@ -54,15 +54,15 @@ class ComputedRows(Sequence[Estimate], ABC):
     ) -> list[JsonDict]:
         """Return a plain dict for each; only the lowest have a standard error and an interval."""
         values = self.values
-        lowest_places = np.argsort(values, kind="stable")[:n_lowest].tolist()
-        lowest = {place: self[place].row(confidence_level, read, method) for place in lowest_places}
+        lowest_indices = np.argsort(values, kind="stable")[:n_lowest].tolist()
+        lowest = {index: self[index].row(confidence_level, read, method) for index in lowest_indices}
         is_share = any(row["share"] for row in lowest.values())
         rows: list[JsonDict] = []
-        for place, (value, count) in enumerate(zip(values.tolist(), self.counts.tolist(), strict=True)):
-            row = lowest.get(place)
+        for index, (value, count) in enumerate(zip(values.tolist(), self.counts.tolist(), strict=True)):
+            row = lowest.get(index)
             if row is None:
                 row = {
-                    **self.label(place),
+                    **self.label(index),
                     "share": is_share,
                     "estimate": None,
                     "standard_error": None,
@@ -150,11 +150,11 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         return cls(estimates=rows, kind=kind, title=title, remarks=tuple(dict.fromkeys(remarks)), **more)
 
     @overload
-    def __getitem__(self, place: int) -> Estimate: ...
+    def __getitem__(self, index: int) -> Estimate: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Estimate]: ...
-    def __getitem__(self, place: int | slice) -> Estimate | Sequence[Estimate]:
-        return self.estimates[place]
+    def __getitem__(self, index: slice) -> Sequence[Estimate]: ...
+    def __getitem__(self, index: int | slice) -> Estimate | Sequence[Estimate]:
+        return self.estimates[index]
 
     def __len__(self) -> int:
         return len(self.estimates)
@@ -170,12 +170,12 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         rows = self.estimates
         labels: list[Mapping[str, str | None]]
         if isinstance(rows, ComputedRows):
-            labels = [rows.label(place) for place in range(len(rows))]
+            labels = [rows.label(index) for index in range(len(rows))]
         else:
             labels = [row.label for row in rows]
         matches = [
-            place
-            for place, row_label in enumerate(labels)
+            index
+            for index, row_label in enumerate(labels)
             if all(row_label.get(name) == value for name, value in label.items())
         ]
         if len(matches) != 1:
@@ -220,11 +220,11 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         level is based on the distribution of the largest of the correlated differences.
         """
         differences = []
-        for place in combinations(range(len(self)), 2):
-            a, b = (self[k] for k in place)
+        for pair in combinations(range(len(self)), 2):
+            a, b = (self[k] for k in pair)
             joint = None
             if self.joint is not None:
-                joint = self.joint[np.ix_(place, place)]
+                joint = self.joint[np.ix_(pair, pair)]
             label = {"a": _row_name(a), "b": _row_name(b)}
             differences.append(replace(difference_of(a, b, joint), label=label, design=a.design))
         comparisons = Estimates(

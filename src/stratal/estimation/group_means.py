@@ -55,13 +55,13 @@ class GroupMeans(ComputedRows, Record):
         return len(self.names)
 
     @overload
-    def __getitem__(self, place: int) -> Estimate: ...
+    def __getitem__(self, index: int) -> Estimate: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Estimate]: ...
-    def __getitem__(self, place: int | slice) -> Estimate | Sequence[Estimate]:
-        if isinstance(place, slice):
-            return [self.estimate(k) for k in range(*place.indices(len(self)))]
-        return self.estimate(range(len(self))[place])
+    def __getitem__(self, index: slice) -> Sequence[Estimate]: ...
+    def __getitem__(self, index: int | slice) -> Estimate | Sequence[Estimate]:
+        if isinstance(index, slice):
+            return [self.estimate(k) for k in range(*index.indices(len(self)))]
+        return self.estimate(range(len(self))[index])
 
     def estimate(self, k: int) -> Estimate:
         """Return the estimate of one group."""
@@ -84,9 +84,9 @@ class GroupMeans(ComputedRows, Record):
             estimate, self.sample, label={"domain": name}, estimator=estimator, lam=lam
         )
 
-    def label(self, place: int) -> dict[str, str]:
+    def label(self, index: int) -> dict[str, str]:
         """Return the label of an estimate."""
-        return {"domain": self.names[place]}
+        return {"domain": self.names[index]}
 
     @property
     def counts(self) -> IntArray:
@@ -128,6 +128,7 @@ class GroupMeans(ComputedRows, Record):
 
 
 def group_codes(groups: Sequence[object], names: Sequence[str]) -> IntArray:
-    """Return the place of each unit's group among the names (n,); −1 for a unit of no group."""
-    place = {name: k for k, name in enumerate(names)}
-    return np.array([-1 if group is None else place.get(str(group), -1) for group in groups], dtype=np.int64)
+    """Return the index of each unit's group among the names (n,); −1 for a unit of no group."""
+    code_by_name = {name: code for code, name in enumerate(names)}
+    codes = (-1 if group is None else code_by_name.get(str(group), -1) for group in groups)
+    return np.array(list(codes), dtype=np.int64)

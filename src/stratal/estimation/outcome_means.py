@@ -98,9 +98,9 @@ class EstimateOptions(Request):
         check_choice("estimator", self.estimator, ("auto", *ESTIMATORS))
 
     @classmethod
-    def of(cls, request: Request, **more: object) -> EstimateOptions:
-        """Return the options of a request, and more."""
-        return cls(**field_values(request) | more)
+    def of(cls, request: Request, **fields: object) -> EstimateOptions:
+        """Return the options of a request; `fields` are added and replace those of the request."""
+        return cls(**field_values(request) | fields)
 
     @property
     def stratum_shrinkage(self) -> float | None:
@@ -110,7 +110,7 @@ class EstimateOptions(Request):
         return None
 
     @property
-    def fitting(self) -> Keywords:
+    def fit_options(self) -> Keywords:
         """The options for fitting λ; `shrinkage=0` is the method of the papers."""
         prior = tuning.LambdaPrior(bounds=self.bounds, scaled=self.scaled, published=self.shrinkage == 0)
         return {"shrinkage": self.stratum_shrinkage, "prior": prior}
@@ -237,7 +237,7 @@ def mean_estimate(
     chosen = choose_lam(z, proxy, weighting, options)
     by_unit = None
     if options.folds is not None:
-        fold_options = {"clip": options.clip, **options.fitting}
+        fold_options = {"clip": options.clip, **options.fit_options}
         chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **fold_options)
     residuals, offset = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     # λ that is fitted under unequal weights comes with a fitted constant.
@@ -262,14 +262,13 @@ def mean_estimate(
         corrected_residuals = _leave_one_out_residuals(corrected_residuals, chosen.leverages, weighting)
     elif df_used.any():
         factors = tuning.inflation(_fitted_counts(weighting, len(df_used)), df_used)
-    parts, design_df = weighting.contributions_and_df(residuals)
+    contributions, design_df = weighting.contributions_and_df(residuals)
     if corrected_residuals is not residuals:
-        parts = weighting.contributions(corrected_residuals)
-    if len(parts) == len(factors):
-        design_variance = float((parts * factors).sum())
-    else:
-        # The parts are of units or clusters, not of strata.
-        design_variance = float((parts * factors.mean()).sum())
+        contributions = weighting.contributions(corrected_residuals)
+    # There may be a contribution of each unit or cluster instead of each stratum.
+    if len(contributions) != len(factors):
+        factors = np.full(len(contributions), factors.mean())
+    design_variance = float((contributions * factors).sum())
     df = max(design_df - float(df_used.sum()), 1.0)
     population_variance = 0.0
     if options.target != "population":
@@ -315,12 +314,13 @@ def choose_lam(
     k = proxy.values.shape[1]
     if lam is not None or estimator not in ("ppi++", "stratppi"):
         return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
-    fit = tuning.fit_lam(z, proxy, weighting, **options.fitting)
+    fit = tuning.fit_lam(z, proxy, weighting, **options.fit_options)
+    # A proxy adds no information to the labels of all units.
     if not np.any(fit.lam) and weighting.census:
-        return fit  # a proxy has nothing to add to the labels of all units
+        return fit
     if not np.any(fit.lam):
-        why = "λ cannot be fitted with too few labels, a constant proxy, or weights fitted to the proxy"
-        return replace(fit, notes=(f"the proxy is not used (λ is 0): {why}",))
+        reason = "λ cannot be fitted with too few labels, a constant proxy, or weights fitted to the proxy"
+        return replace(fit, notes=(f"the proxy is not used (λ is 0): {reason}",))
     if options.clip:
         fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
         # A λ of 0 uses no degrees of freedom.
@@ -447,11 +447,13 @@ def separate_mean(
     check_choice("estimator", options.estimator, ("horvitz-thompson", *_NEEDS_PROXY))
     if np.any(n == 0) or np.any(m == 0):
         if np.any(n == 0):
-            kind, empty = ("label", n)
+            problem = "a stratum has no label"
+            counts = n
         else:
-            kind, empty = ("unlabelled unit", m)
+            problem = "a stratum has no unlabelled unit"
+            counts = m
         action = "Merge this stratum with another one first."
-        raise InputError(f"a stratum has no {kind}", given=f"stratum {int(np.argmin(empty))}", action=action)
+        raise InputError(problem, given=f"stratum {int(np.argmin(counts))}", action=action)
     labelled_factor = np.ones(n_strata)
     unlabelled_factor = np.ones(n_strata)
     if divisor == "n":
@@ -478,14 +480,14 @@ def separate_mean(
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
     residual_variances = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
-    labelled_parts = shares**2 * residual_variances * labelled_factor / n
-    unlabelled_parts = shares**2 * slope**2 * design.variances * unlabelled_factor / m
-    parts = np.concatenate([labelled_parts, unlabelled_parts])
+    labelled_terms = shares**2 * residual_variances * labelled_factor / n
+    unlabelled_terms = shares**2 * slope**2 * design.variances * unlabelled_factor / m
+    terms = np.concatenate([labelled_terms, unlabelled_terms])
     return MeanEstimate(
         value=float(shares @ stratum_means(residuals[:, None], stratum, n_strata)[:, 0]),
-        design_variance=float(parts.sum()),
+        design_variance=float(terms.sum()),
         population_variance=0.0,
-        degrees_of_freedom=max(float(satterthwaite(parts, np.concatenate([n - 1.0, m - 1.0]))), 1.0),
+        degrees_of_freedom=max(float(satterthwaite(terms, np.concatenate([n - 1.0, m - 1.0]))), 1.0),
         variable=residuals,
         lam=lam,
     )
@@ -498,10 +500,11 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     outcome = request.outcome
     bounds = request.bounds
     scale = sample.question.outcome.scale
-    declared = None
+    # Without bounds, a declared scale such as "unbounded" permits any value.
+    declared_scale = None
     if bounds is None and scale not in ("binary", "bounded"):
-        declared = scale
-    refuse_outside(z, sample, labelled, outcome or declared, bounds)
+        declared_scale = scale
+    refuse_outside(z, sample, labelled, outcome or declared_scale, bounds)
     respondents = units.respondents
     outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, units.outcomes)
     strata = sample.design.strata
@@ -524,7 +527,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         notes=(*units.outcomes.notes, *remarks),
     )
     if separate is not None:
-        return respondents.complete(_of_separate_samples(sample, separate, labelled, z, options), sample)
+        return respondents.complete(_mean_of_separate_samples(sample, separate, labelled, z, options), sample)
     proxies = units.proxies
     summary = respondents.summary
     if columns != list(range(proxies.shape[1])):
@@ -543,17 +546,23 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
             outcome=outcome,
             bounds=bounds,
         )
-        estimator = calibrated_estimator(options.estimator, has_lam=options.lam is not None, method=method)
         calibrated = calibrated_proxy(sample, labelled, respondents, z, calibration)
         proxies = calibrated.values
         summary = calibrated.summary
-        notes = (*options.notes, calibrated.note)
-        options = replace(options, estimator=estimator, scaled=True, notes=notes)
+        options = replace(
+            options,
+            estimator=calibrated_estimator(options.estimator, has_lam=options.lam is not None, method=method),
+            # Calibration puts any score on the scale of the outcome.
+            scaled=True,
+            notes=(*options.notes, calibrated.note),
+        )
     estimate = estimate_mean(
         z, proxies, respondents.weighting, summary, stratum=respondents.stratum, options=options
     )
-    if _leaves_proxies_out(sample, estimate, len(columns), options):
-        estimate = replace(estimate, remarks=(*estimate.remarks, _PROXIES_LEFT_OUT.format(len(columns))))
+    if _ignores_proxies(sample, estimate, len(columns), options):
+        estimate = replace(
+            estimate, remarks=(*estimate.remarks, _NOTE_ON_UNUSED_PROXIES.format(len(columns)))
+        )
     assert estimate.note_inputs is not None
     planned = None
     if as_estimand(sample.question.estimand).of_one_outcome:
@@ -567,13 +576,13 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
     return replace(estimate, nonresponse=replace(estimate.nonresponse, worst_bounds=values_at_bounds))
 
 
-_PROXIES_LEFT_OUT = (
+_NOTE_ON_UNUSED_PROXIES = (
     "the {} proxies are not used: 'auto' requires 50 labels for each of them; name one with proxy= in "
     "Python, give fewer proxies, or fit all of them with estimator='ppi++' (--estimator ppi++)"
 )
 
 
-def _leaves_proxies_out(sample: Sample, estimate: Estimate, k: int, options: EstimateOptions) -> bool:
+def _ignores_proxies(sample: Sample, estimate: Estimate, k: int, options: EstimateOptions) -> bool:
     """Return whether `auto` ignored all of several proxies of a simple random sample for lack of labels."""
     is_simple_random = sample.design.kind == "simple-random" and estimate.estimator == "horvitz-thompson"
     return is_simple_random and options.estimator == "auto" and options.scaled and k > 1
@@ -622,7 +631,7 @@ def refits_history(sample: Sample, z: FloatArray, request: Request) -> bool:
     return not requested and are_shares and len(z) >= 2 * N_FOLDS
 
 
-def _of_separate_samples(
+def _mean_of_separate_samples(
     sample: Sample, design: SeparateSamples, labelled: BoolArray, z: FloatArray, options: EstimateOptions
 ) -> Estimate:
     """Return the estimate if the unlabelled units are a separate sample.
@@ -645,7 +654,7 @@ def _of_separate_samples(
     weighting = design.weighting(sample, labelled)
     proxies = sample.proxies[labelled]
     changed = replace(options, target="superpopulation", notes=notes)
-    options = resolved(z, replace(changed, estimator=estimator), weighting, proxies.shape[1])
+    options = resolve_options(z, replace(changed, estimator=estimator), weighting, proxies.shape[1])
     result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
     return assemble(z, weighting, weighting.stratum, result, options)
 
@@ -695,7 +704,7 @@ def estimate_mean(
     if summary is not None:
         proxies, summary, options = _first_proxies(len(z), proxies, summary, options)
     k = 0 if summary is None else proxies.shape[1]
-    options = resolved(z, options, weighting, k)
+    options = resolve_options(z, options, weighting, k)
     proxy = None
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
         # Only large proxies are refused: tiny ones do no harm.
@@ -711,7 +720,7 @@ def estimate_mean(
     return assemble(z, weighting, stratum, result, options, proxies, summary)
 
 
-_ONLY_THE_FIRST = (
+_NOTE_ON_FIRST_PROXIES = (
     f"only the first {{}} of {{}} proxies are used: 'auto' requires {MINIMUM_FOR_FITTING} labels for each; "
     "to use all proxies, set estimator='ppi++' (--estimator ppi++)"
 )
@@ -731,7 +740,7 @@ def _first_proxies(
     if not is_auto or not is_random or not 0 < n_used < k:
         return proxies, summary, options
     first = list(range(n_used))
-    note = _ONLY_THE_FIRST.format(n_used, k)
+    note = _NOTE_ON_FIRST_PROXIES.format(n_used, k)
     return proxies[:, first], summary.select_proxies(first), replace(options, notes=(*options.notes, note))
 
 
@@ -744,7 +753,7 @@ def assemble(
     proxies: object = None,
     summary: StratumSummary | None = None,
 ) -> Estimate:
-    """Return the `Estimate` of a mean; the options must be `resolved`."""
+    """Return the `Estimate` of a mean; the options must be those of `resolve_options`."""
     assert options.outcome is not None
     value = result.value
     lam = result.lam
@@ -752,10 +761,10 @@ def assemble(
     if options.bounds is not None:
         value = min(max(value, options.bounds[0]), options.bounds[1])
     if abs(result.value - value) >= _BOUND_TOLERANCE:
-        end = "below the smallest" if result.value < value else "above the largest"
+        position = "below the smallest" if result.value < value else "above the largest"
         note = (
-            f"the labels and the proxy give a mean of {result.value:.4g}, {end} possible value, so this "
-            "limit is shown instead; the scale of the proxy is wrong; estimator='ppi++' (--estimator ppi++) "
+            f"the labels and the proxy give a mean of {result.value:.4g}, {position} possible value, so "
+            "this limit is shown instead; the scale of the proxy is wrong; estimator='ppi++' (--estimator ppi++) "
             "fits the weight of the proxy"
         )
         notes = (*notes, note)
@@ -803,7 +812,7 @@ _BOUND_TOLERANCE = 1e-9
 
 
 def _count_for_proxies(n: int, weighting: Weighting) -> int:
-    """Return the number of labels on which the use of proxies depends: n, clusters, or the effective one."""
+    """Return the number that `default_estimator` compares: labels, effective labels, or clusters."""
     if weighting.random_within_strata:
         return n
     # λ is fitted to the totals of clusters with equal weights, and to units by their weights.
@@ -812,8 +821,8 @@ def _count_for_proxies(n: int, weighting: Weighting) -> int:
     return round(weighting.draws)
 
 
-def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
-    """Return the options with the kind of outcome and the estimator in place of `auto`, for k proxies."""
+def resolve_options(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
+    """Return the options with the scale of the outcome, and with the estimator that `auto` selects."""
     outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
     estimator = options.estimator
     if estimator == "auto" and options.lam is not None:

@@ -248,7 +248,7 @@ class Evaluation:
             from stratal.study import open_study
             from stratal.study.status import pairwise_agreement
 
-            with open_study(result.study, reading=True) as study:
+            with open_study(result.study, read_only=True) as study:
                 annotator_pairs = pairwise_agreement(study)
                 columns = study.form.columns
                 study_question, _ = columns.get(request.value or "", next(iter(columns.values())))

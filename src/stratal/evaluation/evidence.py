@@ -251,7 +251,7 @@ def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: An
 
     if isinstance(source, Study):
         return _of_open_study(request, source)
-    with open_study(source, reading=True) as study:
+    with open_study(source, read_only=True) as study:
         return _of_open_study(request, study)
 
 
@@ -296,7 +296,7 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
         bounds=request.bounds or declared.get("bounds"),
         study=Path(study.folder),
         questions=questions,
-        study_words=study.labels(column_name, words=True),
+        study_words=study.labels(column_name, as_text=True),
     )
 
 

@@ -236,7 +236,7 @@ def _question_table(evidence: LabelledSample) -> Estimates:
     rows = []
     remarks = []
     assert evidence.study is not None
-    with open_study(evidence.study, reading=True) as study:
+    with open_study(evidence.study, read_only=True) as study:
         for name in evidence.questions:
             if study.labels(name).answered:
                 row = estimate_study(study, name, **evidence.request.target_option)

@@ -305,15 +305,15 @@ class SkewedInterval(StudentInterval):
 
     method: str = "skewness-corrected"
 
-    def of(self, place: int) -> SkewedInterval:
+    def of(self, index: int) -> SkewedInterval:
         """Return the limits of one of several estimates."""
         return replace(
             self,
-            value=float(self.value[place]),
-            standard_error=float(self.standard_error[place]),
-            degrees_of_freedom=float(self.degrees_of_freedom[place]),
-            skewness=float(self.skewness[place]),
-            own_df=float(self.own_df[place]),
+            value=float(self.value[index]),
+            standard_error=float(self.standard_error[index]),
+            degrees_of_freedom=float(self.degrees_of_freedom[index]),
+            skewness=float(self.skewness[index]),
+            own_df=float(self.own_df[index]),
         )
 
     def by(self, method: str) -> Interval | None:

@@ -390,9 +390,10 @@ def _pseudo_labels(y: FloatArray) -> list[FloatArray]:
     n_equal = np.searchsorted(in_order, y, side="right") - first
     pseudo_labels = []
     for k in range(_N_PSEUDO_LABELS):
-        place = ((k + 0.5) / _N_PSEUDO_LABELS * (len(y) - n_equal)).astype(int)
-        place_of_different = np.where(place < first, place, place + n_equal)
-        pseudo_labels.append(in_order[place_of_different])
+        # A rank among the labels with another value, and then its position among all labels.
+        rank = ((k + 0.5) / _N_PSEUDO_LABELS * (len(y) - n_equal)).astype(int)
+        position = np.where(rank < first, rank, rank + n_equal)
+        pseudo_labels.append(in_order[position])
     return pseudo_labels
 
 

@@ -128,11 +128,11 @@ class ClassRatio:
     def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return each class's ratio (…, K), 0 where it has none, what it counts by, and its denominator."""
         above, below = (shares.forms(form) for form in (self.above, self.below))
-        places = np.arange(below.shape[-1])
+        class_codes = np.arange(below.shape[-1])
         if isinstance(self.which, str):
-            counted = places < self.n_classes
+            counted = class_codes < self.n_classes
         else:
-            counted = places == self.which
+            counted = class_codes == self.which
         is_defined = (below > MIN_SHARE * shares.total) & counted
         below = np.where(is_defined, below, 1.0)
         by = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)

@@ -87,15 +87,17 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         labelled = np.array([name is not None for name in classes])
         if not np.any(labelled):
             raise none_labelled()
-        place = {name: k for k, name in enumerate(columns)}
-        unknown = next((name for name in classes[labelled] if name not in place), None)
+        column_by_class = {name: k for k, name in enumerate(columns)}
+        unknown = next((name for name in classes[labelled] if name not in column_by_class), None)
         if unknown is not None:
             problem = f"no column contains the probability of the class {unknown!r}"
             action = "Map the label to a class (--map), or name the column of this class."
-            raise LabelError(problem, allowed=suggest_names(unknown, place), action=action)
+            raise LabelError(problem, allowed=suggest_names(unknown, column_by_class), action=action)
         probabilities = features_of(sample, population, tuple(columns.values()))[labelled]
         return self.loss(
-            probabilities[np.arange(len(probabilities)), [place[name] for name in classes[labelled]]]
+            probabilities[
+                np.arange(len(probabilities)), [column_by_class[name] for name in classes[labelled]]
+            ]
         ), labelled
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:

@@ -108,9 +108,9 @@ class ModelOutcomes(Record):
             slopes=np.array(slopes) if slopes else None,
         )
 
-    def pair(self, *places: int) -> ModelOutcomes:
+    def pair(self, *indices: int) -> ModelOutcomes:
         """Return the outcomes of two of the models."""
-        rows = list(places)
+        rows = list(indices)
         slopes = None if self.slopes is None else self.slopes[rows]
         return replace(self, z=self.z[:, rows], models=tuple(self.models[k] for k in rows), slopes=slopes)
 
@@ -119,7 +119,7 @@ class ModelOutcomes(Record):
     ) -> Comparisons:
         """Return the comparisons of these pairs of models."""
         respondents = self.respondents
-        outcome_pairs = [self.pair(*places) for places in pairs]
+        outcome_pairs = [self.pair(*indices) for indices in pairs]
         differences = []
         for pair in outcome_pairs:
             first, second = pair.models

@@ -217,8 +217,10 @@ class PreviousLabels:
         for strata_of_category in self._categories(strata):
             inside = np.isin(codes, strata_of_category)
             if inside.sum() >= MIN_LABELS_TO_RECALIBRATE:
-                places = np.searchsorted(strata_of_category, codes[inside])
-                recalibrated = self._recalibrated(strata.select(strata_of_category), places, self.z[inside])
+                stratum_codes = np.searchsorted(strata_of_category, codes[inside])
+                recalibrated = self._recalibrated(
+                    strata.select(strata_of_category), stratum_codes, self.z[inside]
+                )
                 means[:, strata_of_category], variances[:, strata_of_category] = recalibrated
         return means, variances
 

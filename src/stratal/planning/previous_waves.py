@@ -311,9 +311,9 @@ class PreviousWaves:
         losses = []
         for half_life in HALF_LIVES:
             loss = 0.0
-            for place in range(1, len(self.waves)):
-                odds = self.designs[place] @ self.fit(place, half_life)
-                loss += float(np.sum(np.logaddexp(0.0, odds) - self.waves[place].outcomes * odds))
+            for wave_index in range(1, len(self.waves)):
+                odds = self.designs[wave_index] @ self.fit(wave_index, half_life)
+                loss += float(np.sum(np.logaddexp(0.0, odds) - self.waves[wave_index].outcomes * odds))
             losses.append(loss)
         # Without a later wave, and if several predict alike, the longest.
         return HALF_LIVES[len(losses) - 1 - int(np.argmin(losses[::-1]))]

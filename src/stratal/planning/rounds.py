@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, IntArray
 from stratal.designs import Stratified
-from stratal.designs.extending import extended, population_of, refuse_other_designs
+from stratal.designs.extending import extend_sample, population_of, require_label_based_rounds
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.errors import (
     BudgetError,
@@ -207,7 +207,7 @@ def labels_needed(
     """
     if is_labelled_elsewhere(sample):
         sample = as_pilot(sample)
-    refuse_other_designs(sample)
+    require_label_based_rounds(sample)
     requested = as_estimand(sample.question.estimand)
     if population is not None or not requested.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
@@ -441,14 +441,14 @@ def next_round(
         _refuse_label_options(labels=labels, half_width=half_width, learner=learner, features=features)
         drawn_population = population_of(sample, population)
         larger_design = design or sample.design.larger_design(sample, _addable(sample, additional))
-        return extended(sample, larger_design, drawn_population)
+        return extend_sample(sample, larger_design, drawn_population)
     drawn_population = population_of(sample, population)
     if is_labelled_elsewhere(sample):
         if sample.question.chosen == UNKNOWN:
             options = {"half_width": half_width, "confidence_level": confidence_level}
             return sample_of_its_own(sample, labels, drawn_population, additional, **options)
         sample = as_pilot(sample)
-    refuse_other_designs(sample)
+    require_label_based_rounds(sample)
     attached = sample
     if drawn_population is not sample.population:
         attached = replace(sample, population=drawn_population)  # so that it is compared only once
@@ -494,7 +494,7 @@ def next_round(
     larger_design = design_with_counts(
         attached, n_h, rule_text, label_driven=label_driven, outcomes=analysis.outcomes
     )
-    larger = extended(attached, larger_design, drawn_population)
+    larger = extend_sample(attached, larger_design, drawn_population)
     if half_width is None:
         return larger
     return replace(larger, half_width=float(np.min(half_width)))
@@ -518,9 +518,9 @@ def _round_without_analysis(
     if planned_counts is not None:
         rule_text = "equal rates in the planned region"
         region_design = design_with_counts(sample, planned_counts, rule_text, label_driven=True)
-        return extended(sample, region_design, population)
+        return extend_sample(sample, region_design, population)
     if not requested.is_estimated:
-        return extended(sample, sample.design.larger_design(sample, additional), population)
+        return extend_sample(sample, sample.design.larger_design(sample, additional), population)
     return None
 
 

@@ -17,7 +17,7 @@ from stratal.designs.disagreements import (
     ModelAnswers,
     units_and_answers,
 )
-from stratal.designs.extending import extended, population_of
+from stratal.designs.extending import extend_sample, population_of
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
@@ -227,7 +227,7 @@ class Selection(PageDisplay):
         if count < 1:
             return updated
         larger = self._design.with_round(count, *updated._state)
-        sample = extended(sample, larger, population_of(sample, None))
+        sample = extend_sample(sample, larger, population_of(sample, None))
         new = sample.size - len(truth)
         truth = np.concatenate([truth, np.full(new, None, dtype=object)])
         verdicts = np.concatenate([verdicts, np.full((new, verdicts.shape[1]), np.nan)])
@@ -326,10 +326,11 @@ class Selection(PageDisplay):
         labels = self.truth[: len(rows)].tolist()
         weights = 1.0 / draws.probability
         if design.criterion == PREFERENCE:
-            place = {name: at for at, name in enumerate(design.answers)}
+            code_by_answer = {answer: code for code, answer in enumerate(design.answers)}
             pairs = zip(rows, labels, strict=True)
             preferred_codes = [
-                self._codes[row, place[label]] if label in place else -1 for row, label in pairs
+                self._codes[row, code_by_answer[label]] if label in code_by_answer else -1
+                for row, label in pairs
             ]
             outcomes = outcomes_of(
                 "accuracy", None, self._codes, rows, np.array(preferred_codes, np.int64), weights

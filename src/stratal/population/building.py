@@ -69,7 +69,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         groups=group_columns,
         features=feature_columns,
         shown=shown_columns,
-        second={info.name: moments for info, _, moments in described_proxies},
+        second_moments={info.name: moments for info, _, moments in described_proxies},
         ids=ids,
         size=_common_size(ids, proxy_columns, group_columns | feature_columns | shown_columns),
         proxies=tuple(info for info, _, _ in described_proxies),

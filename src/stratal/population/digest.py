@@ -44,7 +44,7 @@ class PopulationDigest:
         N.
     ids : str
         Σ k in hexadecimal.
-    columns : mapping of (kind and name) to str
+    columns : mapping of str to str
         Σ k·v of each column, such as `number:confidence`, `second:confidence` (its second moments) and
         `group:language`. Two digests are compared by the columns that both have.
     """
@@ -53,8 +53,8 @@ class PopulationDigest:
     ids: str
     columns: Mapping[str, str] = field(default_factory=dict)
 
-    def differing(self, other: PopulationDigest) -> list[str]:
-        """Return the columns that both have and that differ."""
+    def different_columns(self, other: PopulationDigest) -> list[str]:
+        """Return the keys of the columns that both digests have and that differ."""
         return [
             name
             for name, digest_of_column in self.columns.items()

@@ -53,11 +53,11 @@ class _Bins(Record):
     conditional_variances: FloatArray
 
     def __post_init__(self) -> None:
-        second = self.second_moments
-        if second is None:
+        second_moments = self.second_moments
+        if second_moments is None:
             variances = np.zeros(len(self.values))
         else:
-            variances = np.maximum(second - self.values**2, 0.0)
+            variances = np.maximum(second_moments - self.values**2, 0.0)
         self._set(conditional_variances=variances)
         self._freeze()
 
@@ -184,7 +184,7 @@ class Histogram:
         Number of units in each bin.
     offsets : int (BIN_COUNT,)
         Sum of the positions within the bin, each in 0 … OFFSET_COUNT − 1.
-    second : int (BIN_COUNT,), optional
+    second_moments : int (BIN_COUNT,), optional
         Sum of the second moments as integers; see `MomentSteps`.
     single_values : float (BIN_COUNT,), optional
         The value of each occupied bin, if no bin has two distinct values; else `None`.
@@ -192,7 +192,7 @@ class Histogram:
 
     counts: IntArray
     offsets: IntArray
-    second: IntArray | None
+    second_moments: IntArray | None
     single_values: FloatArray | None
 
 
@@ -208,7 +208,7 @@ class Bins:
         Mean proxy of each bin.
     counts : int (B,)
         Number of units in each bin.
-    second : float (B,), optional
+    second_moments : float (B,), optional
         Mean second moment of each bin.
     exact : bool
         Whether each bin is one distinct value.
@@ -217,7 +217,7 @@ class Bins:
     starts: FloatArray
     values: FloatArray
     counts: IntArray
-    second: FloatArray | None
+    second_moments: FloatArray | None
     exact: bool
 
 
@@ -303,14 +303,14 @@ def build_distribution(
         bins = counter.distinct()
     else:
         bins = _histogram_bins(counter, extent)
-    second = bins.second
-    if second is None:
-        second = _extreme_outcome_moments(bins.values, scaled, bounds)
+    second_moments = bins.second_moments
+    if second_moments is None:
+        second_moments = _extreme_outcome_moments(bins.values, scaled, bounds)
     return Distribution(
         values=bins.values,
         counts=bins.counts,
         cuts=bins.values[1:] if bins.exact else bins.starts[1:],
-        second_moments=second,
+        second_moments=second_moments,
         scaled=scaled,
         exact=bins.exact,
         bounds=bounds,
@@ -362,10 +362,10 @@ def _occupied_bins(counter: ProxyCounter, extent: Extent, span: Span) -> Bins:
         # Positions are rounded down, by half a position on average.
         within = histogram.offsets[used] / counts + 0.5
         values = grid.low + (used * OFFSET_COUNT + within) / grid.scale
-    second = None
-    if steps is not None and histogram.second is not None:
-        second = steps.means(histogram.second[used], counts)
-    return Bins(starts, values, counts, second, histogram.single_values is not None)
+    second_moments = None
+    if steps is not None and histogram.second_moments is not None:
+        second_moments = steps.means(histogram.second_moments[used], counts)
+    return Bins(starts, values, counts, second_moments, histogram.single_values is not None)
 
 
 def _refine_coarse_bins(counter: ProxyCounter, bins: Bins, total: int) -> Bins | None:
@@ -388,14 +388,14 @@ def _refine_coarse_bins(counter: ProxyCounter, bins: Bins, total: int) -> Bins |
         """Return the values of the outer bins with those of the coarse bins replaced."""
         return np.concatenate([outer[:first], finer, outer[last + 1 :]])
 
-    second = None
-    if bins.second is not None and inner.second is not None:
-        second = splice(bins.second, inner.second)
+    second_moments = None
+    if bins.second_moments is not None and inner.second_moments is not None:
+        second_moments = splice(bins.second_moments, inner.second_moments)
     return Bins(
         starts=splice(bins.starts, inner.starts),
         values=splice(bins.values, inner.values),
         counts=splice(bins.counts, inner.counts),
-        second=second,
+        second_moments=second_moments,
         exact=False,
     )
 
@@ -475,10 +475,10 @@ class LevelDistributions(Mapping[str, Distribution]):
         self.scaled = scaled
         self.bounds = bounds
         large = list(self._large.values())
-        second = level_bins.second_moments
-        if second is None:
-            second = _extreme_outcome_moments(level_bins.values, scaled, bounds)
-        second_moments = [second, *(distribution.second_moments for distribution in large)]
+        second_moments = level_bins.second_moments
+        if second_moments is None:
+            second_moments = _extreme_outcome_moments(level_bins.values, scaled, bounds)
+        second_moments = [second_moments, *(distribution.second_moments for distribution in large)]
         available_moments = [moments for moments in second_moments if moments is not None]
         bin_counts = [len(distribution.values) for distribution in large]
         numbers = np.repeat(np.array(list(self._large), np.int64), bin_counts)

@@ -172,7 +172,7 @@ class ArrayPopulation(Population):
     ----------
     values : mapping of str to float (N,)
         The proxies.
-    second : mapping of str to float (N,), or None
+    second_moments : mapping of str to float (N,), or None
         The second moments E[z² | x] of each proxy, if it has them.
     ids : (N,), optional
         int64 or text. Default: row numbers.
@@ -183,7 +183,7 @@ class ArrayPopulation(Population):
     """
 
     values: Mapping[str, FloatArray]
-    second: Mapping[str, FloatArray | None]
+    second_moments: Mapping[str, FloatArray | None]
     ids: AnyArray | None
     groups: Mapping[str, AnyArray]
     features: Mapping[str, FloatArray]
@@ -208,7 +208,7 @@ class ArrayPopulation(Population):
     # ---- distributions, levels and summaries
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
-        return ArrayCounter(self.values[info.name], self.second[info.name], self.threads)
+        return ArrayCounter(self.values[info.name], self.second_moments[info.name], self.threads)
 
     def extent(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest value of a proxy."""
@@ -293,10 +293,10 @@ class ArrayPopulation(Population):
             centred = [column[rows] - centre for column, centre in zip(columns, centres, strict=True)]
             sums = np.zeros((n_strata, k))
             products = np.zeros((n_strata, k, k))
-            for a, first in enumerate(centred):
-                sums[:, a] = np.bincount(codes, first, minlength=n_strata)
-                for b, second in enumerate(centred[: a + 1]):
-                    products[:, a, b] = np.bincount(codes, first * second, minlength=n_strata)
+            for a, column in enumerate(centred):
+                sums[:, a] = np.bincount(codes, column, minlength=n_strata)
+                for b, other in enumerate(centred[: a + 1]):
+                    products[:, a, b] = np.bincount(codes, column * other, minlength=n_strata)
             return np.bincount(codes, minlength=n_strata), sums, products
 
         counts = np.zeros(n_strata, np.int64)
@@ -365,7 +365,9 @@ class ArrayPopulation(Population):
 
     def _digest_columns(self) -> tuple[NumberColumns, dict[str, KeyArray]]:
         columns = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
-        columns |= {f"second:{name}": values for name, values in self.second.items() if values is not None}
+        columns |= {
+            f"second:{name}": values for name, values in self.second_moments.items() if values is not None
+        }
         numbers = {
             name: (np.asarray(values, np.float64), (float(values.min()), float(values.max())))
             for name, values in columns.items()
@@ -438,7 +440,7 @@ class ArrayPopulation(Population):
             return size.evaluate(size.formula.evaluate(columns))
         if size.column is None:
             return np.ones(self.size)
-        return size.evaluate(self._numeric(size.column), self.second.get(size.column))
+        return size.evaluate(self._numeric(size.column), self.second_moments.get(size.column))
 
     def _numeric(self, name: str) -> FloatArray:
         """Return a proxy or a feature (N,); raise an error for categories."""
@@ -514,10 +516,10 @@ class ArrayCounter:
     @property
     def steps(self) -> distributions.MomentSteps | None:
         """Conversion of second moments to integers; `None` without second moments."""
-        second = self.second_moments
-        if second is None:
+        second_moments = self.second_moments
+        if second_moments is None:
             return None
-        return distributions.MomentSteps.over(float(second.min()), float(second.max()))
+        return distributions.MomentSteps.over(float(second_moments.min()), float(second_moments.max()))
 
     def extent(self, span: distributions.Span) -> distributions.Extent:
         """Return smallest and largest proxy and count within the span."""
@@ -529,31 +531,31 @@ class ArrayCounter:
     def distinct(self) -> distributions.Bins:
         """Return a bin for each distinct value."""
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
-        second = None
+        second_moments = None
         if self.second_moments is not None:
             steps = distributions.MomentSteps.over(
                 float(self.second_moments.min()), float(self.second_moments.max())
             )
             sums = np.zeros(len(values), np.int64)
             np.add.at(sums, inverse, steps.numbers(self.second_moments))
-            second = steps.means(sums, counts)
-        return distributions.Bins(values, values, counts, second, True)
+            second_moments = steps.means(sums, counts)
+        return distributions.Bins(values, values, counts, second_moments, True)
 
     def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
         """Return the histogram of the proxies within the span."""
         counts = np.zeros(distributions.BIN_COUNT, np.int64)
         offsets = np.zeros(distributions.BIN_COUNT, np.int64)
         if self.second_moments is None:
-            second = None
+            second_moments = None
         else:
-            second = np.zeros(distributions.BIN_COUNT, np.int64)
+            second_moments = np.zeros(distributions.BIN_COUNT, np.int64)
         work = partial(self._count_slice, grid, span, self.steps)
         for sums, moments in map_slices(len(self.values), work, self.threads):
             counts += sums >> _COUNT_SHIFT
             offsets += sums & ((1 << _COUNT_SHIFT) - 1)
-            if second is not None and moments is not None:
-                second += moments
-        return distributions.Histogram(counts, offsets, second, self._atoms(grid, span))
+            if second_moments is not None and moments is not None:
+                second_moments += moments
+        return distributions.Histogram(counts, offsets, second_moments, self._atoms(grid, span))
 
     def _count_slice(
         self,
@@ -597,8 +599,10 @@ class ArrayCounter:
 
     def select_rows(self, rows: IntArray) -> ArrayCounter:
         """Return the counter of the units at these row numbers."""
-        second = self.second_moments
-        return ArrayCounter(self.values[rows], None if second is None else second[rows], self.threads)
+        second_moments = self.second_moments
+        return ArrayCounter(
+            self.values[rows], None if second_moments is None else second_moments[rows], self.threads
+        )
 
 
 def _span_index(values: FloatArray, span: distributions.Span) -> Any:
@@ -612,7 +616,7 @@ def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter)
     """Return the distinct values within each level, given the number of each unit's level (N,)."""
     # The sum turns −0.0 into 0.0, because they are the same value.
     values = counter.values + 0.0
-    second = counter.second_moments
+    second_moments = counter.second_moments
     order = np.lexsort((values, level))
     first = np.searchsorted(level[order], np.arange(len(names) + 1))
     large: dict[int, ArrayCounter] = {}
@@ -629,13 +633,13 @@ def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter)
     starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
     counts = np.diff(np.append(starts, len(order)))
     means = None
-    if second is not None and len(order):
+    if second_moments is not None and len(order):
         low = np.full(len(names), np.inf)
         high = np.full(len(names), -np.inf)
-        np.minimum.at(low, level, second[order])
-        np.maximum.at(high, level, second[order])
+        np.minimum.at(low, level, second_moments[order])
+        np.maximum.at(high, level, second_moments[order])
         steps = distributions.MomentSteps.over(low, high)
-        sums = np.add.reduceat(steps[level].numbers(second[order]), starts)
+        sums = np.add.reduceat(steps[level].numbers(second_moments[order]), starts)
         means = steps[level[starts]].means(sums, counts)
     return distributions.LevelBins(
         names=names,

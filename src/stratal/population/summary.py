@@ -353,7 +353,7 @@ class SizeMeasure:
         A proxy or a feature; for `sqrt-variance`, the proxy.
     formula : Expression, optional
         A prediction of the outcome, instead of a proxy.
-    second : bool
+    uses_second_moments : bool
         Whether the variance is computed from the proxy's second moments instead of the outcome's bounds.
     centre : float
         Overall mean of the proxy (with second moments: of the variance), towards which it is shrunk.
@@ -364,7 +364,7 @@ class SizeMeasure:
     kind: str
     column: str | None = None
     formula: Expression | None = None
-    second: bool = False
+    uses_second_moments: bool = False
     centre: float = 0.0
     low: float = 0.0
     high: float = 1.0
@@ -379,7 +379,7 @@ class SizeMeasure:
             return values
         factor = evaluator.constant(1.0 - MEAN_SHRINKAGE)
         offset = evaluator.constant(MEAN_SHRINKAGE * self.centre)
-        if self.second:
+        if self.uses_second_moments:
             variances = evaluator.at_least(second_moments - values * values, 0.0)
             return evaluator.apply("sqrt", variances * factor + offset)
         low = evaluator.constant(self.low)

@@ -35,8 +35,8 @@ LAST_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?)[^0-9]*$"
 # The largest weight. Weights are integers because their sums are then equal on every engine.
 MAX_WEIGHT = 1_000
 
-# Largest number of plausible answers to an item. Free texts have more different answers in total, but the
-# wrong answers to one item coincide on a few.
+# Largest assumed number of plausible answers to an item. Free texts have more different answers in total, but
+# the wrong answers to one item coincide on a few.
 MAX_CLASSES = 10
 
 # Agreement of two models, corrected for uniform guessing: below the first value they are not copies, from the
@@ -189,11 +189,11 @@ def peer_agreement(
     return Proxy(values=peers.shares(codes), name=name)
 
 
-def normalise_answer(answer: object, kind: str) -> Any:
+def normalise_answer(answer: object, normalisation: str) -> Any:
     """Return an answer without the ignored parts of a text (`text`), or its last number (`number`)."""
     if not isinstance(answer, str):
         return answer
-    if kind == "number":
+    if normalisation == "number":
         match = re.search(LAST_NUMBER, answer.replace(",", ""))
         if match:
             return float(match[1])
@@ -295,7 +295,8 @@ def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[Floa
 
 def answer_shares(codes: IntArray, shares: FloatArray) -> FloatArray:
     """Return the total share (N, k) of the models that give the same answer to an item."""
-    n_answers = int(codes.max()) + 2  # with missing answers
+    # The codes are −1 (missing) to the maximum.
+    n_answers = int(codes.max()) + 2
     if n_answers > codes.shape[1]:
         return np.column_stack([(codes == column[:, None]) @ shares for column in codes.T])
     # Answers are fewer than models: each answer is compared once, and not that of each model.

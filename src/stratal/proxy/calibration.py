@@ -35,10 +35,8 @@ from stratal.proxy.proxy import Proxy
 
 CALIBRATION_METHODS = ("isotonic", "logistic")
 
-
 # Number of labels with the overall mean that are added to every level of an isotonic fit.
 SMOOTHING = 1.0
-
 
 # Precision of the normal prior of the logistic coefficients. Its mean is the uncalibrated score.
 PENALTY = 1.0
@@ -81,7 +79,7 @@ class Fit(Record):
         raise NotImplementedError
 
     def proxy(self, scores: object, *, name: str | None = None) -> Proxy:
-        """Return the proxy of N scores on the scale of the outcome; the default name is the kind of fit."""
+        """Return the proxy of N scores on the scale of the outcome; the default name is `proxy_name`."""
         return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name or self.proxy_name)
 
 
@@ -192,11 +190,11 @@ def proxy_around(
 ) -> Proxy:
     """Return the proxy of values (N,) with a common residual variance, limited to what the bounds allow."""
     low, high = bounds
-    second = None
+    second_moments = None
     if residual_variance is not None:
         largest_variance = np.maximum((values - low) * (high - values), 0.0)
-        second = values**2 + np.minimum(residual_variance, largest_variance)
-    return Proxy(values=values, second_moments=second, bounds=bounds, name=name)
+        second_moments = values**2 + np.minimum(residual_variance, largest_variance)
+    return Proxy(values=values, second_moments=second_moments, bounds=bounds, name=name)
 
 
 def checked_labels(
@@ -374,7 +372,6 @@ class LeastSquares(Record):
 # Learners with a name; other learners are scikit-learn estimators.
 LEARNER_NAMES = ("gradient-boosting", HISTORY, "logistic-regression", "ridge")
 
-
 # Seed of learners that draw random numbers and have no seed, so that equal labels give equal estimates.
 LEARNER_SEED = 0
 
@@ -383,7 +380,6 @@ _MAX_ITERATIONS = 1000
 
 # Gradient boosting for hundreds of labels: small trees and a low learning rate.
 _BOOSTING_OPTIONS = {"n_estimators": 100, "learning_rate": 0.05, "max_depth": 2, "subsample": 0.7}
-
 
 # Penalties that the ridge regression compares: 0.01 to 10,000 in steps of a factor of √10.
 ALPHAS = tuple(10.0 ** (k / 2) for k in range(-4, 9))
@@ -493,16 +489,32 @@ def learn(
     mean = float(np.average(y, weights=w))
     if np.ptp(y) == 0:
         return with_residuals(FittedLearner(level=mean, bounds=bounds), matrix, y, w)
+    model: Any
     if isinstance(learner, str) and learner == HISTORY:
-        low, high = bounds
-        if not np.isfinite(high - low):
-            raise InputError(
-                "a history can only predict an outcome with bounds", action="Give bounds=(lowest, highest)."
-            )
-        # Without weights: given the factors, the outcomes do not depend on the selection of the units.
-        posterior = FactorPosterior.of(matrix, unit_scale(y, bounds))
-        return with_residuals(FittedLearner(model=posterior, level=mean, bounds=bounds), matrix, y, w)
-    model = new_learner(learner, binary=bool(np.all(np.isin(y, bounds))))
+        model = _fit_history_learner(matrix, y, bounds)
+    else:
+        model = new_learner(learner, is_binary=bool(np.all(np.isin(y, bounds))))
+        _fit_model(model, learner_name(learner), matrix, y, w, bounds)
+    return with_residuals(FittedLearner(model=model, level=mean, bounds=bounds), matrix, y, w)
+
+
+def _fit_history_learner(matrix: FloatArray, y: FloatArray, bounds: tuple[float, float]) -> FactorPosterior:
+    """Return the posterior of a new model's ability and factors from the items' values and outcomes (n,).
+
+    It has no weights: given the factors, the outcomes do not depend on the selection of the units.
+    """
+    low, high = bounds
+    if not np.isfinite(high - low):
+        raise InputError(
+            "a history can only predict an outcome with bounds", action="Give bounds=(lowest, highest)."
+        )
+    return FactorPosterior.of(matrix, unit_scale(y, bounds))
+
+
+def _fit_model(
+    model: object, name: str, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]
+) -> None:
+    """Fit a scikit-learn estimator; raise `InputError`, with the name of the learner, if it fails."""
     try:
         with warnings.catch_warnings():
             # A learner that did not converge is judged by its predictions.
@@ -512,10 +524,9 @@ def learn(
         raise
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"the learner {learner_name(learner)} cannot be fitted: {error}",
+            f"the learner {name} cannot be fitted: {error}",
             action="Give numeric features without missing values, or a learner that supports other features.",
         ) from None
-    return with_residuals(FittedLearner(model=model, level=mean, bounds=bounds), matrix, y, w)
 
 
 def learner_name(learner: object) -> str:
@@ -541,12 +552,12 @@ def is_learner(method: object) -> bool:
     return hasattr(method, "fit")
 
 
-def new_learner(learner: object, *, binary: bool) -> Any:
+def new_learner(learner: object, *, is_binary: bool) -> Any:
     """Return an unfitted copy of a learner, or the learner with a name; an unset seed is set."""
     with optional_import("scikit-learn", extra="learn"):
         from sklearn.base import clone
     if isinstance(learner, str):
-        return _named_learner(learner, binary)
+        return _named_learner(learner, is_binary=is_binary)
     allowed = f"{', '.join(LEARNER_NAMES)}, a regressor, or a classifier with predict_proba"
     if inspect.isclass(learner):
         raise InputError(
@@ -568,7 +579,7 @@ def new_learner(learner: object, *, binary: bool) -> Any:
     return model.set_params(**dict.fromkeys(unset_seeds, LEARNER_SEED))
 
 
-def _named_learner(name: str, binary: bool) -> Any:
+def _named_learner(name: str, *, is_binary: bool) -> Any:
     """Return the learner with a name, with options for hundreds of labels."""
     from sklearn.ensemble import GradientBoostingClassifier, GradientBoostingRegressor
     from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -580,7 +591,7 @@ def _named_learner(name: str, binary: bool) -> Any:
     if name == "logistic-regression":
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=_MAX_ITERATIONS))
     if name == "gradient-boosting":
-        if binary:
+        if is_binary:
             return GradientBoostingClassifier(**_BOOSTING_OPTIONS, random_state=LEARNER_SEED)
         return GradientBoostingRegressor(**_BOOSTING_OPTIONS, random_state=LEARNER_SEED)
     raise InputError("unknown learner", given=repr(name), allowed=", ".join(LEARNER_NAMES))
@@ -657,21 +668,21 @@ class CrossFit(Record):
 
     Parameters
     ----------
-    fits : tuple of Calibration or FittedLearner (K,)
+    fits : tuple of FittedCurve or FittedLearner (K,)
         One fit per fold, on the labels of the other folds.
     folds : int (n,)
         Fold of each labelled unit.
-    labelled : float (n,)
-        Value of each labelled unit, from the fit that excludes its label.
+    labelled_values : float (n,)
+        Predicted mean outcome of each labelled unit, from the fit that excludes its label.
     """
 
     fits: tuple[FittedCurve | FittedLearner, ...]
     folds: IntArray
-    labelled: FloatArray
+    labelled_values: FloatArray
 
     def apply(self, scores: object) -> FloatArray:
         """Return the mean of all fits (N,), for units without labels."""
-        scores = _fit_scores(scores, isinstance(self.fits[0], FittedLearner))
+        scores = _scores_of_fit(scores, needs_matrix=isinstance(self.fits[0], FittedLearner))
         return np.asarray(np.mean([fit.apply(scores) for fit in self.fits], axis=0))
 
     def proxy(self, scores: object, *, labelled_rows: object = None, name: str = "calibrated") -> Proxy:
@@ -689,7 +700,7 @@ class CrossFit(Record):
         """
         values = self.apply(scores)
         if labelled_rows is not None:
-            values[np.asarray(labelled_rows, np.int64)] = self.labelled
+            values[np.asarray(labelled_rows, np.int64)] = self.labelled_values
         residuals = [fit.residual_variance for fit in self.fits if fit.residual_variance is not None]
         if residuals:
             variance = float(np.mean(residuals))
@@ -738,7 +749,7 @@ def cross_fit(
     (4,)
     """
     y = np.asarray(outcomes, np.float64)
-    x = _fit_scores(scores, is_learner(method))
+    x = _scores_of_fit(scores, needs_matrix=is_learner(method))
     if weights is None:
         w = np.ones(len(y))
     else:
@@ -759,20 +770,20 @@ def cross_fit(
     else:
         fit = partial(learn, learner=method)
     fits = []
-    labelled = np.empty(len(y))
+    labelled_values = np.empty(len(y))
     for fold in range(n_folds):
         in_fold = folds == fold
         fold_fit = fit(x[~in_fold], y[~in_fold], weights=w[~in_fold], bounds=bounds)
-        labelled[in_fold] = fold_fit.apply(x[in_fold])
+        labelled_values[in_fold] = fold_fit.apply(x[in_fold])
         fits.append(fold_fit)
-    return CrossFit(fits=tuple(fits), folds=folds, labelled=labelled)
+    return CrossFit(fits=tuple(fits), folds=folds, labelled_values=labelled_values)
 
 
-def _fit_scores(scores: Any, for_learner: bool) -> FloatArray:
-    """Return a matrix (n, k) for several scores or a learner, otherwise a vector (n,)."""
+def _scores_of_fit(scores: Any, *, needs_matrix: bool) -> FloatArray:
+    """Return several scores as a matrix (n, k), and one as a vector (n,) or, if needed, a matrix (n, 1)."""
     if not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2):
         return score_matrix(scores)
     values = np.asarray(values_of(scores), np.float64)
-    if for_learner:
+    if needs_matrix:
         return values[:, None]
     return values

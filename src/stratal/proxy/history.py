@@ -50,10 +50,10 @@ MAX_WORSE_RANKS = 3
 # Number of labels of a left-out model from which its other results are predicted, at most half of the items.
 LEFT_OUT_LABELS = 100
 
-# With fewer models than this, each model is left out once, in five parts; otherwise a tenth of the models is
+# With fewer models than this, each model is left out once, in five groups; otherwise a tenth of the models is
 # left out once.
 MIN_MODELS_FOR_STRIDE = 60
-N_PARTS = 5
+N_GROUPS = 5
 LEFT_OUT_STRIDE = 10
 
 # Factors per model of the fit: at most one third, so that the factors are determined.
@@ -399,18 +399,18 @@ def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
     """
     models = right.shape[1]
     accuracy_order = np.argsort(-np.where(right >= 0, right, 0).mean(axis=0), kind="stable")
-    # Every part contains models of all accuracies.
+    # Every group contains models of all accuracies.
     if models < MIN_MODELS_FOR_STRIDE:
-        parts = [accuracy_order[start::N_PARTS] for start in range(N_PARTS)]
+        groups = [accuracy_order[start::N_GROUPS] for start in range(N_GROUPS)]
     else:
-        parts = [accuracy_order[::LEFT_OUT_STRIDE]]
-    max_rank = (models - max(map(len, parts))) // MODELS_PER_FACTOR
+        groups = [accuracy_order[::LEFT_OUT_STRIDE]]
+    max_rank = (models - max(map(len, groups))) // MODELS_PER_FACTOR
     losses: dict[int, float] = {}
     for rank in ranks:
         if rank > max_rank or _ranks_since_best(losses) >= MAX_WORSE_RANKS:
             break
-        part_losses = [_prediction_losses(right, part, rank) for part in parts]
-        losses[rank] = float(np.mean(np.concatenate(part_losses)))
+        group_losses = [_prediction_losses(right, group, rank) for group in groups]
+        losses[rank] = float(np.mean(np.concatenate(group_losses)))
     return losses
 
 
@@ -422,13 +422,13 @@ def _ranks_since_best(losses: Mapping[int, float]) -> int:
     return len(values) - 1 - values.index(min(values))
 
 
-def _prediction_losses(right: IntArray, part: IntArray, rank: int) -> FloatArray:
-    """Return the log losses of the results of the models in `part`, predicted from the fit to the others."""
-    others = np.delete(right, part, axis=1)
+def _prediction_losses(right: IntArray, left_out: IntArray, rank: int) -> FloatArray:
+    """Return the log losses of the results of the left-out models, predicted from the fit to the others."""
+    others = np.delete(right, left_out, axis=1)
     values = _item_values(others, *_fit_models(others, rank))
     n_labels = min(LEFT_OUT_LABELS, len(right) // 2)
     losses = []
-    for results in right[:, part].T:
+    for results in right[:, left_out].T:
         has_label = results[:n_labels] >= 0
         predicted_items = np.flatnonzero(results[n_labels:] >= 0) + n_labels
         posterior = FactorPosterior.of(

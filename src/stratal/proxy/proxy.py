@@ -65,14 +65,13 @@ class Proxy(Record):
     def __post_init__(self) -> None:
         self._set(values=finite_vector(self.name, self.values))
         if self.second_moments is not None:
+            self._set(second_moments=finite_vector("second_moments", self.second_moments))
             self._check_second_moments(self.second_moments)
         if self.bounds is not None and self.scaled:
             self._check_bounds(*self.bounds)
 
-    def _check_second_moments(self, second_moments: FloatArray) -> None:
-        """Set the second moments (N,), or raise `InputError` if they do not match the values."""
-        moments = finite_vector("second_moments", second_moments)
-        self._set(second_moments=moments)
+    def _check_second_moments(self, moments: FloatArray) -> None:
+        """Raise `InputError` if second moments (N,) do not match the values."""
         same_length(second_moments=moments, **{self.name: self.values})
         if not self.scaled:
             raise InputError(
@@ -122,14 +121,11 @@ SUM_TOLERANCE = 1e-3
 # Negative probabilities up to this size are rounding errors.
 _NEGATIVE_TOLERANCE = 1e-6
 
-
 # Lower limit of probabilities before the logarithm, which would be infinite for 0.
 MIN_PROBABILITY = 1e-7
 
-
 # exp(−40²/2) is 0 in double precision; larger arguments would overflow the square.
 _MAX_STANDARDISED_BIAS = 40.0
-
 
 # For errors about scores of another shape.
 _SHAPES = "(N,) or (N, K) with K ≥ 2"
@@ -232,8 +228,8 @@ def squared_error(probabilities: object, *, surrogate: object = None, name: str 
     >>> proxy.values.round(4), proxy.second_moments.round(4)
     (array([0.09]), array([0.0657]))
     """
-    mean, second = _expected_loss(probabilities, surrogate, lambda f: (1.0 - f) ** 2)
-    return Proxy(values=np.clip(mean, 0.0, 1.0), second_moments=second, name=name)
+    mean, second_moments = _expected_loss(probabilities, surrogate, lambda f: (1.0 - f) ** 2)
+    return Proxy(values=np.clip(mean, 0.0, 1.0), second_moments=second_moments, name=name)
 
 
 def cross_entropy(
@@ -267,8 +263,10 @@ def cross_entropy(
     if not 0.0 < floor < 1.0:
         raise InputError("floor is out of range", given=floor, allowed="between 0 and 1")
     highest = -math.log(floor)
-    mean, second = _expected_loss(probabilities, surrogate, lambda f: -np.log(np.clip(f, floor, 1.0)))
-    return Proxy(values=np.clip(mean, 0.0, highest), second_moments=second, bounds=(0.0, highest), name=name)
+    mean, second_moments = _expected_loss(probabilities, surrogate, lambda f: -np.log(np.clip(f, floor, 1.0)))
+    return Proxy(
+        values=np.clip(mean, 0.0, highest), second_moments=second_moments, bounds=(0.0, highest), name=name
+    )
 
 
 def margin(scores: object, *, name: str = "margin") -> Proxy:
@@ -409,8 +407,8 @@ def squared_regression_error(
     """
     sigma2, bias = _error_moments(variance, mean, prediction)
     # The fourth moment of a normal variable about another point than its mean.
-    second = bias**4 + 6.0 * bias**2 * sigma2 + 3.0 * sigma2**2
-    return Proxy(values=bias**2 + sigma2, second_moments=second, bounds=None, name=name)
+    second_moments = bias**4 + 6.0 * bias**2 * sigma2 + 3.0 * sigma2**2
+    return Proxy(values=bias**2 + sigma2, second_moments=second_moments, bounds=None, name=name)
 
 
 def _error_moments(variance: object, mean: object, prediction: object) -> tuple[FloatArray, FloatArray]:

@@ -58,22 +58,22 @@ from stratal.regression.rectified_loss import require_inverse
 
 
 class Formula:
-    """The right-hand side of a formula; its categories and transformations are fixed once for all units.
+    """The right-hand side of a formula, with categories and transformations that are learned once from data.
 
-    Fix it on the population (or a part of it with every category), so that the labelled units and the
+    Learn them from the population, or from a subset with every category, so that the labelled units and the
     population get the same columns.
 
     Parameters
     ----------
     formula : str
-        The right-hand side, without `~`. An intercept is included unless `0 +` or `- 1` excludes it.
+        The right-hand side, without `~`. It has an intercept, except with `0 +` or `- 1`.
     data : mapping of name to array-like (N,), or a dataframe
-        Data that determine the categories and transformations.
+        Determines the categories and transformations.
 
     Raises
     ------
     InputError
-        For a column that does not exist, a category that did not occur in `data`, and missing values.
+        For an unknown column, for missing values, and for a category that `data` does not contain.
     MissingExtraError
         If formulaic is not installed.
 
@@ -98,16 +98,16 @@ class Formula:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the formula uses."""
+        """Names of the columns in the formula."""
         return tuple(sorted(str(name) for name in self._spec.required_variables))
 
     @staticmethod
-    def words(formula: str) -> frozenset[str]:
+    def names_in(formula: str) -> frozenset[str]:
         """Return the names of columns and functions in a formula.
 
         Examples
         --------
-        >>> sorted(Formula.words("log(length) + `my column`"))
+        >>> sorted(Formula.names_in("log(length) + `my column`"))
         ['length', 'log', 'my column']
         """
         quoted = re.findall(r"`([^`]+)`", formula)
@@ -117,11 +117,11 @@ class Formula:
         """Return the feature matrix (n, d) of other units."""
         units = _frame({name: data[name] for name in self.columns})
         for factor, (_, state) in self._spec.encoder_state.items():
-            fixed_levels = {str(value) for value in state.get("categories", ())}
-            if fixed_levels:
-                unknown = sorted({str(value) for value in units.get(str(factor), ())} - fixed_levels)
-            else:
-                unknown = []
+            known_levels = {str(value) for value in state.get("categories", ())}
+            # A factor without categories is numeric.
+            if not known_levels:
+                continue
+            unknown = sorted({str(value) for value in units.get(str(factor), ())} - known_levels)
             if unknown:
                 raise InputError(
                     f"{str(factor)!r} contains a category that did not occur when the formula was fixed",
@@ -132,6 +132,7 @@ class Formula:
         return losses.feature_matrix("features", np.asarray(matrix))
 
     def _matrix(self, make: Callable[..., Any], formula: str | None, data: object) -> Any:
+        """Return the matrix that a function of formulaic makes; translate its errors into `InputError`."""
         errors = _formulaic().errors
         units = _frame(data)
         try:
@@ -147,6 +148,7 @@ class Formula:
 
 
 def _formulaic() -> Any:
+    """Return the module formulaic."""
     with optional_import("formulaic", extra="formula"):
         import formulaic
         import formulaic.errors
@@ -154,6 +156,7 @@ def _formulaic() -> Any:
 
 
 def _frame(data: object) -> Any:
+    """Return data as a dataframe of pandas, which formulaic requires."""
     import pandas as pd
 
     if isinstance(data, Mapping):
@@ -164,8 +167,8 @@ def _frame(data: object) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
-    """Columns of numbers as features, with or without an intercept; `Formula` also has categories."""
+class NumericFeatures:
+    """Numeric columns as features, with or without an intercept; `Formula` also supports categories."""
 
     columns: tuple[str, ...] = ()
     intercept: bool = True
@@ -185,22 +188,21 @@ class Numbers:
         return matrix
 
 
-Regressors = Numbers | Formula
+Regressors = NumericFeatures | Formula
 
 
 # Name of the coefficient of the constant feature.
 INTERCEPT = "intercept"
 
-
+# The losses that have a name.
 FAMILIES: dict[str, type[losses.Loss]] = {
     loss.name: loss for loss in (losses.LinearLoss, losses.LogisticLoss, losses.PoissonLoss)
 }
 
+# Rows of the population in memory at once: 2¹⁸, that is 2 MB per column.
+_BATCH_ROWS = 262_144
 
-# Rows of the population in memory at once.
-_BATCH = 262_144
-
-_ALL_LABELLED = (
+_NOTE_ON_CENSUS = (
     "every unit has a label, so the coefficients of these units are known; the standard errors therefore "
     "refer to all units from the same source (target superpopulation)"
 )
@@ -218,7 +220,7 @@ def regress(
     intercept: bool = True,
     **options: Any,
 ) -> Coefficients:
-    """Estimate how the outcome depends on features in the population from which a sample was drawn.
+    """Estimate a regression of the outcome on features in the population that a sample was drawn from.
 
     Parameters
     ----------
@@ -227,22 +229,22 @@ def regress(
         (X, y, y_proxy) or (X, y) with NaN where y is unlabelled. The labelled rows are then assumed to be a
         simple random sample of all rows.
     labels : mapping of id to outcome, Series, array in the order of `sample.ids`, Labels, or a table
-        Units without a label are treated as nonresponse within their stratum; a stratum without any label is
+        Units without a label are treated as nonresponse within their stratum. A stratum without any label is
         merged with its neighbour.
     family : str or Loss
-        "linear", "logistic", "poisson", or a user-defined loss. For a mean or a quantile, use
+        "linear", "logistic", "poisson", or a loss of your own. Means and quantiles are estimands of
         `stratal.estimate`.
     features : str or tuple of str
-        Columns of numbers. Columns of the population are joined by the sample's ids; proxies, groups and
-        shown columns are in the sample.
+        Numeric columns of the population, or proxies, groups and shown columns of the sample.
     formula : str, optional
         A formula instead of `features`, such as "log(length) * language" (extra "formula").
     population : Population, optional
-        The population with the proxy and features of all units. Default: that of the sample, if in memory.
+        Source of the proxy and features of all units. Default: the population that the sample was drawn from,
+        if it is in memory.
     proxy : str, optional
         Prediction of the outcome. Default: the first proxy.
     intercept : bool
-        Whether a column of ones is added to `features`; a formula contains its own intercept.
+        Whether a column of ones is added to `features`. A formula determines this itself.
     **options
         See `stratal.regression.m_estimate`: `estimator`, `lam`, `target`, `minimise`, …. If every unit is
         labelled, the default target is the superpopulation.
@@ -255,9 +257,9 @@ def regress(
     Raises
     ------
     InputError
-        For missing columns, and as in `m_estimate`.
+        For missing columns, and as `m_estimate`.
     LabelError
-        For ids that are not in the sample, or if there is no label.
+        For ids that are not in the sample, and if there is no label.
 
     Examples
     --------
@@ -273,7 +275,7 @@ def regress(
     ('intercept', 'x')
     """
     if isinstance(sample, str | tuple):
-        # A sample that was drawn needs no table.
+        # Only this form of the call needs the reader of tables.
         from stratal.regression.from_table import sample_of_arrays, sample_of_formula
 
         if features or formula is not None or population is not None:
@@ -282,11 +284,14 @@ def regress(
                 action="Write the features in the formula, or give only the arrays.",
             )
         if isinstance(sample, str):
-            sample, labels, columns_of_fit = sample_of_formula(sample, labels, proxy, Formula.words(sample))
+            sample, labels, regressor_options = sample_of_formula(
+                sample, labels, proxy, Formula.names_in(sample)
+            )
         else:
-            sample, labels, columns_of_fit = sample_of_arrays(sample)
-        features = columns_of_fit.get("features", ())
-        formula = columns_of_fit.get("formula")
+            sample, labels, regressor_options = sample_of_arrays(sample)
+        features = regressor_options.get("features", ())
+        formula = regressor_options.get("formula")
+        # The sample now has only the proxy that was stated or recognised.
         proxy = None
     sample = require_sample(sample, "regress")
     if population is not None:
@@ -302,44 +307,61 @@ def regress(
         if name in options:
             raise InputError(f"regress determines {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, feature_columns, formula)
-    proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
-    drawn: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
-    if population is not None:
-        feature_names: Collection[str] = feature_columns
-        if formula is not None:
-            feature_names = Formula.words(formula)
-        read = tuple(name for name in population.feature_names if name in feature_names)
-        drawn |= dict(zip(read, features_of(sample, population, read).T, strict=True)) if read else {}
-    columns: Regressors = Numbers(feature_columns, intercept)
+    sample_columns = _columns_of_sample(sample, population, feature_columns, formula)
+    regressors: Regressors = NumericFeatures(feature_columns, intercept)
     if formula is not None:
-        columns = Formula(formula, drawn if population is None else _first_batch(formula, population))
-    batch = {name: _column(drawn, name, numbers=name in feature_columns) for name in columns.columns}
+        data = sample_columns if population is None else _first_batch(formula, population)
+        regressors = Formula(formula, data)
+    columns = {
+        name: _column(sample_columns, name, is_numeric=name in feature_columns) for name in regressors.columns
+    }
     estimator = str(options.get("estimator"))
-    joined, units, fit_arguments = labelled_units(
-        sample, labels, population, proxy, estimator=estimator, columns=columns
+    joined, respondents, fit_arguments = labelled_units(
+        sample, labels, population, proxy, estimator=estimator, regressors=regressors
     )
     outcome = joined.by_unit(joined.numbers())
-    batch = {name: column[joined.labelled] for name, column in batch.items()}
-    matrix = columns.features(batch) if columns.names else None
-    names = columns.names or None
+    matrix = None
+    names = None
+    # A loss of one's own may have no features.
+    if regressors.names:
+        names = regressors.names
+        matrix = regressors.features({name: column[joined.labelled] for name, column in columns.items()})
     target = options.pop("target", None) or sample.question.target
-    notes = units.notes
+    notes = respondents.notes
     if target is None:
         target = unstated_target(sample, joined.labelled)
         if target == "superpopulation":
-            notes = (*notes, _ALL_LABELLED)
+            notes = (*notes, _NOTE_ON_CENSUS)
     result = m_estimate(
         loss, outcome, features=matrix, names=names, target=target, **fit_arguments, **options
     )
     rows = []
     for row in result:
-        row = units.complete(row, sample)
+        row = respondents.complete(row, sample)
         table = row.stratum_table
         if table is not None and len(table.sizes) == len(result.lam):
             table = replace(table, lam=result.lam[:, None])
-        rows.append(replace(row, stratum_table=table, remarks=()))  # the notes are all rows'
+        # The notes concern all rows, and are stored once.
+        rows.append(replace(row, stratum_table=table, remarks=()))
     result = replace(result, estimates=tuple(rows), remarks=(*notes, *result.remarks))
     return with_label_values(result, {"": joined})
+
+
+def _columns_of_sample(
+    sample: Sample, population: Population | None, features: tuple[str, ...], formula: str | None
+) -> dict[str, AnyArray]:
+    """Return the columns (n,) of the drawn units by name; features are read from the population."""
+    proxies = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
+    columns: dict[str, AnyArray] = {**sample.shown, **sample.groups, **proxies}
+    if population is None:
+        return columns
+    requested: Collection[str] = features
+    if formula is not None:
+        requested = Formula.names_in(formula)
+    names = tuple(name for name in population.feature_names if name in requested)
+    if names:
+        columns |= dict(zip(names, features_of(sample, population, names).T, strict=True))
+    return columns
 
 
 def labelled_units(
@@ -349,22 +371,23 @@ def labelled_units(
     proxy: str | None,
     *,
     estimator: str,
-    columns: Regressors | None = None,
+    regressors: Regressors | None = None,
 ) -> tuple[JoinedLabels, Respondents, dict[str, Any]]:
-    """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
+    """Return the labels, the respondents, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
 
     `proxy` and `unlabelled` are missing if the estimator is "classical", or if the sample has no proxy.
     """
-    from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
+    # A plan for a coefficient reads no labels.
+    from stratal.labels.label_files import read_labels_if_table
 
     joined = join_labels(sample, read_labels_if_table(labels, sample))
     joined = check_label_codes(sample, joined, "label")
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
-    units = Respondents.of(sample, joined.labelled)
-    arguments: Keywords = {"weighting": units.weighting}
+    respondents = Respondents.of(sample, joined.labelled)
+    arguments: Keywords = {"weighting": respondents.weighting}
     if estimator == "classical" or not sample.proxy_names:
-        return joined, units, arguments
+        return joined, respondents, arguments
     if population is None:
         raise InputError(
             "the population is not available, so its proxies and features cannot be read",
@@ -374,50 +397,50 @@ def labelled_units(
     check_choice("proxy", name, sample.proxy_names)
     arguments["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
     rule = sample.design.rule
-    arguments["unlabelled"] = from_population(population, name, columns or Numbers(), rule, units.codes)
-    return joined, units, arguments
+    arguments["unlabelled"] = from_population(
+        population, name, regressors or NumericFeatures(), rule, respondents.codes
+    )
+    return joined, respondents, arguments
 
 
 def from_population(
     population: Population,
     proxy: str,
-    columns: Regressors,
+    regressors: Regressors,
     rule: Rule | None = None,
-    merged: IntArray | None = None,
+    codes: IntArray | None = None,
 ) -> losses.Unlabelled:
-    """Return the units of a population as an estimator reads them: a few passes, in batches.
+    """Return the units of a population, which an estimator reads several times, in batches.
 
     Parameters
     ----------
     population : Population
     proxy : str
-    columns : Numbers or Formula
-        The features.
+    regressors : NumericFeatures or Formula
     rule : Rule, optional
         The stratification rule of the design.
-    merged : int (H,), optional
-        Where strata were merged, the new code of each of the rule's.
+    codes : int (H,), optional
+        The merged stratum of each stratum of the rule, if strata were merged.
     """
-    if merged is None:
+    if codes is None:
         codes = np.arange(1 if rule is None else rule.n_strata)
-    else:
-        codes = merged
-    batches = partial(_blocks, population, proxy, columns, rule, codes)
+    batches = partial(_blocks, population, proxy, regressors, rule, codes)
     return losses.Unlabelled(batches, n_strata=code_count(codes))
 
 
 def _blocks(
-    population: Population, proxy: str, columns: Regressors, rule: Rule | None, codes: IntArray
+    population: Population, proxy: str, regressors: Regressors, rule: Rule | None, codes: IntArray
 ) -> Iterator[losses.Block]:
-    read = tuple(dict.fromkeys((proxy, *columns.columns, *(rule.columns if rule is not None else ()))))
-    for batch in population.batches(read, _BATCH):
+    """Yield the features, proxies and strata of each batch of the population."""
+    names = dict.fromkeys((proxy, *regressors.columns, *(rule.columns if rule is not None else ())))
+    for batch in population.batches(tuple(names), _BATCH_ROWS):
         values = np.asarray(batch[proxy], dtype=np.float64)
         if rule is None:
             stratum = np.zeros(len(values), dtype=np.int64)
         else:
             stratum = rule.assign(batch)
-        if columns.names:
-            features = columns.features(batch)
+        if regressors.names:
+            features = regressors.features(batch)
         else:
             features = np.empty((len(values), 0))
         stratum = codes[stratum].astype(np.int64, copy=False)
@@ -425,31 +448,34 @@ def _blocks(
 
 
 def _first_batch(formula: str, population: Population) -> Any:
-    """Return the population's first units, which fix a formula's categories; later ones are errors."""
+    """Return the first units of the population, which determine the categories of a formula.
+
+    A category that occurs only in later units raises an error.
+    """
     names = (*population.group_names, *population.feature_names)
-    read = tuple(name for name in names if name in Formula.words(formula))
-    if not read:
+    requested = tuple(name for name in names if name in Formula.names_in(formula))
+    if not requested:
         raise InputError(
             f"the formula {formula!r} names no column of the population", allowed=", ".join(map(repr, names))
         )
-    return next(population.batches(read))
+    return next(population.batches(requested))
 
 
-def _column(columns: Mapping[str, object], name: str, *, numbers: bool) -> AnyArray:
-    """Return a column of the drawn units (n,), as `numbers` if it is a feature."""
+def _column(columns: Mapping[str, object], name: str, *, is_numeric: bool) -> AnyArray:
+    """Return a column of the drawn units (n,); numeric columns are checked and converted to numbers."""
     if name not in columns:
         raise InputError(
             f"the drawn units have no column {name!r}",
             allowed=suggest_names(name, columns) if columns else "none is known",
             action="Give the population (population=, --population FILE), or draw with show=.",
         )
-    if numbers:
+    if is_numeric:
         return finite_vector(f"feature {name!r}", columns[name])
     return np.asarray(columns[name])
 
 
 def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula: str | None) -> losses.Loss:
-    """Return the loss; refuse an unknown family, and features where it takes none, or needs some."""
+    """Return the loss; raise an error for an unknown family, and for two or no specifications of features."""
     if features and formula is not None:
         raise InputError("features= and formula= are mutually exclusive", action="Leave one of them out.")
     if isinstance(family, losses.Loss):
@@ -466,16 +492,16 @@ def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula:
 # Options of `estimate` for estimands that are fitted with a proxy.
 FIT_OPTIONS = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
 
-
-# Names of the estimators of a mean, and what they correspond to for a loss.
+# The estimator of a loss that corresponds to each estimator of a mean; the difference estimator is `ppi++`
+# with λ = 1.
 _ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
 
 
-def options_of(request: Request, sample: Sample) -> Keywords:
-    """Return the options of the fit; `auto` takes the proxy where the population is at hand."""
-    reads = sample.population is not None and bool(sample.proxy_names)
+def fit_options(request: Request, sample: Sample) -> Keywords:
+    """Return the options of a fit; `auto` uses the proxy if the population is available."""
+    has_proxy = sample.population is not None and bool(sample.proxy_names)
     estimator = _ESTIMATORS.get(request.estimator, request.estimator)
-    if request.estimator == "auto" and request.lam is None and not reads:
+    if request.estimator == "auto" and request.lam is None and not has_proxy:
         estimator = "classical"
     is_plain_difference = request.estimator == "difference" and request.lam is None
     return {
@@ -488,7 +514,7 @@ def options_of(request: Request, sample: Sample) -> Keywords:
 
 
 def scaled_moments(population: Population, proxy: str | None, subject: str) -> AnticipatedMoments:
-    """Return a proxy's moments of the outcome; refuse one that only orders the units."""
+    """Return the anticipated moments of the outcome; raise an error for a proxy that only ranks the units."""
     if not population.proxy_names or not population.proxy_info(proxy).scaled:
         raise InputError(
             f"{subject} requires a proxy on the outcome's scale",
@@ -499,17 +525,18 @@ def scaled_moments(population: Population, proxy: str | None, subject: str) -> A
     return AnticipatedMoments.of(population, proxy)
 
 
-# Mean of the influence u that `Coefficient` declares, as a share of √E[u²], for a unit of average E[u² | x].
+# Mean of the influence u that `Coefficient.influence` returns for a unit of average E[u² | x], as a share of
+# √E[u²]: small enough not to change the anticipated variance, and large enough to order the units.
 _ORDERING_MEAN = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficient(Estimand):
-    """One coefficient of a linear, logistic or Poisson regression of the outcome on columns of numbers.
+    """One coefficient of a linear, logistic or Poisson regression of the outcome on numeric columns.
 
-    The influence of a unit is w(x) (y − μ(x)), where w(x) is the coefficient's element of A⁻¹x: units with
-    extreme features matter most. Before there are labels, the fit and A are those of the proxy, as in Fisch
-    et al. (2024), eq. 20–21.
+    The influence of a unit is w(x) (y − μ(x)), where w(x) is the coefficient's row of A⁻¹x: units with
+    extreme values of a feature matter most. Before there are labels, the fit and A are those of the proxy, as
+    in Fisch et al. (2024), eq. 20–21.
 
     Parameters
     ----------
@@ -536,12 +563,12 @@ class Coefficient(Estimand):
     proxy: str | None = None
 
     def __post_init__(self) -> None:
-        default_features = () if self.of == INTERCEPT else (self.of,)
         if isinstance(self.features, str):
             features = (self.features,)
         else:
             features = tuple(self.features)
-        self._set(features=() if features == default_features else features)
+        # Equal estimands have equal fields and texts.
+        self._set(features=() if features == self._default_features else features)
         if not self.numbers or self.of not in self.names:
             raise InputError(
                 "the regression has no such coefficient",
@@ -553,25 +580,35 @@ class Coefficient(Estimand):
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of the features."""
-        return self.features or (() if self.of == INTERCEPT else (self.of,))
+        """The numeric columns that are features."""
+        return self.features or self._default_features
+
+    @property
+    def _default_features(self) -> tuple[str, ...]:
+        """The features if none are named."""
+        if self.of == INTERCEPT:
+            return ()
+        return (self.of,)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all coefficients."""
         return (INTERCEPT, *self.numbers)
 
-    reads_population = True  # the features, and the proxy of all units
+    # The features, and the proxy of all units.
+    reads_population = True
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of w(x) (y − μ(x)) for the fit to the proxies.
 
-        The expected influence is 0 for all units, but strata are formed by the expected influence. The mean
-        returned here is therefore proportional to E[u² | x] and too small to matter (`_ORDERING_MEAN`), so
-        that units with a similar variance of u are in the same stratum.
+        The expected influence is 0 for all units, but strata are intervals of the expected influence. The
+        returned mean is therefore proportional to E[u² | x] and very small (`_ORDERING_MEAN`), so that units
+        with a similar variance of u are in the same stratum.
         """
         expected = self._moments(population)
-        units = from_population(population, population.proxy_info(self.proxy).name, Numbers(self.numbers))
+        units = from_population(
+            population, population.proxy_info(self.proxy).name, NumericFeatures(self.numbers)
+        )
         fit = fit_to_proxies(FAMILIES[self.family](), units)
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
         gap = expected.mean - LINKS[self.family](self._linear(fit.theta))
@@ -585,7 +622,7 @@ class Coefficient(Estimand):
         )
 
     def _moments(self, population: Population) -> AnticipatedMoments:
-        """Return the proxy's moments of the outcome; of a count, that it varies as much as its mean."""
+        """Return the anticipated moments of the outcome; the variance of a count is its mean (Poisson)."""
         moments = scaled_moments(population, self.proxy, repr(self.text))
         number_names = (*population.feature_names, *population.proxy_names)
         for name in [number for number in self.numbers if number not in number_names]:
@@ -599,16 +636,19 @@ class Coefficient(Estimand):
         return moments
 
     def _linear(self, weights: FloatArray) -> Expression:
-        """Return the intercept's weight and the features times theirs, in nine digits on every engine."""
-        first, *others = (float(f"{weight:.9g}") for weight in weights)
-        terms = [weight * NumberColumn(name=name) for weight, name in zip(others, self.numbers, strict=True)]
-        return total([Constant(value=first), *terms])
+        """Return the linear predictor with weights (intercept first) of nine digits.
+
+        Further digits may differ between engines, because they add in different orders.
+        """
+        intercept, *slopes = (float(f"{weight:.9g}") for weight in weights)
+        terms = [slope * NumberColumn(name=name) for slope, name in zip(slopes, self.numbers, strict=True)]
+        return total([Constant(value=intercept), *terms])
 
     takes: ClassVar[tuple[str, ...]] = FIT_OPTIONS
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the coefficient: with the proxy if the population is available, else only with weights."""
-        options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
+        """Return the coefficient; it uses the proxy if the population is available."""
+        options = fit_options(replace(request, proxy=request.proxy or self.proxy), sample)
         fitted = regress(sample, labels, family=self.family, features=self.numbers, **options)
         estimate: Estimate = fitted.of(coefficient=self.of)
         return replace(estimate, label=self.label, null=None, remarks=fitted.remarks)
@@ -622,8 +662,11 @@ LINKS: dict[str, Callable[[Expression], Expression]] = {
 }
 
 
-# The logistic function of 1.702 t is the normal one of t to .01 (Camilli 1994).
-_LOGISTIC = 1.702
+# The logistic function of 1.702 t differs from the normal distribution function of t by at most .01 (Camilli
+# 1994).
+_LOGISTIC_SCALE = 1.702
+# Lower limit of the residual standard deviation and of the density at the quantile, which are divisors.
+_MIN_DIVISOR = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -635,7 +678,7 @@ class Quantile(Estimand):
     probability : float
         The share; ½ gives the median.
     proxy : str, optional
-        The proxy for the plan; by default the first of the population. It must be on the outcome's scale.
+        The proxy for the plan, on the scale of the outcome. Default: the first proxy of the population.
 
     Examples
     --------
@@ -670,16 +713,16 @@ class Quantile(Estimand):
         theta = weighted_quantile(
             distribution.values, distribution.counts.astype(np.float64), self.probability
         )
-        # A proxy that determines the outcome leaves no variance; the logistic distribution needs some.
-        residual_sd = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
-        slope = _LOGISTIC / residual_sd
-        below = logistic(slope * (theta - expected.mean))
-        density, share = averages(population, [slope * below * (1.0 - below), below])
-        # No unit may have an expected value near the quantile.
-        scale = 1.0 / max(float(density), 1e-12)
+        # The logistic distribution needs a variance, even if the proxy determines the outcome.
+        residual_sd = max(float(averages(population, [expected.variance])[0]), _MIN_DIVISOR) ** 0.5
+        slope = _LOGISTIC_SCALE / residual_sd
+        share_below = logistic(slope * (theta - expected.mean))
+        density, mean_share = averages(population, [slope * share_below * (1.0 - share_below), share_below])
+        # The density is 0 if no unit has an expected value near the quantile.
+        scale = 1.0 / max(float(density), _MIN_DIVISOR)
         # Centred by the expected share, which is near β, so that the mean of u is 0.
-        mean = scale * (float(share) - below)
-        square = scale**2 * (float(share) ** 2 + (1.0 - 2.0 * float(share)) * below)
+        mean = scale * (float(mean_share) - share_below)
+        square = scale**2 * (float(mean_share) ** 2 + (1.0 - 2.0 * float(mean_share)) * share_below)
         return Influence(value=theta, mean=mean, square=square, cells=Cells(names=("all",)))
 
     takes: ClassVar[tuple[str, ...]] = (*FIT_OPTIONS, "bounds")
@@ -687,16 +730,16 @@ class Quantile(Estimand):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the weighted quantile with Woodruff's interval; with a proxy if the request requires it."""
         if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
-            options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
+            options = fit_options(replace(request, proxy=request.proxy or self.proxy), sample)
             proxy = options.pop("proxy")
             estimator = options["estimator"]
-            joined, units, arguments = labelled_units(
+            joined, respondents, arguments = labelled_units(
                 sample, labels, sample.population, proxy, estimator=estimator
             )
             outcomes = joined.by_unit(joined.numbers())
             bounds = _bounds_of(sample, outcomes, joined.labelled, request)
-            tuned = quantile(outcomes, self.probability, bounds=bounds, **arguments, **options)
-            return units.complete(tuned, sample, label=self.label)
+            rectified = quantile(outcomes, self.probability, bounds=bounds, **arguments, **options)
+            return respondents.complete(rectified, sample, label=self.label)
         if request.target != "population":
             raise InputError(
                 "a weighted quantile always refers to the population",
@@ -731,7 +774,7 @@ class Quantile(Estimand):
         return Estimates.from_rows(sample, rows, "domains", respondents.notes)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return β − 1(z ≤ θ̂) for the labelled units, up to a factor that is the same in all strata."""
+        """Return β − 1(z ≤ θ̂) of the labelled units: the influence up to a factor common to all strata."""
         columns, labelled = number_columns(sample, {"labels": labels})
         z = columns[:, 0]
         weights = Respondents.of(sample, labelled).weighting.weights
@@ -742,6 +785,6 @@ class Quantile(Estimand):
 def _bounds_of(
     sample: Sample, outcomes: FloatArray, labelled: BoolArray, request: Request
 ) -> tuple[float, float] | None:
-    """Return the bounds of the outcomes (m,) of the labelled units (n,): those requested, or the sample's."""
+    """Return the requested bounds of the outcomes (m,) of the labelled units (n,), or those of the sample."""
     refuse_outside(outcomes, sample, labelled, "bounded", request.bounds)
     return known_outcome(sample, outcomes, None, request.bounds, labelled=labelled)[1]

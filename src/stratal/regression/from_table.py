@@ -1,4 +1,4 @@
-"""Samples for a regression from a table, or from arrays, whose outcome is known in some rows."""
+"""Samples for a regression from a table, or from arrays, with an outcome in some of the rows."""
 
 from __future__ import annotations
 
@@ -23,33 +23,35 @@ from stratal.tables.row_groups import candidate_groups, detect_clusters, with_mi
 from stratal.tables.small_table import SmallTable, is_missing
 from stratal.tables.verdict_columns import usable_proxies, with_verdict_numbers
 
-# A right side that is a sum of columns needs no parser of formulas.
-_SUM = re.compile(r"\s*[^\W\d]\w*(\s*\+\s*[^\W\d]\w*)*\s*")
+# A sum of columns needs no formula parser (extra "formula").
+_SUM_OF_COLUMNS = re.compile(r"\s*[^\W\d]\w*(\s*\+\s*[^\W\d]\w*)*\s*")
 
 
 def sample_of_formula(
-    formula: str, table: Any, proxy: str | None, words: frozenset[str]
+    formula: str, table: Any, proxy: str | None, names: frozenset[str]
 ) -> tuple[Sample, Labels, dict[str, Any]]:
-    """Return sample, labels and the options `features` or `formula` of a table's outcome `y ~ x1 + x2`.
+    """Return sample, labels and the options `features` or `formula` of a formula such as `y ~ x1 + x2`.
 
-    Rows with an outcome are taken as a simple random sample of all rows, or of clusters where all rows of
-    some groups have one. `words` are those of the formula.
+    Rows with an outcome are assumed to be a simple random sample of all rows; or a sample of clusters, if all
+    rows of some groups have an outcome. `names` are the names in the formula.
     """
-    outcome, tilde, right = formula.partition("~")
-    if not tilde or not outcome.strip() or not right.strip():
+    outcome, tilde, right_side = formula.partition("~")
+    if not tilde or not outcome.strip() or not right_side.strip():
         raise InputError("this is not a formula", given=repr(formula), allowed="such as 'y ~ x1 + x2'")
     rows = SmallTable.of(table, "the table")
     outcome = rows.find(outcome.strip().strip("`")) or outcome.strip()
+    # Raises an error for an unknown column.
     rows.values(outcome)
-    features = [name for name in rows.lists if name in words and name != outcome]
+    features = [name for name in rows.lists if name in names and name != outcome]
     rows, proxy, notes = _with_numeric_proxy(rows, outcome, proxy, features)
-    options: Keywords = {"formula": right.strip()}
-    if _SUM.fullmatch(right):
-        names = tuple(term.strip() for term in right.split("+"))
-        for name in names:
+    options: Keywords = {"formula": right_side.strip()}
+    if _SUM_OF_COLUMNS.fullmatch(right_side):
+        terms = tuple(term.strip() for term in right_side.split("+"))
+        for name in terms:
+            # Raises an error for an unknown column.
             rows.values(name)
-        if all(rows.is_numeric(name) for name in names):
-            options = {"features": names}
+        if all(rows.is_numeric(name) for name in terms):
+            options = {"features": terms}
     is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
     groups = candidate_groups(rows, facts_of_table(rows), is_labelled, {outcome, proxy, *features})
     row_groups = detect_clusters(rows, groups)
@@ -94,7 +96,7 @@ def _with_numeric_proxy(
 def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, Any]]:
     """Return sample, labels and the option `features` of arrays (X, y, y_proxy) or (X, y).
 
-    X is (n, d), y (n,) NaN where it is unlabelled, and y_proxy (n,).
+    X is (n, d), y (n,) is NaN for unlabelled rows, and y_proxy is (n,).
     """
     if len(arrays) not in (2, 3):
         raise InputError("wrong number of arrays", given=len(arrays), allowed="(X, y) or (X, y, y_proxy)")
@@ -124,7 +126,7 @@ def _free_name(name: str, names: Sequence[str]) -> str:
 def _sample_of_rows(
     rows: SmallTable, outcome: str, proxy: str | None, features: Sequence[str], cluster: str | None
 ) -> tuple[Sample, Labels]:
-    """Return the rows, or clusters, with an outcome as a sample of all rows, which are its population."""
+    """Return the rows (or clusters) with an outcome as a sample, whose population are all rows."""
     is_partial = any(map(is_missing, rows.values(outcome)))
     has_proxy = proxy is not None and is_partial
     categories = {name: rows.texts(name) for name in features if not rows.is_numeric(name)}

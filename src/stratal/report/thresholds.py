@@ -151,8 +151,8 @@ def _candidate_table(result: JsonMapping) -> ReportTable:
     """Return the table of the candidate sets."""
     metric = _METRIC_NAMES[result["metric"]]
     columns: JsonDict = {"group": "group"}
-    for place, name in enumerate(result["scores"]):
-        columns[f"{name} ≥"] = lambda row, place=place: _threshold_text(row["thresholds"][place])
+    for index, name in enumerate(result["scores"]):
+        columns[f"{name} ≥"] = lambda row, index=index: _threshold_text(row["thresholds"][index])
     columns |= {
         "items": "items",
         "share": lambda row: _share_text(row["share"]),
@@ -179,7 +179,7 @@ def _selected_candidates(
     """Return about ten of the candidate sets, and all accepted ones."""
     # Division rounded up.
     step = max(1, -(-len(rows) // _MAX_TABLE_SETS))
-    return [row for place, row in enumerate(rows) if (place + 1) % step == 0 or row in chosen]
+    return [row for index, row in enumerate(rows) if (index + 1) % step == 0 or row in chosen]
 
 
 def _share_text(share: float) -> str:

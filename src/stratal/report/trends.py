@@ -55,7 +55,7 @@ def trend_html(result: JsonMapping, version: str) -> str:
     share = result["share"]
     lines = _trend_sentences(result)
     sections = [Page(title="Answer", name="answer", lines=lines, notes=result["notes"])]
-    for place, label in enumerate(dict.fromkeys(_row_label(row) for row in result["rows"])):
+    for index, label in enumerate(dict.fromkeys(_row_label(row) for row in result["rows"])):
         rows = [
             {
                 "name": wave["wave"],
@@ -67,8 +67,8 @@ def trend_html(result: JsonMapping, version: str) -> str:
         title = "Level by wave"
         if label:
             title += f": {label}"
-        drawing = forest_drawing(f"wave-{place}", title, rows, share)
-        sections.append(Page(title=title, name=f"waves-{place}", drawings=[drawing]))
+        drawing = forest_drawing(f"wave-{index}", title, rows, share)
+        sections.append(Page(title=title, name=f"waves-{index}", drawings=[drawing]))
     sections.append(Page(title="Waves", name="waves", tables=[_wave_table(result, details=True)]))
     changes = [row for row in result["rows"] if row["quantity"] != _LEVEL]
     if changes:

@@ -111,15 +111,15 @@ def recalibrated_deviations(
     `centre` was subtracted from the outcomes of the sums. `bounds` are used for outcomes that are not binary;
     the default is the bounds of the strata.
     """
-    first = sums.z + centre * sums.counts
+    outcome_sums = sums.z + centre * sums.counts
     # Rounding errors can make a sum of squares negative.
-    second = np.maximum(sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts, 0.0)
+    square_sums = np.maximum(sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts, 0.0)
     if binary:
         return smoothed_standard_deviations(
-            strata, sums.counts, np.rint(first), None, kurtoses=sums.kurtoses, bounds=(0.0, 1.0)
+            strata, sums.counts, np.rint(outcome_sums), None, kurtoses=sums.kurtoses, bounds=(0.0, 1.0)
         )
     return smoothed_standard_deviations(
-        strata, sums.counts, first, second, kurtoses=sums.kurtoses, bounds=bounds or strata.bounds
+        strata, sums.counts, outcome_sums, square_sums, kurtoses=sums.kurtoses, bounds=bounds or strata.bounds
     )
 
 

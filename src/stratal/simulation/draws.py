@@ -169,9 +169,9 @@ class StratumSums:
         if self.zzzz is None:
             return None
         mean = self.means
-        second = np.maximum(self.zz - mean * self.z, 0.0)
-        fourth = self.zzzz - 4.0 * mean * self.zzz + 6.0 * mean**2 * self.zz - 3.0 * mean**3 * self.z
-        return sample_kurtoses(self.counts, second, fourth)
+        second_moments = np.maximum(self.zz - mean * self.z, 0.0)
+        fourth_moments = self.zzzz - 4.0 * mean * self.zzz + 6.0 * mean**2 * self.zz - 3.0 * mean**3 * self.z
+        return sample_kurtoses(self.counts, second_moments, fourth_moments)
 
     def moments(self, centre: float) -> StratumMoments:
         """Return the moments of outcome and proxy; `centre` was subtracted from the outcomes."""
@@ -197,19 +197,19 @@ class StratumSums:
 
     def centred_thirds(self, lam: FloatArray) -> FloatArray:
         """Return Σ (r − r̄_h)³ (R, H) of r = z − λ_h p."""
-        first, second = self.residual(lam)
-        third = self.zzz
+        sums, square_sums = self.residual(lam)
+        cube_sums = self.zzz
         if self.ppp is not None and np.any(lam):
-            third = third - 3.0 * lam * self.zzp + 3.0 * lam**2 * self.zpp - lam**3 * self.ppp
-        mean = first / self.counts
-        return np.asarray(third - 3.0 * mean * second + 2.0 * mean**2 * first)
+            cube_sums = cube_sums - 3.0 * lam * self.zzp + 3.0 * lam**2 * self.zpp - lam**3 * self.ppp
+        mean = sums / self.counts
+        return np.asarray(cube_sums - 3.0 * mean * square_sums + 2.0 * mean**2 * sums)
 
 
-def sample_variance(counts: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+def sample_variance(counts: FloatArray, sums: FloatArray, square_sums: FloatArray) -> FloatArray:
     """Return s_h² with divisor n_h − 1, from Σ y and Σ y²; NaN where n_h < 2."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        squares = np.maximum(second - first * first / counts, 0.0)
-        return np.asarray(squares / np.where(counts > 1, counts - 1.0, np.nan))
+        squared_deviations = np.maximum(square_sums - sums * sums / counts, 0.0)
+        return np.asarray(squared_deviations / np.where(counts > 1, counts - 1.0, np.nan))
 
 
 # Fields of `StratumSums` by power, one letter per factor (z outcome, p proxy), those without p first.
@@ -299,7 +299,7 @@ class OrderedUnits:
         R.
     rng : numpy.random.Generator
     with_replacement : bool
-    thirds, fourths : bool
+    third_powers, fourth_powers : bool
         Whether third powers, and fourth powers of the outcome, are also summed.
     """
 
@@ -311,15 +311,15 @@ class OrderedUnits:
         rng: np.random.Generator,
         *,
         with_replacement: bool = False,
-        thirds: bool = False,
-        fourths: bool = False,
+        third_powers: bool = False,
+        fourth_powers: bool = False,
     ) -> None:
         self._tables: list[list[FloatArray]] = []
         has_proxy = bool(truth.proxies)
         self._names: tuple[str, ...] = _SECOND_POWERS if has_proxy else _SECOND_POWERS[:2]
-        if thirds:
+        if third_powers:
             self._names += _THIRD_POWERS if has_proxy else _THIRD_POWERS[:1]
-        if fourths:
+        if fourth_powers:
             self._names += tuple(name for name in _FOURTH_POWERS if name not in self._names)
         for h, z in enumerate(truth.outcomes):
             order = ordered_units(len(z), int(limits[h]), replicates, rng, with_replacement=with_replacement)
@@ -328,7 +328,7 @@ class OrderedUnits:
                 units["p"] = truth.proxies[h][order]
             products = (np.prod([units[letter] for letter in name], axis=0) for name in self._names)
             # Running sums along each row (R, n + 1). Column n_h is the sum of n_h units, column 0 is zero.
-            self._tables.append([np.cumsum(np.pad(part, ((0, 0), (1, 0))), axis=1) for part in products])
+            self._tables.append([np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1) for values in products])
 
     def branch(self) -> OrderedUnits:
         """Return the object itself, since `sums` does not change it."""

@@ -401,9 +401,9 @@ def replicates_from_sums(
             rows,
             rng,
             with_replacement=settings.with_replacement,
-            thirds=settings.needs_third_powers,
+            third_powers=settings.needs_third_powers,
             # Adaptive designs smooth the variances of outcomes that are not binary by their kurtosis.
-            fourths=counts is None and not truth.binary,
+            fourth_powers=counts is None and not truth.binary,
         )
 
     replicates: ReplicateBatches = {}
@@ -479,7 +479,7 @@ def _true_values(
 ) -> TrueValues:
     """Return the true values that the replicates of an estimator are compared with at one budget."""
     if truth is None:
-        return TrueValues(truth=task.value)
+        return TrueValues(value=task.value)
     settings = task.settings
     population_variance = truth.population_variance
     exact = partial(exact_variance, with_replacement=settings.with_replacement)
@@ -496,7 +496,7 @@ def _true_values(
     else:
         target_variance = random_variance
     return TrueValues(
-        truth=truth.value,
+        value=truth.value,
         random_variance=random_variance,
         population_variance=population_variance,
         size=truth.size,

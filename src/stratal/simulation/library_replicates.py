@@ -68,18 +68,18 @@ def library_replicates(design: SimulatedDesign, strata: Strata, task: Simulation
             draw, drawn_design = _draw_function(design, strata, task, budget)
             rates = ClassRates.of(drawn_design, task)
             if rates is None:
-                quantities = _drawn_and_estimated(draw, seeds, task)
+                quantities = _draw_and_estimate(draw, seeds, task)
             else:
                 quantities = rates.replicates(seeds)
                 # Labels without a variance get one from the labels of other strata.
                 irregular = rates.without_variance(quantities)
-                for name, values in _drawn_and_estimated(draw, seeds[irregular], task).items():
+                for name, values in _draw_and_estimate(draw, seeds[irregular], task).items():
                     quantities[name][irregular] = values
             replicates |= {(budget, *name): [values] for name, values in quantities.items()}
     return replicates
 
 
-def _drawn_and_estimated(draw: DrawFunction, seeds: AnyArray, task: SimulationTask) -> Quantities:
+def _draw_and_estimate(draw: DrawFunction, seeds: AnyArray, task: SimulationTask) -> Quantities:
     """Return the values (R,) of each estimator and quantity."""
     quantities: dict[tuple[str, str], list[float]] = {}
     for seed in seeds.tolist():

@@ -89,20 +89,20 @@ class Settings:
 
 
 def stratum_variances(
-    counts: FloatArray, sizes: IntArray, first: FloatArray, second: FloatArray
+    counts: FloatArray, sizes: IntArray, sums: FloatArray, square_sums: FloatArray
 ) -> FloatArray:
     """Return s_h² (R, H) from Σ y and Σ y² (R, H); strata with one label get the variance of their group.
 
     A completely labelled stratum whose variance cannot be estimated gets 0.
     """
-    variances = sample_variance(counts, first, second)
+    variances = sample_variance(counts, sums, square_sums)
     if np.any((counts < 2) & (sizes > 1)):
         if len(counts) > 1:
             raise InputError("adaptive designs require two labels per stratum", action="Use a larger pilot.")
         group = collapse_singletons(counts[0].astype(np.int64), sizes)
         is_member = (group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
-        group_variances = sample_variance(counts @ is_member, first @ is_member, second @ is_member)[:, group]
-        variances = np.where(np.isnan(variances), group_variances, variances)
+        group_variances = sample_variance(counts @ is_member, sums @ is_member, square_sums @ is_member)
+        variances = np.where(np.isnan(variances), group_variances[:, group], variances)
     is_census = (counts >= sizes) | (sizes == 1)
     return np.where(np.isnan(variances) & is_census, 0.0, variances)
 
@@ -124,7 +124,7 @@ class Replicates(evidence.DerivedEvidence):
     sums : StratumSums
         Sums of outcomes from which the centre of `truth` was subtracted.
     truth : Truth
-        Only the parts that a study knows are used: sizes, proxy moments, and the centre of the sums.
+        Only what is known before the draw is used (sizes, moments of the proxy), and the centre of the sums.
     settings : Settings
     label_driven : bool
         Whether n_h depends on labels of earlier rounds.
@@ -201,25 +201,25 @@ class Replicates(evidence.DerivedEvidence):
         )
 
     @cached_property
-    def _powers(self) -> tuple[FloatArray, FloatArray]:
+    def _unit_scale_sums(self) -> tuple[FloatArray, FloatArray]:
         """Σ z and Σ z² (R, H) on the 0–1 scale."""
         low, high = self.outcome_bounds
         sums = self.sums
         scale = high - low
         shift = self.truth.centre - low
-        second = sums.zz + 2.0 * shift * sums.z + shift**2 * sums.counts
-        return (sums.z + shift * sums.counts) / scale, second / scale**2
+        square_sums = sums.zz + 2.0 * shift * sums.z + shift**2 * sums.counts
+        return (sums.z + shift * sums.counts) / scale, square_sums / scale**2
 
     @cached_property
     def moments(self) -> UnitMoments:
         """Moments of the labels on the 0–1 scale."""
         counts = self.sums.counts
-        first, second = self._powers
+        sums, square_sums = self._unit_scale_sums
         return stratum_labels(
             self.truth.sizes,
             counts,
-            first / counts,
-            second / counts,
+            sums / counts,
+            square_sums / counts,
             factors=self.factors,
             label_driven=self.label_driven,
             binary=self.truth.binary,
@@ -243,7 +243,7 @@ class Replicates(evidence.DerivedEvidence):
         low, high = self.outcome_bounds
         counts = self.sums.counts
         sizes = self.truth.sizes
-        within = stratum_variances(counts, sizes, *self._powers)
+        within = stratum_variances(counts, sizes, *self._unit_scale_sums)
         scale = (high - low) ** 2
         return Variances(
             residual=(self.estimated_variances - self.population_parts) / scale,
@@ -271,14 +271,14 @@ def _degrees_of_freedom_of_sum(
     design_variances: FloatArray,
     design_df: FloatArray,
     population_variances: FloatArray,
-    population_freedom: FloatArray,
+    population_df: FloatArray,
 ) -> FloatArray:
     """Return the degrees of freedom (R,) of the sum of two variances (R,), see `target_df`."""
     ratios = design_variances / design_df
-    ratios = ratios + population_variances / np.maximum(population_freedom, 1.0)
+    ratios = ratios + population_variances / np.maximum(population_df, 1.0)
     unchanged = np.array(design_df, dtype=np.float64)
-    freedom = np.divide(design_variances + population_variances, ratios, out=unchanged, where=ratios > 0)
-    return np.asarray(np.where(population_variances > 0, freedom, design_df))
+    combined_df = np.divide(design_variances + population_variances, ratios, out=unchanged, where=ratios > 0)
+    return np.asarray(np.where(population_variances > 0, combined_df, design_df))
 
 
 def replicate_means(
@@ -289,7 +289,7 @@ def replicate_means(
     *,
     label_driven: bool = False,
 ) -> Replicates:
-    """Estimate the mean in every replicate by one of `ESTIMATORS`.
+    """Estimate the mean in every replicate by one of `SIMULATED_ESTIMATORS`.
 
     Raises
     ------
@@ -308,12 +308,13 @@ def replicate_means(
         raise InputError("a stratum has no label", action="Use a larger budget, or fewer strata.")
     factors = stratified_factors(counts, sizes, with_replacement=with_replacement)
     lam, fitted_parameters = _fit_lam(sums, truth, factors, estimator, settings.bounds)
-    first, second = sums.residual(lam)
-    values = first / counts @ truth.weights + truth.centre
-    parts = variance_contributions(factors, stratum_variances(counts, sizes, first, second))
-    label_freedom = stratum_degrees_of_freedom(counts, sizes, with_replacement=with_replacement)
-    freedom = satterthwaite(parts, label_freedom) - fitted_parameters.sum(axis=-1)
-    variances = np.asarray((parts * inflation(counts, fitted_parameters)).sum(axis=1))
+    residual_sums, residual_square_sums = sums.residual(lam)
+    values = residual_sums / counts @ truth.weights + truth.centre
+    residual_variances = stratum_variances(counts, sizes, residual_sums, residual_square_sums)
+    contributions = variance_contributions(factors, residual_variances)
+    stratum_df = stratum_degrees_of_freedom(counts, sizes, with_replacement=with_replacement)
+    df = satterthwaite(contributions, stratum_df) - fitted_parameters.sum(axis=-1)
+    variances = np.asarray((contributions * inflation(counts, fitted_parameters)).sum(axis=1))
     population_parts = np.zeros(1)
     if settings.target == "superpopulation":
         within = stratum_variances(counts, sizes, sums.z, sums.zz)
@@ -323,19 +324,17 @@ def replicate_means(
             population_parts = _population_variance(sums.means, within, counts, sizes) / truth.size
         # Independent draws have no finite population correction.
         independent_factors = stratified_factors(counts, sizes, with_replacement=True)
-        population_freedom = satterthwaite(
+        population_df = satterthwaite(
             variance_contributions(independent_factors, within),
             stratum_degrees_of_freedom(counts, sizes, with_replacement=True),
         )
-        freedom = _degrees_of_freedom_of_sum(
-            variances, np.maximum(freedom, 1.0), population_parts, population_freedom
-        )
+        df = _degrees_of_freedom_of_sum(variances, np.maximum(df, 1.0), population_parts, population_df)
     return Replicates(
         value=values,
         estimated_variances=variances + population_parts,
         population_parts=np.broadcast_to(population_parts, values.shape),
         # The quantiles of Student's t need at least one degree of freedom.
-        degrees_of_freedom=np.maximum(freedom, 1.0),
+        degrees_of_freedom=np.maximum(df, 1.0),
         lam=np.asarray(lam),
         sums=sums,
         truth=truth,
@@ -358,14 +357,14 @@ def _fit_lam(
     moments = sums.moments(truth.centre)
     proxy_variances = truth.proxy_variances[:, None, None]
     prior = LambdaPrior(bounds=bounds, published=is_published)
-    evidence = prior.evidence(moments, truth.proxy_means[:, None], proxy_variances)
-    fit = fit_stratified(evidence, proxy_variances, factors, shrinkage)
+    lam_evidence = prior.evidence(moments, truth.proxy_means[:, None], proxy_variances)
+    fit = fit_stratified(lam_evidence, proxy_variances, factors, shrinkage)
     return fit.lam[..., 0], no_parameters if is_published else fit.spent
 
 
 PUBLISHED = "published"
 # `published`: value ± z · standard error as in the papers, without guards or truncation at the bounds.
-INTERVALS = ("auto", *(name for name, kind in TABLE.items() if not kind.reads_labels), PUBLISHED)
+INTERVALS = ("auto", *(name for name, method in TABLE.items() if not method.reads_labels), PUBLISHED)
 
 
 def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, FloatArray]]:

@@ -32,7 +32,7 @@ class TrueValues(NamedTuple):
 
     Parameters
     ----------
-    truth : float
+    value : float
         Value of the estimand.
     random_variance : float
         Exact variance of the mean of a simple random sample of the same size; NaN for other estimands.
@@ -46,7 +46,7 @@ class TrueValues(NamedTuple):
         `random_variance` for the target of the estimated variance.
     """
 
-    truth: float
+    value: float
     random_variance: float = float("nan")
     population_variance: float = float("nan")
     size: int = 1
@@ -90,7 +90,7 @@ def summarise(values: FloatArray, variances: FloatArray, true_values: TrueValues
 
     `values` and `variances` are the estimates and estimated variances of R replicates (R,).
     """
-    errors = values - true_values.truth
+    errors = values - true_values.value
     summary: JsonDict = {"closed_form_mse": true_values.closed_form}
     for name, losses in {"bias": errors, "mse": errors**2, "mae": np.abs(errors)}.items():
         summary[name], summary[f"{name}_se"] = mean_and_error(losses)
@@ -102,10 +102,10 @@ def summarise(values: FloatArray, variances: FloatArray, true_values: TrueValues
     infinite_population_mse = mse + true_values.population_variance / true_values.size
     effective_size = _ratio(true_values.population_variance, infinite_population_mse)
     return summary | {
-        "relative_efficiency": _without_rounding_error(efficiency),
+        "relative_efficiency": _round_to_15_digits(efficiency),
         "relative_efficiency_se": efficiency * (mse_error / mse if mse > 0 else 0.0),
         "estimated_variance": mean_variance,
-        "mvr": _without_rounding_error(_ratio(mean_variance, true_values.target_variance)),
+        "mvr": _round_to_15_digits(_ratio(mean_variance, true_values.target_variance)),
         "mvr_se": _ratio(mean_variance_error, true_values.target_variance),
         "effective_sample_size": effective_size,
         "effective_sample_size_se": effective_size * _ratio(mse_error, infinite_population_mse),
@@ -123,7 +123,7 @@ def _ratio(numerator: float, denominator: float) -> float:
     return 1.0
 
 
-def _without_rounding_error(value: float) -> float:
+def _round_to_15_digits(value: float) -> float:
     """Return the value with 15 significant digits, so that equal variances have the ratio 1."""
     return float(f"{value:.15g}")
 
@@ -150,7 +150,7 @@ def cell_rows(
             "budget": budget,
             "replicates": len(quantities["values"]),
             "n_strata": n_strata,
-            "truth": truth.truth,
+            "truth": truth.value,
             **summarise(quantities["values"], quantities["variances"], truth),
         }
         # Without intervals, the estimator has one row whose interval columns are NaN.
@@ -159,7 +159,7 @@ def cell_rows(
             if interval:
                 low = quantities[f"{interval} low"]
                 high = quantities[f"{interval} high"]
-                interval_columns = summarise_interval(low, high, truth.truth)
+                interval_columns = summarise_interval(low, high, truth.value)
             rows.append({**shared_columns, "interval": interval, **interval_columns})
     return rows
 

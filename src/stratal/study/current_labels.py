@@ -1,4 +1,4 @@
-"""The labels of a study as they are now, and the order in which its items were finished."""
+"""The current labels of a study, and the order in which its items were finished."""
 
 from __future__ import annotations
 
@@ -15,19 +15,33 @@ from stratal.study.database import Connection
 from stratal.study.question import Form
 
 
-def present_labels(
+def current_labels(
     connection: Connection,
     form: Form,
     source: str,
     column: str | None = None,
     *,
-    requested: bool = False,
-    words: bool = False,
+    only_answered: bool = False,
+    as_text: bool = False,
 ) -> Labels:
-    """Return the present labels, skips without a value; a decision replaces the answers to its item.
+    """Return the current labels. An adjudicator's decision replaces the answers to its item.
 
-    Labels that were set aside are left out. An answer that counts as none has no value. A question that was
-    not asked has the value of `Form.outcome`, or none with `requested`.
+    Labels of people who were set aside are excluded. A skipped item has no value, and neither has an answer
+    that means "no label".
+
+    Parameters
+    ----------
+    connection : Connection
+    form : Form
+    source : str
+        Name of the source in errors.
+    column : str, optional
+        The question; by default the first.
+    only_answered : bool
+        Whether a question that a person did not see, because of an earlier answer, has no value. Otherwise it
+        has the value of `Form.outcome`.
+    as_text : bool
+        Whether the values are the texts of the answers instead of outcomes.
     """
     if column is None:
         name = next(iter(form.columns))
@@ -36,19 +50,19 @@ def present_labels(
     if name not in form.columns:
         raise InputError("the study has no such question", given=repr(name), allowed=", ".join(form.columns))
 
-    def value(stored: str | None) -> Any:
-        answer = form.answer_text(name, stored)
-        if requested and answer is None:
+    def label_value(stored_answers: str | None) -> Any:
+        answer = form.answer_text(name, stored_answers)
+        if only_answered and answer is None:
             return None
-        outcome = form.outcome(name, stored)
-        if words and outcome is not None:
+        outcome = form.outcome(name, stored_answers)
+        if as_text and outcome is not None:
             return answer
         return outcome
 
-    def labels_of(rows: list[Any], replaced: Labels | None = None) -> Labels:
+    def labels_of_rows(rows: list[Any], replaced: Labels | None = None) -> Labels:
         return Labels(
             ids=tuple(row["id"] for row in rows),
-            values=tuple(value(row["value"]) for row in rows),
+            values=tuple(label_value(row["value"]) for row in rows),
             annotators=tuple(row["annotator"] for row in rows),
             places=tuple(f"journal line {row['seq']}" for row in rows),
             source=source,
@@ -65,29 +79,30 @@ def present_labels(
     replaced = [row for row in answers if row["decision"] is not None and row["value"] is not None]
     undecided = [row for row in answers if row["decision"] is None]
     if not decisions:
-        return labels_of(undecided)
-    return labels_of([*decisions, *undecided], labels_of(replaced))
+        return labels_of_rows(undecided)
+    return labels_of_rows([*decisions, *undecided], labels_of_rows(replaced))
 
 
 def completion_order(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArray]:
-    """Return the sample's rows (m,) in the order in which they were finished, and which have a label.
+    """Return the rows (m,) of the sample in the order in which they were finished, and which have a label.
 
-    An item is finished once the required number of people have answered or skipped it; until then it is left
-    out, because a second person's answers to the first items alone would change only these. Later answers
-    and changes do not move it. Rounds follow each other. An anytime-valid interval requires an order that
-    does not change afterwards; since items are assigned at random, the order is independent of the outcomes.
+    An item is finished when the required number of people (`copies`) have answered or skipped it. Unfinished
+    items are excluded, because a further person's answers would change them later. Later answers do not
+    change the order. Items of a later round follow those of the earlier rounds. An anytime-valid interval
+    requires an order that does not change afterwards; since items are assigned at random, the order is
+    independent of the outcomes.
     """
     rows = connection.all(
         "SELECT id, labelled FROM (SELECT item.item AS item, id, round, copies, decision, "
         "answers > 0 OR decision IS NOT NULL AS labelled, min(journal.seq) AS first, "
         "count(*) OVER (PARTITION BY item.item) AS people, row_number() OVER ("
-        "PARTITION BY item.item ORDER BY status = 'skipped', min(journal.seq)) AS place "
+        "PARTITION BY item.item ORDER BY status = 'skipped', min(journal.seq)) AS answer_rank "
         "FROM journal JOIN answer USING (item, annotator) JOIN annotator ON annotator = name "
         "JOIN item USING (item) WHERE aside = 0 AND action IN ('submit', 'change', 'skip') "
         "AND (action = 'skip') = (status = 'skipped') GROUP BY item.item, annotator) "
-        "WHERE place <= copies AND (people >= copies OR decision IS NOT NULL) "
+        "WHERE answer_rank <= copies AND (people >= copies OR decision IS NOT NULL) "
         "GROUP BY item ORDER BY round, max(first)"
     )
-    place = {text: row for row, text in enumerate(id_texts(sample.ids))}
-    order = np.array([place[row["id"]] for row in rows], dtype=np.int64)
+    row_by_id = {text: row for row, text in enumerate(id_texts(sample.ids))}
+    order = np.array([row_by_id[row["id"]] for row in rows], dtype=np.int64)
     return order, np.array([row["labelled"] for row in rows], dtype=bool)

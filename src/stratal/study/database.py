@@ -1,6 +1,6 @@
-"""The study's SQLite file: where it lies, what goes wrong with it, its transactions, and who serves it.
+"""The SQLite file of a study: its connections and transactions, its errors, and the lock of its server.
 
-Many threads read, one writes at a time; what is written is on disk whole or not at all.
+Many threads can read, and one at a time writes. A transaction is saved completely or not at all.
 """
 
 from __future__ import annotations
@@ -29,20 +29,22 @@ PRIVATE_FOLDER = 0o700
 # Only the owner reads and writes.
 PRIVATE_FILE = 0o600
 
-# What a page needs to tell apart: wait and try again (`locked`), call the person who runs the study
-# (`disk-full`, `read-only`, `disk`, `damaged`), a second server (`served`), something not allowed
-# (`refused`), no such thing (`missing`).
-Kind = Literal["disk-full", "locked", "read-only", "disk", "damaged", "served", "refused", "missing"]
+# The labelling page reacts differently to each kind: it tries again (`locked`), asks people to inform the
+# owner of the study (`disk-full`, `read-only`, `disk`, `damaged`), or shows the error of a second server
+# (`served`), of an action that is not allowed (`refused`), or of an unknown item (`missing`).
+StudyErrorKind = Literal[
+    "disk-full", "locked", "read-only", "disk", "damaged", "served", "refused", "missing"
+]
 
 
 class StudyError(StratalError):
-    """A failed operation of a study; nothing was saved, and nothing that was saved before is lost.
+    """An action that failed. Nothing was saved, and everything that was saved before is still there.
 
     Parameters
     ----------
-    what : str
+    problem : str
     kind : str
-        One of `stratal.study.database.Kind`.
+        One of `stratal.study.database.StudyErrorKind`.
     given, allowed, action
         As in `StratalError`.
 
@@ -52,23 +54,24 @@ class StudyError(StratalError):
     the disk is full. Free some space, then try again.
     """
 
-    def __init__(self, problem: str, *, kind: Kind, **parts: Any) -> None:
+    def __init__(self, problem: str, *, kind: StudyErrorKind, **details: Any) -> None:
         self.kind = kind
-        super().__init__(problem, **parts)
+        super().__init__(problem, **details)
 
 
-# Remedy of several errors.
-_WRITABLE = "Give the user who runs this command write permission for the folder and its files."
-# SQLite's name of an error (its first two words) → kind, what is wrong, what to do.
-_FAULTS: dict[str, tuple[Kind, str, str]] = {
+# Action for errors of permissions.
+_ALLOW_WRITING = "Give the user who runs this command write permission for the folder and its files."
+# Kind, problem and action of each error, by the first two words of its name in SQLite. The further words
+# distinguish causes that have the same remedy.
+_SQLITE_ERRORS: dict[str, tuple[StudyErrorKind, str, str]] = {
     "SQLITE_FULL": ("disk-full", "the disk is full, so this was not saved",
                     "Free some space, then try again."),
     "SQLITE_BUSY": ("locked", "another program is writing to the study, so this was not saved",
                     "Try again in a moment; close programs that have the database open."),
     "SQLITE_LOCKED": ("locked", "the study is locked, so this was not saved", "Try again in a moment."),
-    "SQLITE_READONLY": ("read-only", "the study cannot be written to", _WRITABLE),
-    "SQLITE_PERM": ("read-only", "the study cannot be written to", _WRITABLE),
-    "SQLITE_CANTOPEN": ("read-only", "the study's database cannot be opened", _WRITABLE),
+    "SQLITE_READONLY": ("read-only", "the study cannot be written to", _ALLOW_WRITING),
+    "SQLITE_PERM": ("read-only", "the study cannot be written to", _ALLOW_WRITING),
+    "SQLITE_CANTOPEN": ("read-only", "the study's database cannot be opened", _ALLOW_WRITING),
     "SQLITE_IOERR": ("disk", "the disk reported an error", "Check the disk; then try again."),
     "SQLITE_CORRUPT": ("damaged", "the study's database is damaged",
                        "Restore a backup (stratal study backup)."),
@@ -78,37 +81,41 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
 
 
 @contextmanager
-def database_errors(place: Path) -> Iterator[None]:
-    """Translate the errors of SQLite into a `StudyError`."""
+def translate_database_errors(folder: Path) -> Iterator[None]:
+    """Translate the errors of SQLite in the database of a study's folder into a `StudyError`."""
     try:
         yield
     except sqlite3.IntegrityError:
         # A violated constraint is an error of the program, not of the file.
         raise
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        # SQLite's own message of text that cannot be decoded quotes bytes of a damaged file.
-        unreadable = isinstance(error, UnicodeDecodeError)
-        name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT" if unreadable else "SQLITE_IOERR")
-        short = "_".join(name.split("_")[:2])
-        kind, problem, action = _FAULTS.get(short, _FAULTS["SQLITE_IOERR"])
+        # Text that cannot be decoded is a damaged file, but has no name in SQLite.
+        is_undecodable = isinstance(error, UnicodeDecodeError)
+        name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT" if is_undecodable else "SQLITE_IOERR")
+        first_words = "_".join(name.split("_")[:2])
+        kind, problem, action = _SQLITE_ERRORS.get(first_words, _SQLITE_ERRORS["SQLITE_IOERR"])
+        # Other messages of SQLite may quote bytes of a damaged file.
         detail = f" ({error})" if kind == "disk" else ""
-        raise StudyError(f"{place}: {problem}{detail}", kind=kind, action=action) from error
+        raise StudyError(f"{folder}: {problem}{detail}", kind=kind, action=action) from error
 
 
-# Name of a journal → SQLite's mode. With a write-ahead log readers never wait; it needs memory that all
-# processes share, so that a folder that several computers write to over a network needs a rollback journal.
-JOURNALS = {"auto": "wal", "rollback": "delete"}
+# SQLite's journal mode by the name of the option. With a write-ahead log, readers never wait. It requires
+# memory that all processes share: a folder to which several computers write over a network needs `rollback`.
+JOURNAL_MODES = {"auto": "wal", "rollback": "delete"}
 
 
 class Connection(sqlite3.Connection):
-    """A connection to a study's file, and the time at which it writes."""
+    """A connection to a study's file, and the time that its journal lines get.
+
+    The study sets `now` (seconds since 1970) from its clock before it writes.
+    """
 
     now = 0.0
 
     @property
-    def at(self) -> str:
-        """The time as it is written."""
-        return written_time(self.now)
+    def timestamp(self) -> str:
+        """The time of the next line of the journal."""
+        return format_time(self.now)
 
     def one(self, query: str, *values: object) -> Any:
         """Return the first row of a query, or None."""
@@ -130,8 +137,8 @@ class Connection(sqlite3.Connection):
         self.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?)", settings.items())
 
 
-def written_time(now: float) -> str:
-    """Return a time in seconds since 1970 as the journal has it."""
+def format_time(now: float) -> str:
+    """Return a time in seconds since 1970 in the form of the journal: ISO 8601 in UTC, with milliseconds."""
     return datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -141,64 +148,66 @@ class Database:
     Parameters
     ----------
     path : Path
-        An existing file, but for `make`.
-    patience : float
+        An existing file.
+    timeout : float
         Seconds to wait for another process that writes.
     pragmas : tuple of str
-        Further settings of each connection, such as `max_page_count=1000`, which bounds the file's size.
-    reading : bool
-        Whether nothing may be written.
+        Further settings of each connection, such as `max_page_count=1000`, which limits the size of the file.
+    read_only : bool
+        Whether writing is an error.
     """
 
     def __init__(
-        self, path: Path, *, patience: float = 5.0, pragmas: tuple[str, ...] = (), reading: bool = False
+        self, path: Path, *, timeout: float = 5.0, pragmas: tuple[str, ...] = (), read_only: bool = False
     ) -> None:
         self.path = path
-        self.reading = reading
-        self._patience = patience
+        self.read_only = read_only
+        self._timeout = timeout
         self._pragmas = pragmas
-        self._free: list[Connection] = []
-        self._writing = threading.Lock()
+        self._idle_connections: list[Connection] = []
+        self._write_lock = threading.Lock()
 
     @classmethod
-    def make(cls, path: Path, journal: str) -> Database:
-        """Return the database of a file that is made now, with its journal of kind `journal`."""
-        if journal not in JOURNALS:
-            raise InputError("unknown journal mode", given=repr(journal), allowed=", ".join(JOURNALS))
+    def create(cls, path: Path, journal: str) -> Database:
+        """Create an empty file, with a journal of one of the `JOURNAL_MODES`."""
+        if journal not in JOURNAL_MODES:
+            raise InputError("unknown journal mode", given=repr(journal), allowed=", ".join(JOURNAL_MODES))
         path.touch(mode=PRIVATE_FILE)
-        with database_errors(path.parent), closing(sqlite3.connect(path)) as connection:
-            connection.execute(f"PRAGMA journal_mode={JOURNALS[journal]}").fetchone()
+        with translate_database_errors(path.parent), closing(sqlite3.connect(path)) as connection:
+            connection.execute(f"PRAGMA journal_mode={JOURNAL_MODES[journal]}").fetchone()
         return cls(path)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees the study as it was at one moment."""
-        with database_errors(self.path.parent), self._transaction("BEGIN") as connection:
+        """Yield a connection that reads the study as it was at one time, even while others write."""
+        with translate_database_errors(self.path.parent), self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Connection]:
-        """Give a connection whose changes are all on disk when the block ends, or none after an error.
+        """Yield a connection whose changes are saved at the end of the block, or none of them after an error.
 
-        Unless `durable`, changes may be lost when the power fails (never when a process is killed),
-        but nothing that came before it.
+        If not `durable`, the changes may be lost if the power fails, but not if the process is killed.
         """
         folder = self.path.parent
-        if not self._writing.acquire(timeout=self._patience):
+        if not self._write_lock.acquire(timeout=self._timeout):
             problem = f"{folder}: too many changes are being saved at the same time, so this was not saved"
             raise StudyError(problem, kind="locked", action="Try again in a moment.")
         try:
             synchronous = f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}"
-            with database_errors(folder), self._transaction(synchronous, "BEGIN IMMEDIATE") as connection:
+            with (
+                translate_database_errors(folder),
+                self._transaction(synchronous, "BEGIN IMMEDIATE") as connection,
+            ):
                 yield connection
                 # Without effect if the block only previewed its changes, and rolled them back.
                 connection.commit()
         finally:
-            self._writing.release()
+            self._write_lock.release()
 
     @contextmanager
     def _transaction(self, *beginning: str) -> Iterator[Connection]:
-        """Give a connection in a transaction, which is rolled back unless the block commits it."""
+        """Yield a connection in a transaction, which is rolled back unless the block commits it."""
         with self.connection() as connection:
             for statement in beginning:
                 connection.execute(statement)
@@ -211,39 +220,39 @@ class Database:
 
     def close(self) -> None:
         """Close the connections that are not in use."""
-        while self._free:
-            self._free.pop().close()
+        while self._idle_connections:
+            self._idle_connections.pop().close()
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Give a connection outside of any transaction."""
+        """Yield a connection outside of any transaction."""
         try:
-            connection = self._free.pop()
+            connection = self._idle_connections.pop()
         except IndexError:
             # All connections are in use; another thread may have taken the last one.
             connection = self._connect()
         try:
             yield connection
         except BaseException:
-            # An interrupted connection may be in the middle of a statement, and is not used again.
+            # The connection may be in the middle of a statement, so it is not used again.
             connection.close()
             raise
-        self._free.append(connection)
+        self._idle_connections.append(connection)
 
     def _connect(self) -> Connection:
-        mode = "mode=ro" if self.reading else "mode=rw"
-        written = self.path.with_name(self.path.name + "-wal").exists()
+        mode = "mode=ro" if self.read_only else "mode=rw"
+        has_log = self.path.with_name(self.path.name + "-wal").exists()
         # SQLite would create files next to the database, which a read-only folder does not allow. Without a
-        # write-ahead log, nobody is writing, and none are needed.
-        is_immutable = self.reading and not written and not os.access(self.path.parent, os.W_OK)
+        # write-ahead log, no process is writing, so SQLite needs no such files.
+        is_immutable = self.read_only and not has_log and not os.access(self.path.parent, os.W_OK)
         connection = sqlite3.connect(
             f"file:{quote(str(self.path))}?{mode}{'&immutable=1' if is_immutable else ''}",
-            uri=True, timeout=self._patience, isolation_level=None, check_same_thread=False,
+            uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False,
             factory=Connection,
         )  # fmt: skip
         connection.row_factory = sqlite3.Row
         try:
-            for setting in (*(() if self.reading else ("foreign_keys=ON",)), *self._pragmas):
+            for setting in (*(() if self.read_only else ("foreign_keys=ON",)), *self._pragmas):
                 connection.execute(f"PRAGMA {setting}").fetchall()
         except BaseException:
             connection.close()
@@ -253,16 +262,16 @@ class Database:
 
 @contextmanager
 def serving(folder: Path, address: str) -> Iterator[None]:
-    """Reserve a study for one server by a lock, which the system releases however the server ends.
+    """Reserve a study for one server by a lock, which the system releases even if the server is killed.
 
-    `address` is that of the server that may have the lock.
+    `address` is named in the error if another server has the lock.
     """
     path = folder / LOCK
-    # If the file cannot be created, SQLite raises the error, with its kind.
+    # If the file cannot be created, SQLite raises an error, which has a kind.
     with suppress(OSError):
         path.touch(mode=PRIVATE_FILE)
     with (
-        database_errors(folder),
+        translate_database_errors(folder),
         # A server holds its lock all the time; waiting longer would not help.
         closing(sqlite3.connect(path, timeout=0.2, isolation_level=None, check_same_thread=False)) as lock,
     ):

@@ -54,7 +54,7 @@ def _ids_of(folder: Path) -> tuple[Path, set[str]]:
             # Most folders have no study, which only this import can open.
             from stratal.study.opening import open_study
 
-            with open_study(folder, reading=True) as study, study.database.read() as rows:
+            with open_study(folder, read_only=True) as study, study.database.read() as rows:
                 return folder, {row["id"] for row in rows.all("SELECT id FROM item")}
         if path.is_file():
             return path, set(id_texts(Sample.read(path).ids))

@@ -23,7 +23,7 @@ from stratal.population.population import Population
 from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
 from stratal.study.creating import add_items, require_next_round
-from stratal.study.current_labels import completion_order, present_labels
+from stratal.study.current_labels import completion_order, current_labels
 from stratal.study.journal import append_setting
 from stratal.study.study import Study, anytime_interval, estimate_options, sample_for_column, update_stopping
 
@@ -75,7 +75,7 @@ def planned_look(study: Study, confidence_level: float = 0.95) -> JsonDict | Non
     planned = PlannedLooks.parse(sample.looks)
     with study.verified() as connection:
         rows, _ = completion_order(connection, sample)
-        labels = present_labels(connection, study.form, str(study.folder))
+        labels = current_labels(connection, study.form, str(study.folder))
     if sample.round.max(initial=1) > 1:
         ends = np.cumsum(np.bincount(sample.round)[1:])[: planned.number]
     else:
@@ -103,7 +103,7 @@ def estimate_course(study: Study, confidence_level: float = 0.95) -> list[JsonDi
     sample = sample_for_column(study)
     with study.verified() as connection:
         rows, _ = completion_order(connection, sample)
-        labels = present_labels(connection, study.form, str(study.folder))
+        labels = current_labels(connection, study.form, str(study.folder))
     course: list[JsonDict] = []
     for count in np.unique(np.linspace(0, len(rows), _COURSE_POINTS + 1).astype(np.int64))[1:].tolist():
         first_labels = _labels_of_units(labels, sample, rows[:count])

@@ -112,7 +112,7 @@ def append(connection: Connection, entry: Entry) -> int:
     else:
         seq = 1
         previous_hash = chain_origin(connection)
-    row = {"seq": seq, "at": connection.at, "rubric": int(connection.setting("rubric_version") or 1)}
+    row = {"seq": seq, "at": connection.timestamp, "rubric": int(connection.setting("rubric_version") or 1)}
     row |= structs.asdict(entry)
     # An impossible time, such as NaN or that of a wrong clock, is saved as unknown.
     if entry.seconds is not None:

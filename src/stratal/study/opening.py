@@ -1,4 +1,4 @@
-"""Making a study folder, opening one, checking it, copying it, and finding it by the ids of its items."""
+"""Create the folder of a study, open it, check it and back it up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stratal.study.database import (
     PRIVATE_FOLDER,
     Database,
     StudyError,
-    database_errors,
+    translate_database_errors,
 )
 from stratal.study.integrity import find_problems
 from stratal.study.interim import half_width_setting
@@ -64,25 +64,24 @@ def create_study(
     folder : str or Path
         New or empty folder.
     sample : Sample
-        The annotators see its shown columns, but never proxies and predictions.
+        Annotators see its shown columns; proxies and predictions are never shown.
     question : StudyQuestion, or several
     annotators : iterable of str
     adjudicators : iterable of str
-        People who decide disagreements. Default: every annotator.
+        People who decide disagreements. By default, every annotator can.
     overlap : float
-        Share of the items that several annotators label, to measure agreement.
+        Share of the items that several people label, to measure agreement.
     copies : int
-        Number of annotators for each of these items.
+        Number of people who label each of these items.
     pseudonyms : bool
-        Whether the journal contains `annotator-1`, … instead of names, which are stored only in
-        `annotators.json`.
+        Whether the journal contains `annotator-1`, … instead of names. Only `annotators.json` has the names.
     half_width : float, optional
         Labelling ends when the half-width of the anytime-valid interval is at most this.
     reading : mapping, optional
-        How the population was read; required for drawing another round.
+        Options with which the population was read; a later round reads it in the same way.
     journal : {"auto", "rollback"}
-        Journal mode of SQLite; `auto` is a write-ahead log if SQLite supports it for the folder. If several
-        computers write over a network, use `rollback`.
+        SQLite's journal; `auto` is a write-ahead log if the file system supports it. Use `rollback` if
+        several computers write to the folder over a network.
     clock : callable
         Returns seconds since 1970.
 
@@ -93,7 +92,7 @@ def create_study(
     Raises
     ------
     InputError
-        For a folder that is not empty, columns that would influence the annotators, and duplicate names.
+        If the folder is not empty, if a shown column would influence the annotators, and for duplicate names.
 
     Examples
     --------
@@ -106,12 +105,12 @@ def create_study(
     ...     study.submit("ann", item.id, "Pass").action
     'submit'
     """
-    place = Path(folder)
+    folder = Path(folder)
     form = Form.of(question).with_tags_of(sample.question.outcome)
     creating.refuse_ambiguous_form(sample, form)
     people, judges = creating.validated_team(annotators, adjudicators, overlap, copies)
     everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
-    code = {name: f"{creating.PSEUDONYM}{number}" if pseudonyms else name for number, name in everyone}
+    study_names = {name: f"{creating.PSEUDONYM}{number}" if pseudonyms else name for number, name in everyone}
     settings = {
         "id": secrets.token_hex(16),
         "question": form.encode(),
@@ -120,29 +119,29 @@ def create_study(
         "copies": str(copies),
         "half_width": half_width_setting(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
-        "adjudicators": json.dumps([code[name] for name in judges], ensure_ascii=False),
+        "adjudicators": json.dumps([study_names[name] for name in judges], ensure_ascii=False),
     }
     if pseudonyms:
         settings[creating.PSEUDONYMS] = "yes"
-    with create_folder(place, DATABASE) as partial:
+    with create_folder(folder, DATABASE) as partial:
         partial.chmod(PRIVATE_FOLDER)
         (partial / creating.MEDIA).mkdir()
         if pseudonyms:
-            creating.write_names(partial, {study: name for name, study in code.items()})
-        database = Database.make(partial / DATABASE, journal)
+            creating.write_names(partial, {study_name: name for name, study_name in study_names.items()})
+        database = Database.create(partial / DATABASE, journal)
         with closing(database), database.write() as connection:
             connection.now = clock()
             migrate(connection, partial)
             connection.save_settings(**settings)
-            roles = [(code[name], "annotator") for name in people]
-            roles += [(code[name], "adjudicator") for name in judges]
+            roles = [(study_names[name], "annotator") for name in people]
+            roles += [(study_names[name], "adjudicator") for name in judges]
             # An annotator who also decides disagreements has one row.
             query = "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING"
             connection.executemany(query, roles)
             append_setting(connection, settings["rubric_version"], form.first.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
                 creating.add_items(connection, partial, sample, number)
-    _make_private(place)
+    _make_private(folder)
     return open_study(folder, clock=clock)
 
 
@@ -154,9 +153,9 @@ def open_study(
     folder: str | Path,
     *,
     clock: Clock = time.time,
-    patience: float = 5.0,
+    timeout: float = 5.0,
     pragmas: tuple[str, ...] = (),
-    reading: bool = False,
+    read_only: bool = False,
 ) -> Study:
     """Open a study folder.
 
@@ -165,17 +164,17 @@ def open_study(
     folder : str or Path
     clock : callable
         Returns seconds since 1970.
-    patience : float
-        Seconds to wait for another process that writes, before a `StudyError` of kind `locked` is raised.
+    timeout : float
+        Seconds to wait for another process that writes, before a `StudyError` of kind `locked`.
     pragmas : tuple of str
         Further SQLite settings of each connection, such as `max_page_count=1000`.
-    reading : bool
-        Whether the study is opened without writing, for a read-only folder.
+    read_only : bool
+        Whether writing is an error. The folder may then be read-only.
 
     Raises
     ------
     StudyError
-        If there is no study, if a newer version of stratal created it, or if it cannot be opened.
+        If the folder contains no study, if a newer version created it, or if it cannot be opened.
 
     Examples
     --------
@@ -183,24 +182,24 @@ def open_study(
     Traceback (most recent call last):
     stratal.study.database.StudyError: nowhere is not a study...
     """
-    place = Path(folder)
-    if not (place / DATABASE).is_file():
+    folder = Path(folder)
+    if not (folder / DATABASE).is_file():
         action = "Give the folder that `stratal study new` created."
-        raise StudyError(f"{place} is not a study", kind="missing", action=action)
+        raise StudyError(f"{folder} is not a study", kind="missing", action=action)
     # Writing to a link of a received study could change any file.
     for name in (*_WRITTEN_FILES, *(f"{DATABASE}{ending}" for ending in ("-wal", "-shm", "-journal"))):
-        refuse_leaving_link(place, place / name)
-    database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
+        refuse_leaving_link(folder, folder / name)
+    database = Database(folder / DATABASE, timeout=timeout, pragmas=pragmas, read_only=read_only)
     try:
         with database.read() as connection:
-            stored_version = version(connection, place)
+            stored_version = version(connection, folder)
         if stored_version == 0:
             action = "Restore a backup (stratal study backup), or create the study again."
-            raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
-        if stored_version < len(MIGRATIONS) and not reading:
+            raise StudyError(f"{folder}: its database is empty", kind="damaged", action=action)
+        if stored_version < len(MIGRATIONS) and not read_only:
             with database.write() as connection:
-                migrate(connection, place)
-        return Study(place, database, clock)
+                migrate(connection, folder)
+        return Study(folder, database, clock)
     except BaseException:
         # Open connections would keep the files of the study locked.
         database.close()
@@ -213,13 +212,14 @@ class Check(JsonRecord, frozen=True, kw_only=True):
     Parameters
     ----------
     problems : tuple of str
-        What is wrong; empty for a sound study.
+        Problems that make the labels unusable; empty for an intact study.
     notes : tuple of str
-        What is not wrong, but odd: a clock that went back.
+        Unusual facts that are no problem: a clock that went back.
     items, lines : int
-        Items of the sample, lines of the journal.
+        Numbers of items of the sample and of lines of the journal.
     head : str
-        The journal's last hash. Written down elsewhere, it proves later that nothing before it was changed.
+        The last hash of the journal. A copy of it outside of the study proves later that no earlier line was
+        changed.
     """
 
     problems: tuple[str, ...]
@@ -230,18 +230,18 @@ class Check(JsonRecord, frozen=True, kw_only=True):
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
 
 def check_study(study: Study, *, known_head: str | None = None) -> Check:
-    """Check a study: the database, the hash chain of the journal, the ids of the sample, and counts.
+    """Check the database of a study, the hashes of its journal, its ids and its counts.
 
     Parameters
     ----------
     study : Study
     known_head : str, optional
-        The head that an earlier check returned; the journal must still contain it.
+        The head of an earlier check, which the journal must contain.
     """
     if known_head is not None and not re.fullmatch("[0-9a-fA-F]{64}", known_head.strip()):
         problem = "the head must be a hash that an earlier check printed"
@@ -250,16 +250,16 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         problems = [*find_problems(connection, study.folder)]
         query = "SELECT 1 FROM journal WHERE lower(hex(hash)) = ?"
         if known_head is not None and connection.one(query, known_head.strip().lower()) is None:
-            lost = f"the journal contains no line with hash {known_head[:16]}…"
-            problems.append(f"{lost}: it was rewritten, or belongs to another study")
-        times, first = connection.one(
+            missing_line = f"the journal contains no line with hash {known_head[:16]}…"
+            problems.append(f"{missing_line}: it was rewritten, or belongs to another study")
+        times, first_line = connection.one(
             "SELECT count(*), min(seq) FROM "
             "(SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) WHERE at < before"
         )
-        back = f"the clock went back {times} times (first at line {first} of the journal)"
+        clock_note = f"the clock went back {times} times (first at line {first_line} of the journal)"
         return Check(
             problems=tuple(problems),
-            notes=(back,) if times else (),
+            notes=(clock_note,) if times else (),
             items=connection.one("SELECT count(*) FROM item")[0],
             lines=connection.one("SELECT count(*) FROM journal")[0],
             head=head(connection),
@@ -267,31 +267,31 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
 
 
 def backup_study(study: Study, folder: str | Path) -> Check:
-    """Copy a study completely into a new folder, or not at all, and check the copy.
+    """Copy a study into a new folder, and check the copy. After an error, the folder does not exist.
 
-    The copy contains no links, so a reader of a backup cannot label as another person. A server creates new
-    links.
+    The copy has no secret for links, so that a person with the backup cannot label as somebody else. A server
+    of the copy creates new links.
 
     Parameters
     ----------
     study : Study
         A server may continue to write to it.
     folder : str or Path
-        New or empty folder; the copy can be opened with `open_study`.
+        New or empty; it becomes the folder of a study.
 
     Returns
     -------
     Check
-        The result for the copy.
+        The check of the copy.
     """
-    # The links of a received study may lead anywhere, and copying would follow them.
+    # Symbolic links of a received study may point to any file, and the copy would contain that file.
     refuse_leaving_links(study.folder, study.media)
     with create_folder(Path(folder), DATABASE) as partial:
         partial.chmod(PRIVATE_FOLDER)
-        # Before the database, which then has at least the lines of the note.
+        # The file of the head is copied before the database: the database then contains at least its lines.
         _copy_files(study, partial, HEAD)
         (partial / DATABASE).touch(mode=PRIVATE_FILE)
-        with database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
+        with translate_database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
             with study.database.read() as source:
                 source.backup(target)
             # Otherwise the deleted secrets would remain in the free space of the file.
@@ -299,13 +299,13 @@ def backup_study(study: Study, folder: str | Path) -> Check:
             target.execute("DELETE FROM setting WHERE name IN (?, ?)", (PAGE_SECRET, PAGE_FILE_SECRET))
             target.commit()
             rows = target.execute("SELECT number, file FROM round ORDER BY number").fetchall()
-        # The database of a received study may name any file.
+        # The database of a received study may name any file; `round_file` rejects other names.
         rounds = [creating.round_file(study.folder, *row).name for row in rows]
         _copy_files(study, partial, *rounds, creating.NAMES)
         if study.media.is_dir():
             shutil.copytree(study.media, partial / creating.MEDIA)
-        with open_study(partial, clock=study.clock) as copied:
-            check = check_study(copied)
+        with open_study(partial, clock=study.clock) as copy:
+            check = check_study(copy)
     _make_private(Path(folder))
     return check
 

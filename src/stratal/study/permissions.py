@@ -1,7 +1,7 @@
-"""Who may do what to which item: one table, which the server, the commands and imports read.
+"""Permissions of people for items: one table, which the server, the commands and imports read.
 
-A person has roles, an item has states, and an activity is allowed if the table allows it to one of the
-roles in one of the states. Whatever the table does not allow is refused.
+A person has roles, and an item has states. An activity is allowed if the table has it for one of the roles
+and one of the states; everything else is rejected.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Literal, get_args
 
 from stratal.study.database import Connection, StudyError
 
-# `operator`: the person who runs commands on the study's folder. `owner`: whoever has the link of the
-# page with the figures. `set-aside`: an annotator whose labels are left out, who has no other role until
-# they are taken back. `stranger`: whoever has no valid link, or is not of this study.
+# `operator`: the person who runs commands on the study's folder. `owner`: a person with the link of the page
+# with the figures. `set-aside`: an annotator whose labels are excluded, and who has no other role until this
+# is revoked. `stranger`: a person without a valid link, or who does not belong to the study.
 StudyRole = Literal["annotator", "adjudicator", "set-aside", "owner", "operator", "stranger"]
 
-# State of an item for a person. `none`: the activity is about no item. `not-given`: the item was never
-# assigned to the person. `given`: it is assigned, without an answer. `answered`: the person answered or
-# skipped it. `disagreement`: answers differ, and nobody has decided. `decided`: an adjudicator has decided.
+# State of an item for a person. `none`: the activity does not concern an item. `not-given`: the item was
+# never assigned to the person. `given`: it is assigned, and has no answer. `answered`: the person answered
+# or skipped it. `disagreement`: answers differ, and there is no decision. `decided`: an adjudicator decided.
 ItemState = Literal["none", "not-given", "given", "answered", "disagreement", "decided"]
 
 Activity = Literal[
@@ -42,7 +42,7 @@ _OWN_ITEM: frozenset[ItemState] = frozenset({"given", "answered"})
 _DISPUTED_ITEM: frozenset[ItemState] = frozenset({"disagreement", "decided"})
 
 # These activities do not concern an item, and show no answers of others.
-_ANYBODY_IN_THE_STUDY: PermissionRule = {
+_ALL_MEMBERS: PermissionRule = {
     "annotator": _NO_ITEM,
     "adjudicator": _NO_ITEM,
     "set-aside": _NO_ITEM,
@@ -55,9 +55,9 @@ _OPERATOR: PermissionRule = {"operator": _NO_ITEM}
 
 PERMISSIONS: Mapping[Activity, PermissionRule] = MappingProxyType(
     {
-        "state": _ANYBODY_IN_THE_STUDY,
-        "media": _ANYBODY_IN_THE_STUDY,
-        "trail": _ANYBODY_IN_THE_STUDY,
+        "state": _ALL_MEMBERS,
+        "media": _ALL_MEMBERS,
+        "trail": _ALL_MEMBERS,
         "item": _OWN_WORK,
         "submit": _OWN_WORK,
         "skip": _OWN_WORK,
@@ -83,13 +83,13 @@ PERMISSIONS: Mapping[Activity, PermissionRule] = MappingProxyType(
 def is_allowed(
     activity: Activity, roles: frozenset[StudyRole], states: frozenset[ItemState] = _NO_ITEM
 ) -> bool:
-    """Return whether somebody with these roles may do something to an item in these states."""
+    """Return whether a person with these roles may do an activity on an item in these states."""
     rule = PERMISSIONS[activity]
     return any(rule.get(role, frozenset()) & states for role in roles)
 
 
 def is_possible(activity: Activity, roles: frozenset[StudyRole]) -> bool:
-    """Return whether somebody with these roles may do something to an item in any state."""
+    """Return whether a person with these roles may do an activity on an item in any state."""
     return any(role in PERMISSIONS[activity] for role in roles)
 
 
@@ -104,13 +104,14 @@ def roles_of(connection: Connection, name: str) -> frozenset[StudyRole]:
     roles: set[StudyRole] = set()
     if row["role"] == "annotator":
         roles.add("annotator")
+    # Without appointed adjudicators, every annotator is one.
     if name in appointed or (not appointed and row["role"] == "annotator"):
         roles.add("adjudicator")
     return frozenset(roles)
 
 
 def adjudicators_of(connection: Connection) -> tuple[str, ...]:
-    """Return who may decide disagreements now, in the order of their appointment."""
+    """Return the people who may decide disagreements now, in the order of their appointment."""
     people = [row["name"] for row in connection.all("SELECT name FROM annotator ORDER BY name")]
     appointed = json.loads(connection.setting("adjudicators") or "[]") or people
     return tuple(name for name in appointed if "adjudicator" in roles_of(connection, name))
@@ -149,33 +150,31 @@ def require_allowed(
     item: str | None,
     roles: frozenset[StudyRole] | None = None,
 ) -> None:
-    """Refuse what the table does not allow to a person.
+    """Raise an error if the table does not allow an activity.
 
     Parameters
     ----------
     connection : Connection
     activity : str
     name : str
-        The person whose item it is.
+        The person to whom the item is assigned.
     item : str or None
-        Id of the item, None if the activity is about no item.
+        Id of the item, None if the activity does not concern an item.
     roles : frozenset of str, optional
-        Roles of whoever acts; those of the person by default.
+        Roles of the person who acts; by default those of `name`.
 
     Raises
     ------
     StudyError
-        Of kind `missing` for an item that the person was never given, `refused` for all else.
+        Kind `missing` for an item that was never assigned to the person, otherwise kind `refused`.
     """
     if roles is None:
-        acting = roles_of(connection, name)
-    else:
-        acting = roles
+        roles = roles_of(connection, name)
     states = states_of(connection, name, item)
-    if is_allowed(activity, acting, states):
+    if is_allowed(activity, roles, states):
         return
-    if not is_possible(activity, acting):
-        raise _role_error(connection, activity, name, acting)
+    if not is_possible(activity, roles):
+        raise _role_error(connection, activity, name, roles)
     if activity == "adjudicate":
         raise _no_disagreement_error(connection, str(item))
     problem = f"item {str(item)[:60]!r} was not assigned to {name!r}"

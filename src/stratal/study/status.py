@@ -25,7 +25,7 @@ from stratal.labels.labels import Labels
 from stratal.protocols import JsonDict, Keywords
 from stratal.report.verdicts import UNDECIDED
 from stratal.study import items
-from stratal.study.current_labels import present_labels
+from stratal.study.current_labels import current_labels
 from stratal.study.database import Connection
 from stratal.study.interim import estimate_course, estimate_study, expected_course, planned_look
 from stratal.study.journal import head
@@ -100,7 +100,7 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         for name, (question, component) in form.columns.items():
             if component == ASKED and question.is_numeric:
                 continue
-            labels = present_labels(connection, form, str(study.folder), name, requested=True)
+            labels = current_labels(connection, form, str(study.folder), name, only_answered=True)
             shared = _answers_of_outcome(form, name, answers)
             annotator_agreement, agreement = _agreement(labels, shared, question)
             outcomes_by_time = [
@@ -380,7 +380,7 @@ def _stopping_status(study: Study, labelled: int, anytime: list[float] | None) -
     The half-width is assumed to be proportional to 1/√n.
     """
     requested_half_width = float(study.setting("half_width") or 0) or None
-    if study.database.reading:
+    if study.database.read_only:
         is_narrow_enough = study.setting("enough") == "yes"
     else:
         is_narrow_enough = update_stopping(study)
@@ -430,7 +430,7 @@ def _quantity_name(study: Study, interim: Estimate, name: str) -> str:
     """Return the name of the estimated quantity, in the words of the annotators."""
     if interim.label:
         return interim.quantity
-    return interim.quantity_in_words(join_labels(study.sample(), study.labels(name, words=True)).table())
+    return interim.quantity_in_words(join_labels(study.sample(), study.labels(name, as_text=True)).table())
 
 
 # Result for a requirement as long as there is no estimate.

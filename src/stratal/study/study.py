@@ -26,8 +26,8 @@ from stratal.labels.row_checks import refuse_other_rows
 from stratal.protocols import JsonDict, Keywords
 from stratal.study import creating, import_export, items
 from stratal.study.creating import MEDIA, digest_of
-from stratal.study.current_labels import completion_order, present_labels
-from stratal.study.database import Connection, Database, StudyError, serving, written_time
+from stratal.study.current_labels import completion_order, current_labels
+from stratal.study.database import Connection, Database, StudyError, format_time, serving
 from stratal.study.import_export import ImportResult
 from stratal.study.integrity import require_integrity
 from stratal.study.items import shown_item
@@ -176,16 +176,16 @@ class Study:
             creating.require_person(connection, annotator)
             yield connection
 
-    def labels(self, column: str | None = None, *, words: bool = False) -> Labels:
+    def labels(self, column: str | None = None, *, as_text: bool = False) -> Labels:
         """Return the current labels, for `stratal.estimate(study.sample(), study.labels())`.
 
-        For several questions, `column` is one of `study.form.columns`; by default the first. With `words`,
+        For several questions, `column` is one of `study.form.columns`; by default the first. With `as_text`,
         the labels are the answers, such as Pass, instead of their numbers: classes to compare with those of a
         model or a judge. Raises `StudyError` of kind `damaged` if the journal or a file of the study was
         changed.
         """
         with self.verified() as connection:
-            return present_labels(connection, self.form, str(self.folder), column, words=words)
+            return current_labels(connection, self.form, str(self.folder), column, as_text=as_text)
 
     def sample(self) -> Sample:
         """Return the sample with all rounds; raises `StudyError` if its file was changed."""
@@ -201,7 +201,7 @@ class Study:
     def serving(self, address: str) -> Iterator[None]:
         """Reserve the study for one server; a second one gets a `StudyError` of kind `served`."""
         with serving(self.folder, self.setting("server") or ""):
-            since = written_time(self.clock())
+            since = format_time(self.clock())
             try:
                 self.save_settings(
                     server=f"{address} (process {os.getpid()} on {gethostname()}, since {since})"
@@ -550,7 +550,7 @@ def anytime_interval(
         raise InputError(problem, given=question.name, allowed="such as a choice that counts as 0 or 1")
     with study.verified() as connection:
         rows, answered = completion_order(connection, sample)
-        labels = present_labels(connection, form, str(study.folder), column)
+        labels = current_labels(connection, form, str(study.folder), column)
     labelled_units = outcomes(sample, labels)
     z = np.full(sample.size, np.nan)
     z[labelled_units.labelled] = labelled_units.z

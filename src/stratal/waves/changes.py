@@ -238,7 +238,7 @@ def have_same_items(later: Wave, earlier: Wave) -> bool:
     if digests[0] is None or digests[1] is None or digests[0].ids != digests[1].ids:
         return False
     shared_columns = set(digests[0].columns) & set(digests[1].columns)
-    return bool(shared_columns) and not digests[0].differing(digests[1])
+    return bool(shared_columns) and not digests[0].different_columns(digests[1])
 
 
 def _labelled_units(wave: Wave, row: Estimate) -> _LabelledUnits | None:

@@ -117,7 +117,7 @@ def _years(level: str) -> list[str]:
 
 def _require_no_restart(numbers: Sequence[float], distinct: Sequence[str]) -> None:
     """Raise an error for numbers in the order of the rows that rise, restart at 1 or 2, and rise again."""
-    falls = [place for place in range(1, len(numbers)) if numbers[place] < numbers[place - 1]]
+    falls = [index for index in range(1, len(numbers)) if numbers[index] < numbers[index - 1]]
     if len(falls) != 1:
         return
     last = numbers[falls[0] - 1]

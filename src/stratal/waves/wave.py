@@ -171,7 +171,7 @@ def _has_labels(request: EvaluationRequest, source: Any, labels: Any) -> bool:
 
         if isinstance(source, Study):
             return any(source.labels(name).answered for name in source.form.columns)
-        with open_study(source, reading=True) as study:
+        with open_study(source, read_only=True) as study:
             return any(study.labels(name).answered for name in study.form.columns)
     if form == SourceForm.TABLE and isinstance(source, SmallTable):
         names = request.compare or (request.label_column,)
@@ -186,7 +186,7 @@ def _study_sample(source: Any) -> Sample:
 
     if isinstance(source, Study):
         return source.sample()
-    with open_study(source, reading=True) as study:
+    with open_study(source, read_only=True) as study:
         return study.sample()
 
 

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.designs import Poisson, PoissonWeighting, SimpleRandom, StratifiedWeighting
 from stratal.designs.clusters import between_clusters
-from stratal.designs.poisson import fixed_size, measure
+from stratal.designs.poisson import fixed_size, size_measure
 from stratal.designs.systematic import SystematicWeighting
 from stratal.errors import BudgetError, InputError
 
@@ -83,4 +83,4 @@ def test_the_measure_of_size_is_of_the_proxy_that_is_named():
     population = stratal.Population.from_arrays(proxy=proxies)
     alone = stratal.Population.from_arrays(proxy={"other": proxies["other"]})
 
-    assert measure(population, "sqrt-variance", "other") == measure(alone, "sqrt-variance", "other")
+    assert size_measure(population, "sqrt-variance", "other") == size_measure(alone, "sqrt-variance", "other")

@@ -71,7 +71,7 @@ def test_two_units_that_exchange_their_values_are_seen(name):
     one, other = 1, next(row for row in range(6, N) if values[row] != values[1])
     values[[one, other]] = values[[other, one]]
 
-    assert stratal.Population.from_arrays(ids=IDS, proxy=values).digest(3).differing(before) == [
+    assert stratal.Population.from_arrays(ids=IDS, proxy=values).digest(3).different_columns(before) == [
         "number:proxy"
     ]
 

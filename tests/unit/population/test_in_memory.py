@@ -162,8 +162,8 @@ def test_a_histogram_is_the_same_from_any_number_of_threads_and_from_the_definit
     for histogram in found:
         assert histogram.counts.tolist() == counts.tolist()
         assert histogram.offsets.tolist() == offsets.tolist()
-        assert histogram.second.tolist() == found[0].second.tolist()
-        assert int(histogram.second.sum()) == int(
+        assert histogram.second_moments.tolist() == found[0].second_moments.tolist()
+        assert int(histogram.second_moments.sum()) == int(
             steps.numbers(moments[(values >= span.at_least) & (values < span.below)]).sum()
         )
         assert (histogram.single_values is None) == (found[0].single_values is None)

@@ -38,7 +38,7 @@ def test_a_learner_without_a_seed_gets_one_also_in_a_pipeline():
     forest = make_pipeline(StandardScaler(), RandomForestRegressor(20))
 
     assert np.array_equal(learn(X, Z, learner=forest).apply(X), learn(X, Z, learner=forest).apply(X))
-    assert new_learner(forest, binary=True).get_params()["randomforestregressor__random_state"] == 0
+    assert new_learner(forest, is_binary=True).get_params()["randomforestregressor__random_state"] == 0
     assert forest.get_params()["randomforestregressor__random_state"] is None
     assert not hasattr(forest.steps[-1][1], "estimators_")
 
@@ -106,7 +106,7 @@ def test_names_and_estimators_are_learners_and_calibrations_are_not():
     assert all(is_learner(each) for each in (*LEARNER_NAMES, linear_model.Ridge()))
     assert not any(is_learner(each) for each in ("isotonic", "logistic", None))
     assert learner_name(linear_model.Ridge()) == "Ridge"
-    assert learner_name(new_learner("ridge", binary=False)) == "RidgeCV"
+    assert learner_name(new_learner("ridge", is_binary=False)) == "RidgeCV"
 
 
 @pytest.mark.parametrize(
@@ -120,4 +120,4 @@ def test_cross_fit_takes_learners(scores):
         kept = fitted.folds != k
         matrix = X if np.ndim(scores) == 2 else X[:, :1]
         alone = linear_model.Ridge().fit(matrix[kept], Z[kept]).predict(matrix[~kept])
-        assert fitted.labelled[~kept] == pytest.approx(np.clip(alone, 0, 1))
+        assert fitted.labelled_values[~kept] == pytest.approx(np.clip(alone, 0, 1))

@@ -344,8 +344,8 @@ class TestCrossFit:
         again = cross_fit(x, flipped, method="isotonic")
 
         own_fold = fitted.folds == fitted.folds[17]
-        assert again.labelled[own_fold].tolist() == fitted.labelled[own_fold].tolist()
-        assert again.labelled[~own_fold].tolist() != fitted.labelled[~own_fold].tolist()
+        assert again.labelled_values[own_fold].tolist() == fitted.labelled_values[own_fold].tolist()
+        assert again.labelled_values[~own_fold].tolist() != fitted.labelled_values[~own_fold].tolist()
 
     def test_fitting_on_the_same_labels_flatters_and_cross_fitting_does_not(self):
         rng = np.random.default_rng(9)
@@ -354,7 +354,7 @@ class TestCrossFit:
 
         pairs = list(zip(x, y, strict=True))
         own = [np.cov(calibrate(a, b).apply(a), b)[0, 1] for a, b in pairs]
-        crossed = [np.cov(cross_fit(a, b, method="isotonic").labelled, b)[0, 1] for a, b in pairs]
+        crossed = [np.cov(cross_fit(a, b, method="isotonic").labelled_values, b)[0, 1] for a, b in pairs]
 
         assert np.mean(own) > 0.01
         assert np.mean(crossed) < 0.0
@@ -367,7 +367,7 @@ class TestCrossFit:
 
         found = fitted.proxy(scores, labelled_rows=drawn)
 
-        assert found.values[drawn].tolist() == fitted.labelled.tolist()
+        assert found.values[drawn].tolist() == fitted.labelled_values.tolist()
         rest = np.setdiff1d(np.arange(100), drawn)
         assert found.values[rest].tolist() == fitted.apply(scores)[rest].tolist()
 

@@ -7,7 +7,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, MissingExtraError
 from stratal.population.population import Population
 from stratal.population.rules import CutPoints
-from stratal.regression.from_sample import Formula, Numbers, from_population
+from stratal.regression.from_sample import Formula, NumericFeatures, from_population
 from stratal.regression.losses import ArrayUnlabelled
 from stratal.regression.m_estimation import linear_regression
 
@@ -110,5 +110,5 @@ def test_plain_features_are_read(data):
         proxy={"a": data["proxy"], "b": 1 - data["proxy"]}, features={"length": data["length"]}
     )
 
-    block = next(from_population(population, "a", Numbers(("length",), False)).blocks())
+    block = next(from_population(population, "a", NumericFeatures(("length",), False)).blocks())
     assert block.features.shape == (90, 1)

@@ -51,7 +51,7 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
     p = rng.random(400)
     z = p * rng.random(400) if graded else (rng.random(400) < p).astype(float)
     truth = Truth.of(z, p, codes, len(n_h))
-    drawn = OrderedUnits(truth, np.array(n_h), REPLICATES, np.random.default_rng(5), thirds=True)
+    drawn = OrderedUnits(truth, np.array(n_h), REPLICATES, np.random.default_rng(5), third_powers=True)
     sums = drawn.sums(np.array(n_h))
     divided = truth.proxy_variances * (truth.sizes - 1) / truth.sizes
     summary = StratumSummary(
@@ -105,7 +105,9 @@ def test_intervals_without_bounds_are_those_of_one_sample(n_h):
     summary = StratumSummary(
         sizes=truth.sizes, proxy_means=truth.proxy_means[:, None], proxy_covariances=divided[:, None, None]
     )
-    sums = OrderedUnits(truth, np.array(n_h), 8, np.random.default_rng(5), thirds=True).sums(np.array(n_h))
+    sums = OrderedUnits(truth, np.array(n_h), 8, np.random.default_rng(5), third_powers=True).sums(
+        np.array(n_h)
+    )
     methods = ("auto", "skewness-corrected", "t", "normal")
     for estimator in ("horvitz-thompson", "difference", "ppi++", "stratppi"):
         settings = Settings(

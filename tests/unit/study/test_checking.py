@@ -140,7 +140,7 @@ def test_every_change_that_a_study_makes_itself_leaves_it_sound(make_study, draw
     study.save_settings(page_formats="{}")
 
     assert check_study(study).problems == ()
-    with open_study(study.folder, reading=True) as again:
+    with open_study(study.folder, read_only=True) as again:
         assert again.labels().answered == 40
 
 
@@ -208,14 +208,14 @@ def test_a_flipped_bit_in_the_write_ahead_log_takes_no_answers_away_unseen(make_
     live = tmp_path / "live"
     shutil.copytree(study.folder, live)
     log = (live / "study.sqlite-wal").read_bytes()
-    with open_study(shutil.copytree(live, tmp_path / "copy"), reading=True) as copied:
+    with open_study(shutil.copytree(live, tmp_path / "copy"), read_only=True) as copied:
         assert copied.labels().answered == study.labels().answered
     refused = 0
     for number, place in enumerate(range(2000, len(log), len(log) // 8)):
         damaged = shutil.copytree(live, tmp_path / f"damaged-{number}")
         (damaged / "study.sqlite-wal").write_bytes(log[:place] + bytes([log[place] ^ 4]) + log[place + 1 :])
         for reading in (True, False):
-            with open_study(damaged, reading=reading) as found:
+            with open_study(damaged, read_only=reading) as found:
                 problems = check_study(found).problems
                 if not problems:  # what was lost gave out an item, and no answer
                     assert found.labels().values == study.labels().values

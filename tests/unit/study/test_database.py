@@ -201,7 +201,7 @@ def test_a_locked_database_is_said_so_after_a_while(make_study, clock):
     other = sqlite3.connect(study.folder / DATABASE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
-    with open_study(study.folder, clock=clock, patience=0.1) as waiting:
+    with open_study(study.folder, clock=clock, timeout=0.1) as waiting:
         with pytest.raises(StudyError, match="another program is writing") as caught:
             waiting.submit("ann", item.id, "Pass", request="r1")
         assert caught.value.kind == "locked"
@@ -286,7 +286,7 @@ UNPRIVILEGED = """
 import os, sys
 import pandas, stratal.designs.sample_file
 from stratal.study import StudyError, check_study, open_study
-with open_study(sys.argv[1], reading=True) as study:  # imports what it needs while that can be read
+with open_study(sys.argv[1], read_only=True) as study:  # imports what it needs while that can be read
     check_study(study), study.labels()
 if os.getuid() == 0:
     os.setgid(65534)
@@ -296,7 +296,7 @@ try:
     study.submit("ann", sys.argv[2], "Pass")
 except StudyError as error:
     print(error.kind, error)
-with open_study(sys.argv[1], reading=True) as study:
+with open_study(sys.argv[1], read_only=True) as study:
     print(check_study(study).sound, study.labels().answered)
 """
 

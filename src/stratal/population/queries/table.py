@@ -67,7 +67,7 @@ class TableCounter:
         Extent of all rows.
     value : str
         Column of the proxy (doubles).
-    second : str, optional
+    second_moments : str, optional
         Column of its second moments.
     steps : MomentSteps, optional
         Conversion of the second moments to integers.
@@ -79,7 +79,7 @@ class TableCounter:
     table: Foreign
     total_extent: distributions.Extent
     value: str
-    second: str | None = None
+    second_moments: str | None = None
     steps: distributions.MomentSteps | None = None
     total_histogram: Mapping[str, Foreign] | None = None
 
@@ -102,10 +102,10 @@ class TableCounter:
         order = np.argsort(columns["value"])
         columns = {name: column[order] for name, column in columns.items()}
         counts = columns["n"].astype(np.int64)
-        second = None
+        second_moments = None
         if self.steps is not None:
-            second = self.steps.means(columns["second"].astype(np.int64), counts)
-        return distributions.Bins(columns["value"], columns["value"], counts, second, True)
+            second_moments = self.steps.means(columns["second"].astype(np.int64), counts)
+        return distributions.Bins(columns["value"], columns["value"], counts, second_moments, True)
 
     def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
         """Return the histogram of the proxies within the span."""
@@ -123,7 +123,7 @@ class TableCounter:
             return None
         low = double(float(self.steps.low))
         scale = double(float(self.steps.scale))
-        return steps_expression(table[self.second], low, scale)
+        return steps_expression(table[self.second_moments], low, scale)
 
     def _rows_within(self, span: distributions.Span) -> Foreign:
         """Return the rows whose proxy is within a span."""
@@ -200,22 +200,22 @@ def _full_histogram(columns: Mapping[str, Foreign]) -> distributions.Histogram:
     if np.array_equal(columns["low"], columns["high"]):
         single_values = np.full(distributions.BIN_COUNT, np.nan)
         single_values[bins] = columns["low"]
-    second = None
+    second_moments = None
     if "second" in columns:
-        second = by_bin("second")
-    return distributions.Histogram(by_bin("n"), by_bin("offsets"), second, single_values)
+        second_moments = by_bin("second")
+    return distributions.Histogram(by_bin("n"), by_bin("offsets"), second_moments, single_values)
 
 
 # ---- distributions within all levels of a group column at once
 
 
 def _level_extents(
-    run: Run, table: Foreign, level: str, value: str, second: str | None
+    run: Run, table: Foreign, level: str, value: str, second_moments: str | None
 ) -> tuple[list[str], dict[str, AnyArray]]:
     """Return the sorted levels (L,), and their counts and ends of proxies and second moments, each (L,)."""
     measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
-    if second is not None:
-        measures |= {"second_low": table[second].min(), "second_high": table[second].max()}
+    if second_moments is not None:
+        measures |= {"second_low": table[second_moments].min(), "second_high": table[second_moments].max()}
     answer = run(table.group_by(level=table[level]).aggregate(**measures))
     names = answer.column("level").to_pylist()
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
@@ -233,7 +233,7 @@ def _grid_scales(extents: Sequence[distributions.Extent], has_few_values: BoolAr
 
 
 def level_bins(
-    run: Run, backend: Foreign, table: Foreign, level: str, value: str, second: str | None = None
+    run: Run, backend: Foreign, table: Foreign, level: str, value: str, second_moments: str | None = None
 ) -> distributions.LevelBins:
     """Return the distinct values within each level of a category, from two or three queries in total.
 
@@ -246,10 +246,10 @@ def level_bins(
     table : Ibis table
     level, value : str
         Columns of categories and of proxies.
-    second : str, optional
+    second_moments : str, optional
         Column of second moments.
     """
-    names, facts = _level_extents(run, table, level, value, second)
+    names, facts = _level_extents(run, table, level, value, second_moments)
     ends_and_counts = [facts[name].tolist() for name in ("low", "high", "n")]
     extents = [distributions.Extent(low, high, n) for low, high, n in zip(*ends_and_counts, strict=True)]
     has_few_values = np.fromiter(map(distributions.has_distinct_value_bins, extents), bool, len(names))
@@ -261,16 +261,16 @@ def level_bins(
         "grid_scale": _grid_scales(extents, has_few_values),
     }
     steps = None
-    if second is not None:
+    if second_moments is not None:
         steps = distributions.MomentSteps.over(facts["second_low"], facts["second_high"])
         parameters |= {"step_low": np.asarray(steps.low), "step_scale": np.asarray(steps.scale)}
     parameter_table = literal_table(parameters, backend)
     joined = table.join(parameter_table, table[level] == parameter_table.level_name)
 
     def moments(rows: Foreign) -> Foreign:
-        if second is None:
+        if second_moments is None:
             return None
-        return steps_expression(rows[second], rows.step_low, rows.step_scale)
+        return steps_expression(rows[second_moments], rows.step_low, rows.step_scale)
 
     rows = joined.filter(joined.has_few_values)
     distinct = columns_of(run(_distinct_rows(rows, rows[value], moments(rows), "level_number")))
@@ -298,7 +298,7 @@ def level_bins(
                 table.filter(table[level] == names[number]),
                 extents[number],
                 value,
-                second,
+                second_moments,
                 level_steps,
                 {name: column[in_level] for name, column in bins.items()},
             )
@@ -569,9 +569,17 @@ class TablePopulation(Population):
     def _level_bins(self, by: str, info: ProxyInfo) -> distributions.LevelBins:
         """Return the distinct values or bins of a proxy within each level, from two or three queries."""
         units = self.units
-        second = info.second_moment
-        names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
-        return level_bins(self.source.run, self.source.backend, units.table, *names)
+        moments_column = None
+        if info.second_moment:
+            moments_column = units.numbers[info.second_moment]
+        return level_bins(
+            self.source.run,
+            self.source.backend,
+            units.table,
+            units.categories[by],
+            units.numbers[info.name],
+            moments_column,
+        )
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
@@ -647,9 +655,10 @@ class TablePopulation(Population):
         )
 
     def _digest_columns(self) -> tuple[NumberColumns, dict[str, str]]:
-        second = {f"second:{info.name}": info.second_moment for info in self.proxies if info.second_moment}
-        named = {f"number:{name}": name for name in (*self.proxy_names, *self.feature_names)} | second
-        numbers = {kind: (self.units.numbers[name], self.extents[name]) for kind, name in named.items()}
+        """Return the numeric columns and the columns of categories, by their keys in a digest."""
+        columns = {f"number:{name}": name for name in (*self.proxy_names, *self.feature_names)}
+        columns |= {f"second:{info.name}": info.second_moment for info in self.proxies if info.second_moment}
+        numbers = {key: (self.units.numbers[name], self.extents[name]) for key, name in columns.items()}
         return numbers, {f"group:{name}": self.units.categories[name] for name in self.group_names}
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
@@ -760,7 +769,7 @@ class TablePopulation(Population):
             return table.mutate(size_measure=double(1.0))
         values = self._numeric(size.column)
         moments = None
-        if size.second:
+        if size.uses_second_moments:
             moments = self._numeric(str(self.proxy_info(size.column).second_moment))
         return table.mutate(size_measure=size.evaluate_with(columns, values, moments))
 

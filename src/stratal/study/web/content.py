@@ -1,11 +1,12 @@
-"""Data of a study for its page: items as HTML that can be shown, questions, answers, progress.
+"""Data of a study for its page: items as safe HTML, questions, answers and progress; files of the page.
 
-Nothing of an item is ever run: text is escaped, and Markdown and HTML pass through a sanitiser (ammonia, by
-`nh3`) that keeps a short list of elements and drops scripts, styles, ids and foreign addresses. Also the
-page's own files: one script for all three homes of the page, a small one for each, one style.
+No content of an item is executed: text is escaped, and Markdown and HTML pass through a sanitiser (ammonia,
+by `nh3`) that keeps a short list of elements and removes scripts, styles, ids and external addresses. The
+page has one script for its three forms (server, notebook, single file), a small script for each, and one
+style.
 
-The two columns of a pair are called A and B in the order in which an annotator sees them, so that a model's
-name never reaches the page. Proxy, prediction and stratum are not in an item to begin with.
+The two columns of a pair are named A and B in the order in which an annotator sees them, so that the page
+never contains the name of a model. An item does not contain proxies, predictions or strata.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ from stratal.study.items import ITEMS_AHEAD, sides
 from stratal.study.question import MULTIPLE_CHOICE_KINDS, PAIR, TIE, Answer, Form, Item, StudyQuestion
 from stratal.study.study import Study
 
-# How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text.
+# Formats of a column. `auto` detects images, audio, chats and JSON; everything else is text.
 DISPLAY_FORMATS = ("auto", "text", "markdown", "html", "json", "chat", "image", "audio")
 
-# Endings of the files that are handed out, and what they are.
+# Media type of each file that is sent, by suffix. Other files are not sent.
 MEDIA_TYPES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
     ".webp": "image/webp", ".avif": "image/avif", ".bmp": "image/bmp", ".svg": "image/svg+xml",
@@ -43,13 +44,13 @@ MEDIA_TYPES = {
     ".opus": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4", ".aac": "audio/aac",
 }  # fmt: skip
 
-# What is taken for a picture elsewhere by itself; other addresses need the format image. The two are
-# matched one after the other, each in linear time.
+# An address that `auto` shows as an image; for other addresses, the column needs the format `image`. Two
+# expressions, because each is matched in linear time.
 _HTTPS_ADDRESS = re.compile(r"https://[^\s\"'<>]++", re.IGNORECASE)
 _PICTURE_ENDING = re.compile(r"[^/]\.(?:png|jpe?g|gif|webp|avif)(?:\?|\Z)", re.IGNORECASE)
 
-# Characters of the name of a picture.
-LONGEST_PATH = 500
+# Longest path or address of an image in characters; longer ones are text.
+MAX_PATH_LENGTH = 500
 
 # Attributes that cannot run code, load a file or change the page around the text.
 _ATTRIBUTES = {
@@ -59,17 +60,17 @@ _ATTRIBUTES = {
 
 
 class Display(Struct, frozen=True, kw_only=True):
-    """How the columns of a study are shown.
+    """Settings for showing the columns of items.
 
     Parameters
     ----------
     media : Path
         Folder of images and audio.
     address : callable
-        Gives the address of a file in that folder (a path with `/`), to be put into the page.
+        Returns the address in the page of a file in that folder (a path with `/`).
     formats : mapping of column to format, optional
     https : bool
-        Whether pictures at addresses with https are shown: whoever serves them learns who looks, and when.
+        Whether images of other servers (https) are shown. These servers learn who looks at them, and when.
     """
 
     media: Path
@@ -78,39 +79,43 @@ class Display(Struct, frozen=True, kw_only=True):
     https: bool = False
 
     def show(self, name: str, value: Any) -> JsonDict:
-        """Return one column of an item: its `name`, `html` that is safe in a page."""
-        kind = self.formats.get(name, "auto")
-        value = _structured(value, kind)
-        if kind == "auto" and isinstance(value, str):
-            path = media_file(self.media, value)
-            if path is None:
-                kind = "text"
-            else:
-                kind = MEDIA_TYPES[path.suffix.lower()].split("/")[0]
-            if self.https and is_picture_link(value):
-                kind = "image"
+        """Return the `name` of a column and its value as safe `html`."""
+        display_format = self.formats.get(name, "auto")
+        value = _decode_json(value, display_format)
+        if display_format == "auto" and isinstance(value, str):
+            display_format = self._detect_format(value)
         if value is None or value == "":
             return {"name": name, "html": '<p class="nothing">(nothing)</p>'}
-        if kind in ("image", "audio"):
-            return {"name": name, "html": self._medium(name, str(value), kind)}
+        if display_format in ("image", "audio"):
+            return {"name": name, "html": self._medium_html(name, str(value), display_format)}
         if is_chat(value):
-            shown = _chat(value, kind, self.https)
+            shown = _chat_html(value, display_format, self.https)
         else:
-            shown = _written(value, kind, self.https)
+            shown = _value_html(value, display_format, self.https)
         return {"name": name, "html": shown}
 
-    def _medium(self, name: str, value: str, kind: str) -> str:
-        exists = media_file(self.media, value) is not None
-        elsewhere = value.startswith("https://")
-        if not (exists or (elsewhere and self.https and kind == "image")):
-            if elsewhere:
-                why = "This picture is on another server"
+    def _detect_format(self, value: str) -> str:
+        """Return `image` or `audio` for the path of a medium, `image` for an allowed link, else `text`."""
+        if self.https and is_picture_link(value):
+            return "image"
+        path = media_file(self.media, value)
+        if path is None:
+            return "text"
+        return MEDIA_TYPES[path.suffix.lower()].split("/")[0]
+
+    def _medium_html(self, name: str, value: str, display_format: str) -> str:
+        """Return the element of an image or a sound, or the reason why it is not shown."""
+        is_local = media_file(self.media, value) is not None
+        is_external = value.startswith("https://")
+        if not (is_local or (is_external and self.https and display_format == "image")):
+            if is_external:
+                reason = "This picture is on another server"
             else:
-                why = f"This {kind} file was not found"
-            return f'<p class="nothing">{why}: {html.escape(value[:LONGEST_PATH])}</p>'
-        address = html.escape(self.address(value) if exists else value)
+                reason = f"This {display_format} file was not found"
+            return f'<p class="nothing">{reason}: {html.escape(value[:MAX_PATH_LENGTH])}</p>'
+        address = html.escape(self.address(value) if is_local else value)
         label = html.escape(name)
-        if kind == "image":
+        if display_format == "image":
             return f'<img src="{address}" alt="{label}">'
         return f'<audio src="{address}" controls preload="metadata" aria-label="{label}"></audio>'
 
@@ -121,28 +126,28 @@ def is_picture_link(text: str) -> bool:
 
 
 def media_file(folder: Path, path: str) -> Path | None:
-    """Return an image or sound in a folder, None for anything else and for whatever lies outside."""
-    if not path or len(path) > LONGEST_PATH or not path.isprintable() or "\\" in path:
+    """Return an image or sound in a folder; None for other files and for paths that lead out of it."""
+    if not path or len(path) > MAX_PATH_LENGTH or not path.isprintable() or "\\" in path:
         return None
     try:
         root = folder.resolve()
-        path_inside = (root / path).resolve()
-        inside = path_inside.is_relative_to(root) and path_inside.is_file()
+        file = (root / path).resolve()
+        is_inside = file.is_relative_to(root) and file.is_file()
     except (OSError, ValueError, RuntimeError):
         # Names that are too long for the file system, null bytes, and loops of links.
         return None
-    if inside and path_inside.suffix.lower() in MEDIA_TYPES:
-        return path_inside
+    if is_inside and file.suffix.lower() in MEDIA_TYPES:
+        return file
     return None
 
 
-# The texts that are shown now: each is asked for again each time the page is loaded.
+# The cache holds the texts that are shown now, which are requested again whenever the page is loaded.
 @lru_cache(maxsize=256)
 def safe_html(text: str, https: bool = False) -> str:
-    """Return HTML without anything that runs, loads or restyles; with `https` pictures at such addresses."""
+    """Return HTML without scripts, styles and loaded files; with `https`, it may have external images."""
     with optional_import("nh3", extra="web"):
         import nh3
-    # Nothing that loads, and no landmarks, which are the page's own.
+    # Images load files. Landmarks such as headers would be confused with those of the page.
     tags = nh3.ALLOWED_TAGS - {"img", "map", "area", "article", "aside", "footer", "header", "nav"}
     return nh3.clean(
         text,
@@ -174,9 +179,9 @@ def _parser() -> Any:
     return MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
 
 
-def _structured(value: object, kind: str) -> Any:
-    """Return what a text holds, where it holds a list or an object in JSON."""
-    if not isinstance(value, str) or kind not in ("auto", "json", "chat", "markdown"):
+def _decode_json(value: object, display_format: str) -> Any:
+    """Return the list or object of a text in JSON; other values are unchanged."""
+    if not isinstance(value, str) or display_format not in ("auto", "json", "chat", "markdown"):
         return value
     text = value.strip()
     if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
@@ -186,59 +191,64 @@ def _structured(value: object, kind: str) -> Any:
     except (ValueError, RecursionError):
         # A text in brackets that is no JSON is shown as it is.
         return value
-    if kind != "markdown" or is_chat(decoded):
+    # Markdown may be in brackets, but a chat may have turns in Markdown.
+    if display_format != "markdown" or is_chat(decoded):
         return decoded
     return value
 
 
-def _written(value: object, kind: str, https: bool = False) -> str:
+def _value_html(value: object, display_format: str, https: bool = False) -> str:
+    """Return a value as an HTML element."""
     if isinstance(value, dict | list):
         text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
         return f'<pre class="json" dir="ltr" tabindex="0">{html.escape(text)}</pre>'
-    if kind == "markdown":
+    if display_format == "markdown":
         return f'<div class="prose" dir="auto">{markdown(str(value), https)}</div>'
-    if kind == "html":
+    if display_format == "html":
         return f'<div class="prose" dir="auto">{safe_html(str(value), https)}</div>'
     return f'<div class="text" dir="auto">{html.escape(str(value))}</div>'
 
 
-def _chat(turns: list[JsonDict], kind: str, https: bool = False) -> str:
-    kind = kind if kind == "markdown" else "text"
-    shown = []
+def _chat_html(turns: list[JsonDict], display_format: str, https: bool = False) -> str:
+    """Return the turns of a chat as an HTML list."""
+    turn_format = display_format if display_format == "markdown" else "text"
+    elements = []
     for turn in turns:
         role = html.escape(turn["role"])
-        content = _spoken(turn["content"], kind, https)
-        shown.append(f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{content}</li>')
-    return f'<ol class="chat">{"".join(shown)}</ol>'
+        content = _turn_html(turn["content"], turn_format, https)
+        elements.append(f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{content}</li>')
+    return f'<ol class="chat">{"".join(elements)}</ol>'
 
 
-def _spoken(content: object, kind: str, https: bool = False) -> str:
-    """Return what a turn says; a list holds its parts, of which those with a text are that text."""
+def _turn_html(content: object, turn_format: str, https: bool = False) -> str:
+    """Return the content of a turn: a text, or a list of blocks, of which some have a text."""
     if isinstance(content, list):
-        texts = (part.get("text") if isinstance(part, dict) else None for part in content)
-        parts = zip(content, texts, strict=True)
-        return "".join(_spoken(text if isinstance(text, str) else part, kind, https) for part, text in parts)
-    return _written("" if content is None else content, kind, https)
+        texts = [block.get("text") if isinstance(block, dict) else None for block in content]
+        blocks = [
+            text if isinstance(text, str) else block for block, text in zip(content, texts, strict=True)
+        ]
+        return "".join(_turn_html(block, turn_format, https) for block in blocks)
+    return _value_html("" if content is None else content, turn_format, https)
 
 
 def display_of(study: Study, address: Callable[[str], str]) -> Display:
-    """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
+    """Return the display settings of a study, which are stored in it, so that all of its pages are alike."""
     formats = json.loads(study.setting("page_formats") or "{}")
     media = study.setting("page_media")
     https = study.setting("page_images") == "https"
-    named_here = study.setting("page_media_of") == _identity(study)
-    if media and named_here:
+    is_from_here = study.setting("page_media_of") == _file_identity(study)
+    if media and is_from_here:
         folder = Path(media)
     else:
         folder = study.media
     return Display(media=folder, address=address, formats=formats, https=https)
 
 
-def _identity(study: Study) -> str:
-    """Return what distinguishes this file of a study from a copy, which may be from another person.
+def _file_identity(study: Study) -> str:
+    """Return a text that distinguishes the file of a study from its copies.
 
-    A folder of media was named for this computer: a copy elsewhere could name a private folder there, whose
-    pictures its annotators would see.
+    The stored folder of media is valid only on the computer where it was given. Otherwise the author of a
+    study could make another computer show the images of a private folder.
     """
     status = study.database.path.stat()
     return f"{status.st_dev}:{status.st_ino}"
@@ -250,15 +260,15 @@ def save_display(
     media: Path | None = None,
     images: str | None = None,
 ) -> None:
-    """Save how a study's columns are shown, the folder of its media, and whose pictures are shown.
+    """Save the formats of a study's columns, the folder of its media, and the allowed sources of images.
 
-    `images`: `study` for those of the folder alone, `https` for those at such addresses too.
+    `images` is `study` if only images of the folder are shown, or `https` if those of other servers are too.
     """
-    for column, kind in (formats or {}).items():
-        if kind not in DISPLAY_FORMATS:
+    for column, display_format in (formats or {}).items():
+        if display_format not in DISPLAY_FORMATS:
             problem = f"unknown format for column {column!r}"
-            allowed = suggest_names(kind, DISPLAY_FORMATS)
-            raise InputError(problem, given=repr(kind), allowed=allowed)
+            allowed = suggest_names(display_format, DISPLAY_FORMATS)
+            raise InputError(problem, given=repr(display_format), allowed=allowed)
     if images not in (None, "https", "study"):
         raise InputError("unknown source of pictures", given=repr(images), allowed="https or study")
     if media is not None and not media.is_dir():
@@ -275,43 +285,44 @@ def save_display(
                 page_formats=json.dumps({**stored_formats, **formats}, ensure_ascii=False)
             )
         if media is not None:
-            connection.save_settings(page_media=str(media.resolve()), page_media_of=_identity(study))
+            connection.save_settings(page_media=str(media.resolve()), page_media_of=_file_identity(study))
 
 
 def media_address(path: str) -> str:
-    """Return the address of a medium, relative to the page's."""
+    """Return the address of a medium, relative to that of the page."""
     return f"media/{quote(path)}"
 
 
-def embedded(study: Study) -> Callable[[str], str]:
-    """Return what gives an image or a sound as a `data:` address."""
-    media = display_of(study, str).media
+def data_addresses(study: Study) -> Callable[[str], str]:
+    """Return the function that returns the content of an image or a sound as a `data:` address."""
+    folder = display_of(study, str).media
 
     def address(path: str) -> str:
-        media_folder = media_file(media, path)
-        if media_folder is None:
+        file = media_file(folder, path)
+        if file is None:
             return ""
-        content = base64.b64encode(media_folder.read_bytes()).decode()
-        return f"data:{MEDIA_TYPES[media_folder.suffix.lower()]};base64,{content}"
+        content = base64.b64encode(file.read_bytes()).decode()
+        return f"data:{MEDIA_TYPES[file.suffix.lower()]};base64,{content}"
 
     return address
 
 
 @cache
 def asset(name: str) -> str:
-    """Return one of the page's files."""
+    """Return the text of one of the page's files."""
     return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
-def html_page(title: str, head: str, home: str, inside: str = "") -> str:
-    """Return a whole page, with what comes into its head."""
-    if home != "text":
-        inside += "<noscript><p>This page requires JavaScript.</p></noscript>"
-    return Template(asset("page.html")).substitute(title=title, head=head, home=home, inside=inside)
+def html_page(title: str, head: str, page_class: str, body: str = "") -> str:
+    """Return a complete page with the elements of its head and body; `page_class` selects its style."""
+    # Only the page of an error works without a script.
+    if page_class != "text":
+        body += "<noscript><p>This page requires JavaScript.</p></noscript>"
+    return Template(asset("page.html")).substitute(title=title, head=head, home=page_class, inside=body)
 
 
 def join_scripts(*names: str) -> str:
-    """Return several scripts as one module, without the imports of each other."""
+    """Return several scripts as one module, without their imports from each other."""
     return "\n".join(re.sub(r"(?m)^import \{.*$\n", "", asset(name)) for name in names)
 
 
@@ -321,15 +332,16 @@ SUBMIT_ON_CHOICE = "page_submit_on_choice"
 
 
 def question_view(question: StudyQuestion) -> JsonDict:
-    """Return a question as the page has it."""
-    pair = question.kind == PAIR
-    names = (*SIDES, TIE) if pair else tuple(choice.name for choice in question.choices)
+    """Return a question in the form that the page expects."""
+    is_pair = question.kind == PAIR
+    # The choices of a pair are the names of its columns, which the page must not know.
+    names = (*SIDES, TIE) if is_pair else tuple(choice.name for choice in question.choices)
     return {
         "name": question.name,
         "text": question.text,
         "kind": question.kind,
         "choices": [
-            {"value": name, "label": "Tie" if pair and name == TIE else name, "key": choice.key}
+            {"value": name, "label": "Tie" if is_pair and name == TIE else name, "key": choice.key}
             for name, choice in zip(names, question.choices, strict=True)
         ],
         "ends": question.ends,
@@ -338,7 +350,7 @@ def question_view(question: StudyQuestion) -> JsonDict:
 
 
 def form_view(study: Study) -> JsonDict:
-    """Return all questions and the rubric as the page has them."""
+    """Return all questions and the rubric in the form that the page expects."""
     first = study.form.first
     return {
         "questions": [question_view(question) for question in study.form.questions],
@@ -349,21 +361,24 @@ def form_view(study: Study) -> JsonDict:
 
 
 def item_view(item: Item, form: Form, display: Display) -> JsonDict:
-    """Return one item as the page has it."""
+    """Return an item in the form that the page expects."""
     pair = form.pair or ()
-    named = zip(SIDES, item.sides or (), strict=False)
+    columns_by_side = zip(SIDES, item.sides or (), strict=False)
     return {
         "id": item.id,
         "position": item.position,
         "fields": [display.show(name, value) for name, value in item.payload.items() if name not in pair],
-        "sides": [{**display.show(column, item.payload.get(column)), "name": side} for side, column in named],
+        "sides": [
+            {**display.show(column, item.payload.get(column)), "name": side}
+            for side, column in columns_by_side
+        ],
         "answer": None if item.answer is None else answer_view(item.answer, item, form),
         "flagged": item.flagged,
     }
 
 
 def answer_view(answer: Answer, item: Item, form: Form) -> JsonDict:
-    """Return an answer as the page has it: by question, in the page's words, without saying whose it is."""
+    """Return an answer by question, in the form that the page expects and without the name of the person."""
     shown: JsonDict = dict(form.answers(answer.value))
     for question in form.questions:
         value = shown.get(question.name)
@@ -375,7 +390,7 @@ def answer_view(answer: Answer, item: Item, form: Form) -> JsonDict:
 
 
 def state(study: Study, annotator: str, display: Display, _: object = None) -> JsonDict:
-    """Return what a page needs when it opens."""
+    """Return the data that a page requests when it is opened."""
     return {
         "study": study.id,
         "annotator": annotator,
@@ -387,7 +402,7 @@ def state(study: Study, annotator: str, display: Display, _: object = None) -> J
 
 
 def _annotator_state(study: Study, annotator: str, display: Display) -> JsonDict:
-    """Return the item to label now, None if there is none, those after it, and the progress."""
+    """Return the next item, the items after it, and the progress; None if no item is left."""
     form = study.form
     shown = [item_view(item, form, display) for item in study.next_items(annotator, ahead=ITEMS_AHEAD)]
     return {
@@ -398,12 +413,12 @@ def _annotator_state(study: Study, annotator: str, display: Display) -> JsonDict
 
 
 def view_assigned_item(study: Study, annotator: str, display: Display, item: object) -> JsonDict:
-    """Return an item that this annotator was given before."""
+    """Return an item that was assigned to this annotator before."""
     return {"item": item_view(study.item(annotator, str(item)), study.form, display)}
 
 
 def answer_history(study: Study, annotator: str, _: Display, before: object) -> JsonDict:
-    """Return the items that this annotator answered, newest first; those before a line of the journal."""
+    """Return the items that this annotator answered before a line of the journal, newest first."""
     line = "0" if before is None else str(before)
     # Longer numbers may not fit into the 64 bits of a column of SQLite.
     if not (line.isascii() and line.isdigit() and len(line) < 18):
@@ -413,11 +428,12 @@ def answer_history(study: Study, annotator: str, _: Display, before: object) -> 
 
 
 def open_disagreements(study: Study, annotator: str, display: Display, _: object = None) -> JsonDict:
-    """Return items that wait for a decision, with their answers; none for whoever does not decide.
+    """Return the items that need a decision, with their answers; none if the annotator may not decide.
 
-    `mine` is how many are assigned to this annotator.
+    `mine` is the number that is assigned to this annotator.
     """
-    form, (mine, disagreements) = study.form, study.assigned_disagreements(annotator)
+    form = study.form
+    mine, disagreements = study.assigned_disagreements(annotator)
     shown = []
     for entry in disagreements:
         item = structs.replace(entry.item, sides=sides(form, entry.item.id, annotator, study.id))
@@ -427,7 +443,7 @@ def open_disagreements(study: Study, annotator: str, display: Display, _: object
 
 
 def perform(study: Study, annotator: str, display: Display, body: object) -> JsonDict:
-    """Save what a page did; return the receipt, the next item and the progress."""
+    """Save an action of a page; return the receipt, the next item and the progress."""
     action = page_action(body)
     form = study.form
     value: Any = action.value
@@ -435,25 +451,28 @@ def perform(study: Study, annotator: str, display: Display, body: object) -> Jso
         order = sides(form, str(action.item), annotator, study.id) or ()
         columns = dict(zip((*SIDES, TIE), (*order, TIE), strict=True))
         if isinstance(value, dict):
-            named = value
+            answers = value
         else:
-            named = {form.first.name: value}
+            answers = {form.first.name: value}
         pairs = {question.name for question in form.questions if question.kind == PAIR}
-        value = {name: _column_of(columns, side) if name in pairs else side for name, side in named.items()}
+        value = {
+            name: _column_of_side(columns, answer) if name in pairs else answer
+            for name, answer in answers.items()
+        }
     receipt = study.save_action(
         annotator, action.action, action.item, value, ahead=ITEMS_AHEAD, **action.details
     )
     return {"receipt": receipt.to_dict(), **_annotator_state(study, annotator, display)}
 
 
-def _column_of(columns: Mapping[str, str], side: Any) -> str:
-    """Return the column that a side of a pair shows."""
+def _column_of_side(columns: Mapping[str, str], side: Any) -> str:
+    """Return the column that is shown as a side of a pair."""
     if side not in columns:
         raise InputError("unknown side", given=repr(side)[:60], allowed=", ".join(columns))
     return columns[side]
 
 
-# The requests of a page and the functions that answer them; the last argument is what the page sends.
+# The function that answers each request of a page; its last argument is the content of the request.
 HANDLERS: dict[str, Callable[[Study, str, Display, Any], JsonDict]] = {
     "state": state,
     "item": view_assigned_item,
@@ -464,7 +483,7 @@ HANDLERS: dict[str, Callable[[Study, str, Display, Any], JsonDict]] = {
 
 
 def error_kind(error: StratalError) -> str:
-    """Return the kind of an error as a page distinguishes them: a `StudyError`'s own, or `input`."""
+    """Return the kind of an error, which determines the reaction of the page; `input` for other errors."""
     if isinstance(error, StudyError):
         return error.kind
     return "input"

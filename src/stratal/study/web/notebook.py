@@ -1,7 +1,7 @@
-"""The page without the server: in a notebook, where the kernel answers, and in one file, which works offline.
+"""The page without a server: in a notebook, where the kernel answers, or as one file, which works offline.
 
-What the file may do is fixed by a policy in it: run this script, show this style and the pictures and sounds
-in it, ask nobody for anything.
+The file contains a content security policy: the browser runs only its script, shows only its style, images
+and sounds, and sends no request.
 """
 
 from __future__ import annotations
@@ -35,32 +35,31 @@ def annotate(
     choices: Iterable[str] = ("Pass", "Fail"),
     annotator: str = "me",
 ) -> Any:
-    """Label a sample in a notebook; the labels are saved in a study folder, as on the labelling page.
+    """Label a sample in a notebook. The labels are saved in a study folder, as with `stratal study serve`.
 
     Parameters
     ----------
     sample : Sample, Study, str or Path
-        The sample to label, for which the study folder is created if it does not exist; or a study or its
-        folder.
+        A sample, a study or its folder. For a sample, the folder `study` is created if it does not exist.
     study : str or Path
         Folder of the sample's study.
     question : str or StudyQuestion
-        The question of a new study.
+        Question of a new study.
     choices : iterable of str
-        The choices of a new study if `question` is a text.
+        Choices of a new study if the question is a text.
     annotator : str
-        Name of the annotator; a new annotator is added to the study.
+        The person who labels; a new name is added to the study.
 
     Returns
     -------
     AnyWidget
-        The widget that the notebook shows. Pass its `labels()` to `stratal.estimate(sample, …)`; its `study`
-        is the open study.
+        The notebook shows it. Its `labels()` returns the labels for `stratal.estimate(sample, …)`; its
+        attribute `study` is the open study.
 
     Raises
     ------
     InputError
-        If the folder contains the study of another sample, and if `sample` is neither a sample nor a study.
+        If the folder contains the study of another sample, or if `sample` is neither a sample nor a study.
     MissingExtraError
         If anywidget is not installed.
 
@@ -82,11 +81,9 @@ def annotate(
         opened = open_study(sample)
     elif not (folder / DATABASE).is_file():
         require_sample(sample, "annotate")
-        if isinstance(question, StudyQuestion):
-            requested = question
-        else:
-            requested = StudyQuestion.of_choices(question, choices)
-        opened = create_study(folder, sample, requested, annotators=[annotator])
+        if not isinstance(question, StudyQuestion):
+            question = StudyQuestion.of_choices(question, choices)
+        opened = create_study(folder, sample, question, annotators=[annotator])
     else:
         require_sample(sample, "annotate")
         opened = open_study(folder)
@@ -96,8 +93,9 @@ def annotate(
             raise InputError(f"{folder} contains the study of another sample", action=action)
     if annotator not in opened.people:
         annotator = opened.add_annotator(annotator)
-    display = content.display_of(opened, content.embedded(opened))
-    with opened.verified():  # nobody shall label what no estimate will take
+    display = content.display_of(opened, content.data_addresses(opened))
+    # A damaged study cannot be estimated, so that its items must not be labelled.
+    with opened.verified():
         pass
 
     class Annotation(anywidget.AnyWidget):
@@ -105,7 +103,7 @@ def annotate(
         _css = content.asset("page.css")
 
         def labels(self) -> Any:
-            """Return the study's present labels."""
+            """Return the current labels of the study."""
             return opened.labels()
 
     widget = Annotation()
@@ -115,52 +113,52 @@ def annotate(
 
 
 def answer(study: Study, annotator: str, display: Display, message: object) -> JsonDict:
-    """Return what the kernel says to a message of the page: an answer, or what is wrong."""
-    requested: JsonMapping
+    """Return the reply of the kernel to a message of the page: an answer or an error."""
+    request: JsonMapping
     if isinstance(message, dict):
-        requested = message
+        request = message
     else:
-        requested = {}
-    kind = str(requested.get("what"))
+        request = {}
+    resource = str(request.get("what"))
     try:
-        if kind not in HANDLERS:
-            raise InputError("unknown request from the page", given=repr(kind[:60]))
-        reply: dict[str, Any] = {"answer": HANDLERS[kind](study, annotator, display, requested.get("body"))}
+        if resource not in HANDLERS:
+            raise InputError("unknown request from the page", given=repr(resource[:60]))
+        reply: dict[str, Any] = {"answer": HANDLERS[resource](study, annotator, display, request.get("body"))}
     except StratalError as error:
         reply = {"error": {"kind": content.error_kind(error), "message": str(error)}}
-    return {"id": requested.get("id"), **reply}
+    return {"id": request.get("id"), **reply}
 
 
 def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) -> str:
-    """Return a page with all items that are free for an annotator, or so many, and keep them for that one."""
+    """Return a page with the free items of an annotator, at most `items`, and reserve these items."""
     maker = PageMaker.of(study, annotator)
     return maker.page(study.reserve_for_page_file(annotator, items=items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageMaker:
-    """The contents of a page in one file except its items, read before the transaction that keeps them."""
+    """The contents of a page in one file except its items, read before the transaction that reserves them."""
 
     annotator: str
-    described: JsonDict
+    study_data: JsonDict
     form: Form
     display: Display
 
     @classmethod
     def of(cls, study: Study, annotator: str) -> PageMaker:
-        """Return what the page of an annotator shows."""
+        """Read the contents of the page of an annotator."""
         with study.database.read() as connection:
             creating.require_person(connection, annotator)
-        described = {
+        study_data = {
             "study": study.id,
             "annotator": annotator,
             "key": study.page_key(annotator),
             "name": study.names.get(annotator, annotator),
             "form": content.form_view(study),
-            "file": downloaded_as(annotator),
+            "file": download_name(annotator),
         }
-        display = content.display_of(study, content.embedded(study))
-        return cls(annotator=annotator, described=described, form=study.form, display=display)
+        display = content.display_of(study, content.data_addresses(study))
+        return cls(annotator=annotator, study_data=study_data, form=study.form, display=display)
 
     def page(self, items: tuple[Item, ...]) -> str:
         """Return the page with some items."""
@@ -174,34 +172,34 @@ class PageMaker:
             }
             for item in items
         ]
-        return _page_of_data({**self.described, "items": shown}, https=self.display.https)
+        return _page_of_data({**self.study_data, "items": shown}, https=self.display.https)
 
 
 def _page_of_data(data: JsonDict, *, https: bool) -> str:
-    """Return a page that holds its data, and whose policy allows its own script and style alone."""
+    """Return a page that contains its data; its policy allows only its own script and style."""
     script = content.join_scripts("parts.js", "annotate.js", "offline.js")
     style = content.asset("page.css")
     digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
-    of_script, of_style = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    script_source, style_source = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (
-        f"default-src 'none'; script-src {of_script}; style-src {of_style}; "
+        f"default-src 'none'; script-src {script_source}; style-src {style_source}; "
         f"img-src data:{' https:' if https else ''}; "
         "media-src data:; base-uri 'none'; form-action 'none'"
     )
-    # JSON that cannot end the element that it stands in.
-    inside = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
+    # Without these characters, a text in the data cannot end the script element.
+    json_text = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
-        f'<script type="application/json" id="study">{inside}</script>\n'
+        f'<script type="application/json" id="study">{json_text}</script>\n'
         f'<script type="module">{script}</script>'
     )
     return content.html_page("Labelling", head, "page")
 
 
 def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:
-    """Write a page in one file; return how many bytes it has.
+    """Write a page in one file, and reserve its items for the annotator; return its size in bytes.
 
-    The file is whole and its items are kept for the annotator, or neither.
+    After an error, there is no file, and no item is reserved.
     """
     if path.exists() or path.is_symlink():
         raise InputError(f"{path}: already exists", action="Give the name of a new file.")
@@ -217,7 +215,8 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
     try:
         study.reserve_for_page_file(annotator, items=items, write=write)
     except BaseException as error:
-        if pages:  # the file was written, and its items could not be kept
+        # The file was written, but its items could not be reserved.
+        if pages:
             path.unlink(missing_ok=True)
         if isinstance(error, OSError):
             problem = f"{path} cannot be written ({error.strerror or error})"
@@ -228,7 +227,7 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
     return len(pages[0])
 
 
-def downloaded_as(annotator: str) -> str:
-    """Return the name of the file that the page's button downloads."""
-    name = "".join(mark if mark.isalnum() or mark in "-_" else "-" for mark in annotator)
+def download_name(annotator: str) -> str:
+    """Return the name of the file that a person downloads from the page."""
+    name = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in annotator)
     return f"labels-{name}.json"

@@ -15,8 +15,8 @@ from stratal.tables.logs.log import (
     REPEAT_SEPARATOR,
     Log,
     LogRow,
-    _is_missing_score,
     is_empty_output,
+    is_missing_score,
     make_log,
     number_or_none,
     number_repeats,
@@ -52,12 +52,13 @@ def read_deepeval(document: JsonMapping, source: str) -> Log:
     )
 
 
-def _conversation_cases(conversation: JsonMapping, place: str) -> Iterator[JsonDict]:
+def _conversation_cases(conversation: JsonMapping, source: str) -> Iterator[JsonDict]:
     """Yield the assistant's turns of a conversation as test cases, with the scores of the conversation."""
-    with translate_tool_errors(f"{place} {conversation['name']!r}", DEEPEVAL):
+    with translate_tool_errors(f"{source} {conversation['name']!r}", DEEPEVAL):
         turns = [{"role": turn.get("role"), "content": turn.get("content")} for turn in conversation["turns"]]
-        answer_positions = [place for place, turn in enumerate(turns) if turn["role"] == "assistant"]
+        answer_positions = [position for position, turn in enumerate(turns) if turn["role"] == "assistant"]
     for number, position in enumerate(answer_positions, start=1):
+        # Annotators see the turns before the answer.
         unit_columns = {"conversation": conversation["name"], "turn": number, "turns": turns[:position]}
         unit = f"{conversation['name']}{REPEAT_SEPARATOR}{number}"
         answer = turns[position]["content"]
@@ -71,7 +72,9 @@ def _conversation_cases(conversation: JsonMapping, place: str) -> Iterator[JsonD
 
 
 def _deepeval_row(case: JsonMapping) -> LogRow:
-    entries = case.get("metricsData") or case.get("metricsMetadata") or []  # the latter before version 1
+    """Return the row of a test case; its metrics are the scores."""
+    # Before version 1, the metrics have the second name.
+    entries = case.get("metricsData") or case.get("metricsMetadata") or []
     names = number_repeats(str(entry["name"] if "name" in entry else entry["metric"]) for entry in entries)
     measured = [_measured_score(entry) for entry in entries]
     has_failed_metric = any(
@@ -97,6 +100,6 @@ def _measured_score(entry: Mapping[str, object]) -> Cell:
     """Return the score of a metric, None if it failed, was skipped or is not finite."""
     score = entry.get("score")
     is_unmeasured = entry.get("error") is not None or entry.get("skipped")
-    if is_unmeasured or (number_or_none(score) is None and _is_missing_score(score)):
+    if is_unmeasured or (number_or_none(score) is None and is_missing_score(score)):
         return None
     return score

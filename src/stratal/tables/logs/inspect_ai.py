@@ -17,8 +17,8 @@ from stratal.tables.logs.log import (
     REPEAT_SEPARATOR,
     Log,
     LogRow,
-    _is_missing_score,
     is_empty_output,
+    is_missing_score,
     json_text,
     make_log,
     number_or_none,
@@ -49,9 +49,9 @@ def read_inspect_file(path: Path) -> Log:
         unused_fields = _UNUSED_FIELDS
         log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=unused_fields)
         if any(sample.error is not None for sample in log.samples or ()):
-            unused_fields = _UNUSED_FIELDS - {
-                "events"
-            }  # events distinguish a failed answer from a failed scorer
+            # Events distinguish a failed answer from a failed scorer. They are large, so that they are read
+            # only in this case.
+            unused_fields = _UNUSED_FIELDS - {"events"}
             log = read_eval_log(str(path), resolve_attachments="core", exclude_fields=unused_fields)
         excluded: Foreign = {"plan": True, "stats": True, "samples": {"__all__": unused_fields}}
         document = log.model_dump(mode="json", exclude=excluded)
@@ -103,6 +103,7 @@ def read_inspect(document: JsonMapping, source: str) -> Log:
 
 
 def _inspect_row(sample: JsonMapping) -> LogRow:
+    """Return the row of one epoch of a sample."""
     unit = str(sample["id"])
     target = sample.get("target")
     output = sample.get("output")
@@ -112,12 +113,14 @@ def _inspect_row(sample: JsonMapping) -> LogRow:
     else:
         unit_columns["target"] = target
     score_entries = sample.get("scores")
-    if score_entries is None and sample.get("score") is not None:  # logs of version 1
+    # Logs of version 1 have one score.
+    if score_entries is None and sample.get("score") is not None:
         score_entries = {"score": sample["score"]}
     scores: JsonDict = {}
     for name, score in (score_entries or {}).items():
         value = None if score is None else score.get("value")
         scores |= with_prefix(name, value) if isinstance(value, Mapping) else {name: value}
+    # An invalidated sample has missing scores.
     if sample.get("invalidation"):
         scores = dict.fromkeys(scores)
     variant_columns = {"answer": None if output is None else output.get("completion")}
@@ -159,7 +162,7 @@ def _with_grades(rows: Sequence[LogRow]) -> list[LogRow]:
     texts_of_score: dict[str, set[str]] = {}
     for row in rows:
         for name, value in row.scores.items():
-            if isinstance(value, str) and not _is_missing_score(value):
+            if isinstance(value, str) and not is_missing_score(value):
                 texts_of_score.setdefault(name, set()).add(value)
     graded_scores = {name for name, values in texts_of_score.items() if all(map(_is_grade, values))}
 
@@ -174,6 +177,7 @@ def _with_grades(rows: Sequence[LogRow]) -> list[LogRow]:
 
 
 def _is_grade(text: str) -> bool:
+    """Return whether a text is a grade of Inspect or a number."""
     return text in _GRADES or text.lower() in _GRADES or number_or_none(text) is not None
 
 
@@ -190,13 +194,9 @@ def _input_text(content: object) -> Cell:
         return json_text(content)
     turns = []
     for message in content:
-        content_entry = message.get("content")
-        if isinstance(content_entry, list):
-            content_entry = "\n".join(part["text"] for part in content_entry if part.get("type") == "text")
-        turns.append(
-            {
-                "role": message.get("role"),
-                "content": "" if content_entry is None else json_text(content_entry),
-            }
-        )
+        text = message.get("content")
+        # A message may consist of blocks, such as texts and images.
+        if isinstance(text, list):
+            text = "\n".join(block["text"] for block in text if block.get("type") == "text")
+        turns.append({"role": message.get("role"), "content": "" if text is None else json_text(text)})
     return turns

@@ -36,7 +36,8 @@ _HASH_DIGITS = 12
 def read_lm_eval(records: Sequence[Mapping[str, object]], source: str) -> Log:
     """Return the lines of a log of lm-evaluation-harness as a log."""
     rows = read_rows(LM_EVAL, records, f"{source}, line", _lm_eval_row)
-    repeats = occurrence_numbers((row.unit, row.variant) for row in rows)  # a document may occur twice
+    # A document may occur several times.
+    repeats = occurrence_numbers((row.unit, row.variant) for row in rows)
     rows = [
         replace(row, unit=f"{row.unit}{REPEAT_SEPARATOR}{n}") if n > 1 else row
         for row, n in zip(rows, repeats, strict=True)
@@ -52,6 +53,7 @@ _LINE_KEYS = {
 
 
 def _lm_eval_row(record: JsonMapping) -> LogRow:
+    """Return the row of a line. The text of the best choice is the answer, and its probability is a score."""
     prompt, choices = _prompt_and_choices(record["arguments"])
     names = record.get("metrics")
     if names is None:
@@ -63,11 +65,14 @@ def _lm_eval_row(record: JsonMapping) -> LogRow:
     target = record.get("target")
     answers = record["filtered_resps"]
     target = None if target is None else json_text(target)
+    # An empty answer can be correct.
     failed = _all_blank(record["resps"]) and target != ""
+    # The target of a multiple-choice task is the number of a choice.
     if target is not None and target.isdigit() and int(target) < len(choices):
         target = choices[int(target)].strip()
     answer = answers
     log_likelihoods = _log_likelihoods(answers)
+    # Filters nest the answers in lists; the first one counts.
     while isinstance(answer, list):
         answer = answer[0] if answer else None
     if len(log_likelihoods) > 1 and len(log_likelihoods) == len(choices):

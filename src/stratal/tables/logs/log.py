@@ -166,7 +166,7 @@ def make_log(
         tool=tool,
         columns=columns,
         proxies=tuple(proxies),
-        shown=tuple(name for kind in _SHOWN_COLUMNS for name in columns if base_names[name] == kind),
+        shown=tuple(name for shown in _SHOWN_COLUMNS for name in columns if base_names[name] == shown),
         cluster=cluster if has_clusters else None,
         notes=(_log_summary(tool, len(units), variants, list(failed), variant_of), *score_notes, *notes),
         failed={name: tuple(failed[variant]) for name, variant in variant_of.items()},
@@ -245,13 +245,13 @@ def score_numbers(values: Sequence[object]) -> list[float | None] | None:
         else:
             single = value
         number = number_or_none(single)
-        if number is None and not _is_missing_score(single):
+        if number is None and not is_missing_score(single):
             return None
         numbers.append(number)
     return numbers
 
 
-def _is_missing_score(value: object) -> bool:
+def is_missing_score(value: object) -> bool:
     """Return whether a score that is not a number is missing: None, not finite, or a word for no verdict."""
     if isinstance(value, str):
         try:
@@ -264,11 +264,12 @@ def _is_missing_score(value: object) -> bool:
 
 def _not_scores_note(name: str, values: Sequence[object], units: Sequence[str]) -> str:
     """Return the note why a column of a metric is not a score, with the first value that is not a number."""
-    invalid_rows = [at for at, value in enumerate(values) if score_numbers([value]) is None]
+    invalid_rows = [row for row, value in enumerate(values) if score_numbers([value]) is None]
     if invalid_rows:
         first_row = invalid_rows[0]
     else:
-        first_row = next(at for at, value in enumerate(values) if value is not None)
+        # Each value alone could be a number, but not all of them together.
+        first_row = next(row for row, value in enumerate(values) if value is not None)
     text = json_text(values[first_row])
     shown = f"{text[:40]!r} for unit {units[first_row]!r}"
     number_count = sum(value is not None for value in values) - len(invalid_rows)
@@ -359,12 +360,14 @@ MAX_LOG_BYTES = 100_000_000
 MAX_FILES_INSPECTED = 2000
 
 
-def read_rows(tool: str, records: Cell, place: str, row: Callable[[JsonMapping], LogRow]) -> list[LogRow]:
-    """Return the rows of a tool's records; an error has the number of the record."""
+def read_rows(
+    tool: str, records: Cell, source: str, read_record: Callable[[JsonMapping], LogRow]
+) -> list[LogRow]:
+    """Return the rows of a tool's records; an error names the `source` and the number of the record."""
     rows: list[LogRow] = []
     for number, record in enumerate(records, start=1):
-        with translate_tool_errors(f"{place} {number}", tool):
-            rows.append(row(record))
+        with translate_tool_errors(f"{source} {number}", tool):
+            rows.append(read_record(record))
     return rows
 
 

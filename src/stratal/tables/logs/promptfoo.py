@@ -70,8 +70,8 @@ def read_promptfoo(document: JsonMapping, source: str) -> Log:
         )
 
     rows = read_rows(PROMPTFOO, results, f"{source}, result", read_result)
-    row_order = sorted(range(len(rows)), key=lambda at: (results[at]["testIdx"], results[at]["promptIdx"]))
-    rows = [rows[place] for place in row_order]
+    keys = [(result["testIdx"], result["promptIdx"]) for result in results]
+    rows = [rows[index] for index in sorted(range(len(rows)), key=keys.__getitem__)]
     return make_log(PROMPTFOO, rows, variants="prompts and providers", cluster="test")
 
 
@@ -88,17 +88,16 @@ def _scores_of_result(result: JsonMapping) -> JsonDict:
     scores |= {"success": result["success"]} if "success" in result else {}
     if result.get("failureReason") == _FAILED_WITH_ERROR:
         return dict.fromkeys(scores)
-    components = [
-        part for part in (result.get("gradingResult") or {}).get("componentResults") or [] if part is not None
-    ]
-    failed_components = [part for part in components if (part.get("metadata") or {}).get("graderError")]
-    if not failed_components:
+    components = (result.get("gradingResult") or {}).get("componentResults") or []
+    assertions = [component for component in components if component is not None]
+    unscored = [entry for entry in assertions if (entry.get("metadata") or {}).get("graderError")]
+    if not unscored:
         return scores
-    metrics = {(part.get("assertion") or {}).get("metric") for part in failed_components}
-    has_other_failure = any(part.get("pass") is False for part in components if part not in failed_components)
-    unknown_scores = {"score", *(name for name in metrics if name)} | (
-        set() if has_other_failure else {"success"}
-    )
+    metrics = {(entry.get("assertion") or {}).get("metric") for entry in unscored}
+    unknown_scores = {"score", *(name for name in metrics if name)}
+    has_other_failure = any(entry.get("pass") is False for entry in assertions if entry not in unscored)
+    if not has_other_failure:
+        unknown_scores.add("success")
     return scores | dict.fromkeys(unknown_scores & set(scores))
 
 
@@ -146,6 +145,7 @@ def _variant_names(results: Sequence[JsonMapping]) -> dict[int, str]:
 
 
 def _prompt_name(result: Mapping[str, object]) -> str:
+    """Return the label or the text of a result's prompt."""
     prompt = result.get("prompt")
     if isinstance(prompt, Mapping):
         return str(prompt.get("label") or "")
@@ -153,6 +153,7 @@ def _prompt_name(result: Mapping[str, object]) -> str:
 
 
 def _test_id(variables: Mapping[str, object]) -> str:
+    """Return the id of a test case from its variables."""
     for name in ID_NAMES:
         if variables.get(name) not in (None, ""):
             return json_text(variables[name])

@@ -27,7 +27,7 @@ from stratal.tables.logs.log import (
     read_rows,
 )
 
-Record = Mapping[str, Any]
+TraceRecord = Mapping[str, Any]
 
 # Keys by which a run or an example of LangSmith, a row of Braintrust and a call of Weave are recognised.
 RUN_KEYS = {"id", "run_type", "trace_id", "inputs", "outputs", "feedback_stats"}
@@ -66,31 +66,31 @@ def is_export(names: Iterable[str]) -> bool:
     return fields <= FIELDS and any(keys <= fields for keys in (RUN_KEYS, RESULT_KEYS, ROW_KEYS, CALL_KEYS))
 
 
-def read_langsmith(records: Iterable[Record], source: str) -> Log:
+def read_langsmith(records: Iterable[TraceRecord], source: str) -> Log:
     """Return the log of runs; the score of a key is the mean of its feedback."""
-    runs = [record for record in map(_nested, records) if record["trace_id"] == record["id"]]
-    return _read(LANGSMITH, runs, source, _langsmith_scores)
+    runs = [record for record in map(_nest_columns, records) if record["trace_id"] == record["id"]]
+    return _read_records(LANGSMITH, runs, source, _langsmith_scores)
 
 
-def read_langsmith_results(records: Iterable[Record], source: str) -> Log:
+def read_langsmith_results(records: Iterable[TraceRecord], source: str) -> Log:
     """Return the log of `results.to_pandas().to_csv(path)` of an experiment."""
-    return _read(LANGSMITH, map(_nested, records), source, lambda record: record["feedback"])
+    return _read_records(LANGSMITH, map(_nest_columns, records), source, lambda record: record["feedback"])
 
 
-def read_braintrust(records: Iterable[Record], source: str) -> Log:
+def read_braintrust(records: Iterable[TraceRecord], source: str) -> Log:
     """Return the log of the rows of an experiment, or of logs."""
-    rows = [record for record in map(_nested, records) if record["span_id"] == record["root_span_id"]]
-    return _read(BRAINTRUST, rows, source, lambda record: record["scores"] or {})
+    rows = [record for record in map(_nest_columns, records) if record["span_id"] == record["root_span_id"]]
+    return _read_records(BRAINTRUST, rows, source, lambda record: record["scores"] or {})
 
 
-def read_weave(records: Iterable[Record], source: str) -> Log:
+def read_weave(records: Iterable[TraceRecord], source: str) -> Log:
     """Return the log of calls; an evaluation stores the scores in the output of its calls."""
     calls = [
         {**record, "output": (record["output"] or {}).get("output"), "scores": _weave_scores(record)}
-        for record in map(_nested, records)
+        for record in map(_nest_columns, records)
         if "predict_and_score" in record["op_name"]
     ]
-    return _read(WEAVE, calls, source, lambda record: record["scores"])
+    return _read_records(WEAVE, calls, source, lambda record: record["scores"])
 
 
 def records_of_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
@@ -98,7 +98,7 @@ def records_of_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> lis
     return [dict(zip(names, map(_cell_value, row), strict=False)) for row in rows]
 
 
-def _nested(record: Record) -> dict[str, Any]:
+def _nest_columns(record: TraceRecord) -> dict[str, Any]:
     """Return a record in which a column `a.b` is the entry `b` of the record `a`, unless it is empty."""
     nested = dict[str, Any]()
     for name, value in record.items():
@@ -125,9 +125,11 @@ def _cell_value(text: str) -> Any:
     return text
 
 
-def _read(tool: str, records: Iterable[Record], source: str, scores: Callable[[Record], Record]) -> Log:
+def _read_records(
+    tool: str, records: Iterable[TraceRecord], source: str, scores: Callable[[TraceRecord], TraceRecord]
+) -> Log:
     """Return the log of records; the repeats of an example are one cluster."""
-    rows = read_rows(tool, records, f"{source}, unit", partial(_row, scores))
+    rows = read_rows(tool, records, f"{source}, unit", partial(_log_row, scores))
     units = number_repeats(row.unit for row in rows)
     has_examples = any(EXAMPLE in row.unit_columns for row in rows)
     return make_log(
@@ -137,7 +139,7 @@ def _read(tool: str, records: Iterable[Record], source: str, scores: Callable[[R
     )
 
 
-def _example_id(record: Record) -> str | None:
+def _example_id(record: TraceRecord) -> str | None:
     """Return the id of the example of a data set, None for a record without one."""
     names = ("reference_example_id", "example_id", "dataset_record_id")
     example_id = next((record[name] for name in names if record.get(name)), None)
@@ -150,7 +152,7 @@ def _example_id(record: Record) -> str | None:
     return example_id
 
 
-def _row(scores: Callable[[Record], Record], record: Record) -> LogRow:
+def _log_row(scores: Callable[[TraceRecord], TraceRecord], record: TraceRecord) -> LogRow:
     """Return the row of a record."""
     inputs = record["inputs"] if "inputs" in record else record["input"]
     output = record["outputs"] if "outputs" in record else record["output"]
@@ -178,12 +180,12 @@ def _record_text(record: Any) -> str:
     return json_text(record)
 
 
-def _langsmith_scores(record: Record) -> dict[str, Any]:
+def _langsmith_scores(record: TraceRecord) -> dict[str, Any]:
     """Return the mean of each key of feedback."""
     return {name: statistics["avg"] for name, statistics in (record["feedback_stats"] or {}).items()}
 
 
-def _weave_scores(record: Record) -> dict[str, Any]:
+def _weave_scores(record: TraceRecord) -> dict[str, Any]:
     """Return the scores of a call by name; a scorer with several values has a column of each."""
     flat = dict[str, Any]()
     for name, value in (record["output"] or {}).items():
@@ -194,7 +196,7 @@ def _weave_scores(record: Record) -> dict[str, Any]:
     return flat
 
 
-def _flat_scores(scores: Record) -> dict[str, Any]:
+def _flat_scores(scores: TraceRecord) -> dict[str, Any]:
     """Return scores by name; a scorer with several values has a column of each."""
     flat = dict[str, Any]()
     for name, value in scores.items():

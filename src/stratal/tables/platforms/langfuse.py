@@ -21,11 +21,11 @@ from stratal.tables.platforms.platform import (
     Answer,
     Unit,
     check_project,
+    datetime_of,
     milliseconds_of,
-    moment_of,
-    no_queue,
     split_pages,
     text_of,
+    unknown_queue_error,
 )
 
 with optional_import("langfuse", extra="langfuse"):
@@ -58,10 +58,14 @@ class Project:
         The server determines the order of its pages. Therefore the times of all traces are read first.
         """
         read_roots = partial(read_cursor, self.api.observations.get_many, is_root_observation=True)
-        roots = read_roots(fields="core", from_start_time=moment_of(since), to_start_time=moment_of(until))
+        roots = read_roots(
+            fields="core", from_start_time=datetime_of(since), to_start_time=datetime_of(until)
+        )
         times = sorted(milliseconds_of(root.start_time) for root in roots)
+        # Limits of windows of one page each. A window excludes its end, so that the last one ends after the
+        # last trace.
         limits = sorted({*times[::PER_PAGE], *(time + 1 for time in times[-1:])})
-        for start, end in pairwise(map(moment_of, limits)):
+        for start, end in pairwise(map(datetime_of, limits)):
             roots = read_roots(fields="core,io", from_start_time=start, to_start_time=end)
             yield self._units([root for root in roots if root.end_time is not None])
 
@@ -88,7 +92,7 @@ class Project:
         queues = self.api.annotation_queues
         queue = find_by_name(name, queues.list_queues)
         if queue is None:
-            raise no_queue(name)
+            raise unknown_queue_error(name)
         scores = {score.subject.id: score for score in self._scores(name=name, source="ANNOTATION")}
         items = read_pages(queues.list_queue_items, queue.id)
         return [_answer(item, scores.get(item.object_id)) for item in items if item.status == "COMPLETED"]
@@ -108,21 +112,21 @@ class Project:
         new_entries = [entry for entry in entries if values.get(entry[1:3]) != entry[3]]
         for page in split_pages(new_entries):
             requests = []
-            for kind, subject, score_name, value in page:
+            for subject_field, subject, score_name, value in page:
                 score_id = f"{subject}-{score_name}"
                 request = CreateScoreRequest(
                     id=score_id,
                     timestamp=timestamps.get(score_id, today),
                     name=score_name,
                     value=value,
-                    data_type=DATA_TYPES[kind],
-                    **{kind: subject},
+                    data_type=DATA_TYPES[subject_field],
+                    **{subject_field: subject},
                 )
                 requests.append(request)
             response = self.api.scores.create(request=requests)
             if isinstance(response, CreateScoreBatchResults) and response.rejected:
                 raise InputError(f"Langfuse rejected {response.rejected} scores", action="Check the labels.")
-        return sum(kind == "trace_id" for kind, *_ in new_entries)
+        return sum(subject_field == "trace_id" for subject_field, *_ in new_entries)
 
     def _units(self, roots: Sequence[Any]) -> list[Unit]:
         """Return traces by their root observations, with the scores of the trace and of the root."""

@@ -16,9 +16,9 @@ from stratal.tables.platforms.platform import (
     Answer,
     Unit,
     check_project,
-    no_queue,
     split_pages,
     text_of,
+    unknown_queue_error,
 )
 
 with optional_import("mlflow-skinny", extra="mlflow"):
@@ -79,7 +79,7 @@ class Experiment:
         """Return the last feedback of a person on each completed trace, and the declined traces."""
         queue = self._find_queue(name)
         if queue is None:
-            raise no_queue(name)
+            raise unknown_queue_error(name)
         return [self._answer(name, item) for item in _items(queue) if item.status != "pending"]
 
     def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from stratal.errors import optional_import
@@ -16,8 +17,8 @@ from stratal.tables.platforms.platform import (
     Answer,
     Unit,
     check_project,
-    milliseconds,
-    moment_of,
+    datetime_of,
+    parse_milliseconds,
     split_pages,
     text_of,
 )
@@ -30,10 +31,12 @@ with optional_import("arize-phoenix-client", extra="phoenix"):
 ERRORS = (httpx.HTTPError,)
 SETTINGS = "PHOENIX_BASE_URL and PHOENIX_API_KEY"
 
-# The client reads pages of 100 spans until it has so many.
+# The client reads pages of 100 spans until it has this number, which is far above that of a project.
 MAX_SPANS = 10_000_000
+# Kinds of annotators in Phoenix.
 HUMAN = "HUMAN"
 CODE = "CODE"
+# Label of the annotation that puts a span into the queue.
 TAG = "to review"
 
 
@@ -49,12 +52,12 @@ class Project:
         """Yield pages of root spans, oldest first."""
         spans = self.spans.get_spans(
             project_identifier=self.name,
-            start_time=moment_of(since),
-            end_time=moment_of(until),
+            start_time=datetime_of(since),
+            end_time=datetime_of(until),
             parent_id="null",
             limit=MAX_SPANS,
         )
-        for page in split_pages(sorted(spans, key=lambda span: milliseconds(span["start_time"]))):
+        for page in split_pages(sorted(spans, key=lambda span: parse_milliseconds(span["start_time"]))):
             scores: dict[str, dict[str, Any]] = {}
             for annotation in self._annotations([span["context"]["span_id"] for span in page]):
                 result = annotation.get("result") or {}
@@ -79,7 +82,7 @@ class Project:
         for entry in self._human_annotations(name, ids):
             note = (entry.get("result") or {}).get("explanation") or ""
             person = entry["user_id"] or entry["identifier"]
-            time = milliseconds(entry["updated_at"])
+            time = parse_milliseconds(entry["updated_at"])
             answers[entry["span_id"]] = Answer(entry["span_id"], _label(entry), person, time, note)
         return list(answers.values())
 
@@ -87,13 +90,13 @@ class Project:
         """Write each label as an annotation of its span; the figures are its metadata."""
         existing = {entry["span_id"]: _label(entry) for entry in self._human_annotations(name, list(labels))}
         new = {unit: label for unit, label in labels.items() if existing.get(unit) != label}
-        self._annotate(name, new, HUMAN, metadata=dict(figures))
+        self._annotate(name, new, HUMAN, metadata=figures)
         return len(new)
 
     def _human_annotations(self, name: str, ids: Sequence[str]) -> list[Any]:
         """Return the annotations of people with this name, the oldest first."""
         entries = [entry for entry in self._annotations(ids, name) if entry["annotator_kind"] == HUMAN]
-        return sorted(entries, key=lambda entry: milliseconds(entry["updated_at"]))
+        return sorted(entries, key=lambda entry: parse_milliseconds(entry["updated_at"]))
 
     def _annotations(self, ids: Sequence[str], name: str | None = None) -> list[Any]:
         """Return the annotations of spans, of one name if it is given."""
@@ -106,12 +109,25 @@ class Project:
             )
         return annotations
 
-    def _annotate(self, name: str, labels: Mapping[str, str], kind: str, **more: Any) -> None:
+    def _annotate(
+        self,
+        name: str,
+        labels: Mapping[str, str],
+        annotator_kind: str,
+        *,
+        explanation: str | None = None,
+        metadata: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
         """Write an annotation with a label for each span."""
         entries = [
-            {"span_id": unit, "name": name, "annotator_kind": kind, "identifier": f"stratal-{kind.lower()}"}
-            | {"result": {"label": label, "explanation": more.get("explanation")}}
-            | {"metadata": more.get("metadata", {})}
+            {
+                "span_id": unit,
+                "name": name,
+                "annotator_kind": annotator_kind,
+                "identifier": f"stratal-{annotator_kind.lower()}",
+                "result": {"label": label, "explanation": explanation},
+                "metadata": dict(metadata),
+            }
             for unit, label in labels.items()
         ]
         for page in split_pages(entries):
@@ -135,7 +151,7 @@ def _unit(span: Mapping[str, Any], scores: Mapping[str, Any]) -> Unit:
     attributes = span.get("attributes") or {}
     return Unit(
         span["context"]["span_id"],
-        milliseconds(span["start_time"]),
+        parse_milliseconds(span["start_time"]),
         text_of(attributes.get("input.value")),
         text_of(attributes.get("output.value")),
         scores,

@@ -32,7 +32,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Entry = TypeVar("Entry")
 
 
-def milliseconds(text: str) -> int:
+def parse_milliseconds(text: str) -> int:
     """Return an ISO date or time as milliseconds since 1970; without a time zone it is in UTC."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -45,7 +45,7 @@ def milliseconds_of(moment: datetime) -> int:
     return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
-def moment_of(time: int | None) -> datetime | None:
+def datetime_of(time: int | None) -> datetime | None:
     """Return the time of milliseconds since 1970; None if there is no limit."""
     return None if time is None else EPOCH + timedelta(milliseconds=time)
 
@@ -140,7 +140,7 @@ def open_platform(source: str) -> Iterator[Platform]:
     try:
         yield module.open_project(project)
     except module.ERRORS as error:
-        # The name of the server's code, or else the kind of the error: never its text.
+        # The server's error code or the type of the error, never its text, which may contain secrets.
         code = getattr(error, "error_code", type(error).__name__)
         raise InputError(
             f"the server of {platform} returned an error", given=code, action=f"Check {module.SETTINGS}."
@@ -155,7 +155,7 @@ def check_project(project: str, names: Iterable[str], settings: str) -> None:
         raise InputError(f"unknown project {project!r}", allowed=allowed, action=f"Check {settings}.")
 
 
-def no_queue(name: str) -> InputError:
+def unknown_queue_error(name: str) -> InputError:
     """Return the error of a sample that was not queued."""
     return InputError(f"unknown queue {name!r}", action="Queue the sample first.")
 

@@ -9,7 +9,7 @@ from stratal.study import check_study, open_study
 
 
 def test_a_locked_database_is_said_and_the_request_saved_once_when_it_is_free(study, html_page):
-    with open_study(study.folder, patience=0.1) as opened:
+    with open_study(study.folder, timeout=0.1) as opened:
         page = html_page(opened)
         item = page.state("ann")["item"]["id"]
         other = sqlite3.connect(study.folder / "study.sqlite", isolation_level=None)
