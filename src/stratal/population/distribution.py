@@ -478,8 +478,8 @@ class LevelDistributions(Mapping[str, Distribution]):
         second_moments = level_bins.second_moments
         if second_moments is None:
             second_moments = _extreme_outcome_moments(level_bins.values, scaled, bounds)
-        second_moments = [second_moments, *(distribution.second_moments for distribution in large)]
-        available_moments = [moments for moments in second_moments if moments is not None]
+        all_moments = [second_moments, *(distribution.second_moments for distribution in large)]
+        available_moments = [moments for moments in all_moments if moments is not None]
         bin_counts = [len(distribution.values) for distribution in large]
         numbers = np.repeat(np.array(list(self._large), np.int64), bin_counts)
         level = np.concatenate([level_bins.level, numbers])

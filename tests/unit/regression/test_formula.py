@@ -78,7 +78,7 @@ def test_without_formulaic_the_extra_is_named(data, monkeypatch):
 
 
 def test_a_population_in_batches_gives_what_arrays_give(data, monkeypatch):
-    monkeypatch.setattr("stratal.regression.from_sample._BATCH", 17)
+    monkeypatch.setattr("stratal.regression.from_sample._BATCH_ROWS", 17)
     population = Population.from_arrays(
         proxy=data["proxy"], features={"length": data["length"]}, groups={"language": data["language"]}
     )
