@@ -1,8 +1,9 @@
-"""Anticipated moments of an estimand before any label, and the strata that a plan makes for it.
+"""Anticipated moments of an estimand before any label, and the strata of a plan for it.
 
-Labels are worth most where a unit's influence on the estimand is uncertain: `AnticipatedInfluence` makes
-strata of the influence, within its cells. For the mean the influence is the outcome itself, and the proxy
-contains more information on it than two moments: `AnticipatedOutcome` stratifies by the proxy.
+Labels provide most information if the influence of a unit on the estimand is uncertain. Therefore
+`AnticipatedInfluence` stratifies by the influence, within its cells. For a mean, the influence is the
+outcome, and the proxy has more information on it than two moments: `AnticipatedOutcome` stratifies by the
+proxy.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from stratal.strata.strata import (
 # correlation of .89.
 RESIDUAL_SHARE = 0.5
 
-# Scales on which scores are often given, narrow ones first.
+# Common scales of scores, the narrow ones first.
 LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 
 # From this number of units on, distinct whole numbers are probably row numbers and not scores.
@@ -46,8 +47,8 @@ MIN_LABELS = 2
 ROBUST_NEYMAN = "robust-neyman"
 K_MEANS = "k-means"
 
-# From this budget on, such a proxy has up to 15 strata: 2 % less variance than 10 on real predictions. With
-# fewer labels, more strata leave too few labels in each.
+# From this budget on, a proxy with robust Neyman cuts has up to 15 strata, which had 2 % less variance than
+# 10 on real predictions. With fewer labels, each of 15 strata would have too few.
 MANY_LABELS = 200
 MAX_STRATA_OF_MANY_LABELS = 15
 
@@ -92,30 +93,31 @@ class StratificationOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class _Anticipated:
-    """The part that all estimands share."""
+    """Base class of the anticipated moments of all estimands."""
 
     population: Population
     options: StratificationOptions
     n_proxies: int = 0
-    # Which of several scores the strata divide.
+    # Notes on the choice among several scores.
     score_notes: tuple[str, ...] = ()
     _strata_by_number: dict[tuple[str, int, int | None], Strata] = field(default_factory=dict, repr=False)
 
     allocation: ClassVar[str]
-    # Whether a simple random sample is planned unless strata clearly reduce the variance. Otherwise it is
-    # planned only where strata would be less precise.
+    # Whether strata must clearly reduce the variance to be planned. Otherwise a simple random sample is
+    # planned only if strata would be less precise.
     needs_gain: ClassVar[bool]
-    # Maximum within each cell or category.
+    # Largest number of strata within each cell or category.
     most_strata: ClassVar[int]
-    # Minimum of the average number of labels per stratum, so that few are spent on minimums.
+    # Smallest average number of labels per stratum, so that the minimums of strata use only a part of the
+    # budget.
     per_stratum: ClassVar[int]
 
     def fallback_alternatives(self, budget: int) -> Iterator[Strata]:
-        """Yield strata to compare where the default ones are hardly narrower than a simple random sample."""
+        """Yield strata to compare if the default ones hardly improve on a simple random sample."""
         return iter(())
 
     def _number(self, budget: int, n_cells: int, max_strata: int | None = None) -> int:
-        """Return how many strata each cell is divided into, `most_strata` at most by default."""
+        """Return the number of strata in each cell; by default at most `most_strata`."""
         if self.options.n_strata is not None:
             return self.options.n_strata
         labels_per_number = max(self.per_stratum, self.options.minimum) * n_cells
@@ -123,28 +125,28 @@ class _Anticipated:
 
     @property
     def divides(self) -> bool:
-        """Whether anything divides the units."""
+        """Whether the units can be divided into strata."""
         return True
 
     def suffices(self, budget: int, strata: Strata) -> bool:
-        """Return whether a budget gives each stratum its minimum."""
+        """Return whether the budget is at least the sum of the minimums of the strata."""
         open_sizes = strata.sizes[~strata.is_known]
         return int(np.minimum(self.options.minimum, open_sizes).sum()) <= budget
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnticipatedInfluence(_Anticipated):
-    """Anticipated influence of an estimand that no proxy corrects, because it is made of proxies.
+    """Anticipated influence of an estimand; the estimator uses no proxy, because the influence already does.
 
     Parameters
     ----------
     population : Population
     options : StratificationOptions
     n_proxies : int
-        None.
+        Always 0.
     influence : Influence
     text : str
-        What is asked for.
+        Text of the estimand.
     """
 
     influence: Influence
@@ -153,7 +155,7 @@ class AnticipatedInfluence(_Anticipated):
     allocation: ClassVar[str] = "neyman"
     method: ClassVar[str] = "neyman"
     needs_gain: ClassVar[bool] = False
-    # Fine enough for a rare class, whose units lie in a small part of the influence's range.
+    # The units of a rare class are in a small part of the range of the influence, which needs narrow strata.
     most_strata: ClassVar[int] = 15
     per_stratum: ClassVar[int] = 4
 
@@ -164,11 +166,11 @@ class AnticipatedInfluence(_Anticipated):
 
     @property
     def budgets(self) -> tuple[int, int]:
-        """The fewest labels that can be planned, and the most that matter."""
-        coarse = self.strata(1)
-        sizes = coarse.sizes[~coarse.is_known]
-        most = int(sizes.sum())
-        return min(most, max(2, int(np.minimum(sizes, self.options.minimum).sum()))), most
+        """The smallest budget that can be planned, and the number of units that need a label."""
+        strata = self.strata(1)
+        sizes = strata.sizes[~strata.is_known]
+        n_units = int(sizes.sum())
+        return min(n_units, max(2, int(np.minimum(sizes, self.options.minimum).sum()))), n_units
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -187,7 +189,7 @@ class AnticipatedInfluence(_Anticipated):
         )
 
     def remarks(self, strata: Strata) -> tuple[str, ...]:
-        """Return how many units need no label."""
+        """Return a note on the units that need no label."""
         if not np.any(strata.is_known):
             return ()
         share = float(strata.weights[strata.is_known].sum())
@@ -197,25 +199,25 @@ class AnticipatedInfluence(_Anticipated):
 
     def strata(self, budget: int) -> Strata:
         """Return the strata of the influence, within its cells."""
-        return self._divided(self._most(budget))
+        return self._stratify(self._max_strata(budget))
 
     def alternatives(self, budget: int) -> Iterator[Strata]:
-        """Yield the strata that the budget suffices for, the finest first.
+        """Yield the strata for which the budget is large enough, those with the largest number first.
 
-        A larger budget suffices for all strata of a smaller one.
+        A larger budget is large enough for all strata of a smaller one.
         """
-        for number in range(self._most(budget), 0, -1):
-            strata = self._divided(number)
+        for number in range(self._max_strata(budget), 0, -1):
+            strata = self._stratify(number)
             if number == 1 or self.suffices(budget, strata):
                 yield strata
 
-    def _most(self, budget: int) -> int:
+    def _max_strata(self, budget: int) -> int:
         """Return the largest number of strata in each cell."""
         cells = len(self.influence.cells.names) - len(self.influence.known_cells)
         return self._number(budget, max(cells, 1))
 
-    def _divided(self, number: int) -> Strata:
-        """Return so many strata in each cell."""
+    def _stratify(self, number: int) -> Strata:
+        """Return strata with this number in each cell."""
         method = self.options.method or self.method
         key = method, number, None
         if key not in self._strata_by_number:
@@ -231,16 +233,16 @@ class AnticipatedInfluence(_Anticipated):
 
 @dataclass(frozen=True, kw_only=True)
 class AnticipatedOutcome(_Anticipated):
-    """Anticipated moments of the outcome itself, given a proxy.
+    """Anticipated moments of the outcome, given a proxy.
 
     Parameters
     ----------
     population : Population
     options : StratificationOptions
     n_proxies : int
-        Those that the estimator may correct by.
+        Number of proxies that the estimator may use.
     scores : MeanScore, optional
-        Mean of several scores, which is divided instead of a proxy.
+        Mean of several scores, by which units are stratified instead of a proxy.
     """
 
     scores: MeanScore | None = None
@@ -260,19 +262,19 @@ class AnticipatedOutcome(_Anticipated):
         return self._with_expectations(stratum)
 
     def _with_expectations(self, strata: Strata) -> Strata:
-        """Return strata with the slope and the residuals that the options state."""
+        """Return strata with the slope and the residual standard deviation of the options."""
         if self.options.expected_slope is not None:
             strata = replace(strata, expected_slope=self.options.expected_slope)
         return with_residual(strata, self.options.residual_sd)
 
     @property
     def budgets(self) -> tuple[int, int]:
-        """The fewest labels that can be planned, and all units."""
+        """The smallest budget that can be planned, and the number of all units."""
         size = self.population.size
         return min(size, max(2, self.options.minimum)), size
 
     def strata(self, budget: int) -> Strata:
-        """Return the strata of the proxy within categories, or all units as one if nothing divides them."""
+        """Return the strata of the proxy within categories; one stratum if there is neither."""
         options = self.options
         if not self.divides:
             return replace(
@@ -283,22 +285,22 @@ class AnticipatedOutcome(_Anticipated):
         n_groups = count_groups(sizes, budget, options.minimum)
         # Small categories share a stratum only if the budget does not suffice for all.
         pool = budget if n_groups < len(sizes) else None
-        strata = self._divided(self._most(budget, n_groups), pool, self._method)
+        strata = self._stratify(self._max_strata(budget, n_groups), pool, self._method)
         if len(strata.sizes) > 1 and not self.suffices(budget, strata):
             needed = int(np.minimum(options.minimum, strata.sizes).sum())
-            what = f"the budget is below {options.minimum} units for each of {strata.n_strata} strata"
+            problem = f"the budget is below {options.minimum} units for each of {strata.n_strata} strata"
             action = "Use fewer strata, a larger budget, or minimum=1 (--minimum 1)."
-            raise BudgetError(what, given=budget, allowed=f"{needed} to {strata.size}", action=action)
+            raise BudgetError(problem, given=budget, allowed=f"{needed} to {strata.size}", action=action)
         return strata
 
     @property
     def divides(self) -> bool:
-        """Whether anything divides the units: a proxy, categories or features."""
+        """Whether the units can be divided into strata: by a proxy, categories or features."""
         return bool(self.n_proxies or self.options.by is not None or self.options.method == "features")
 
     @cached_property
     def _method(self) -> str:
-        """Method of stratification: categories alone if there is no proxy."""
+        """Method of stratification: only by categories if there is no proxy."""
         if self.options.by is not None and not self.n_proxies:
             return "category"
         if self.options.method is not None:
@@ -306,29 +308,30 @@ class AnticipatedOutcome(_Anticipated):
         return default_method(self.population, self.options.proxy)
 
     def alternatives(self, budget: int) -> Iterator[Strata]:
-        """Yield strata that the budget suffices for: small categories apart, then ever more of them pooled.
+        """Yield strata for which the budget is large enough: first without, then with more and more pooling.
 
-        Of each way to pool them it yields the finest strata first. The size below which categories are pooled
-        doubles each time, so that a larger budget suffices for all strata of a smaller one. Never are all
-        pooled, as categories were asked for.
+        Pooling joins small categories in one stratum. For each pooling, the largest number of strata is
+        first. The size below which categories are pooled doubles each time, so that a larger budget is large
+        enough for all strata of a smaller one. Never are all categories pooled, because the user requested
+        them.
         """
         return self._alternatives(budget, self._method)
 
     def fallback_alternatives(self, budget: int) -> Iterator[Strata]:
-        """Yield the strata of k-means, where robust Neyman cuts are the default and not the user's choice."""
+        """Yield the strata of k-means if robust Neyman cuts are the default, and not the user's choice."""
         if self.options.method is None and self._method == ROBUST_NEYMAN:
             yield from self._alternatives(budget, K_MEANS)
 
     def _alternatives(self, budget: int, method: str) -> Iterator[Strata]:
         for pool, n_groups in self._pools:
-            for number in numbers_to_compare(self._most(budget, n_groups)):
-                strata = self._divided(number, pool, method)
+            for number in numbers_to_compare(self._max_strata(budget, n_groups)):
+                strata = self._stratify(number, pool, method)
                 if strata.n_strata > 1 and self.suffices(budget, strata):
                     yield strata
 
-    def _most(self, budget: int, n_groups: int) -> int:
-        """Return the largest number of strata within each of so many groups of categories."""
-        # Categories alone are not divided further, so that their number does not limit that of strata.
+    def _max_strata(self, budget: int, n_groups: int) -> int:
+        """Return the largest number of strata within each of `n_groups` groups of categories."""
+        # Without a proxy, categories are not divided further, so that their number is no limit.
         if self._method == "category":
             n_groups = 1
         if self._method == ROBUST_NEYMAN and budget >= MANY_LABELS:
@@ -337,7 +340,7 @@ class AnticipatedOutcome(_Anticipated):
 
     @cached_property
     def _level_sizes(self) -> IntArray:
-        """Units of each category (L,), or of all units if there are none."""
+        """Number of units in each category (L,); one number of all units without categories."""
         by = self.options.by
         if by is None:
             return np.array([self.population.size])
@@ -345,23 +348,24 @@ class AnticipatedOutcome(_Anticipated):
 
     @cached_property
     def _pools(self) -> list[tuple[int | None, int]]:
-        """Budgets whose shares pool categories, None for no pooling, each with the groups that remain."""
+        """The budgets by whose shares categories are pooled (None: no pooling), and the numbers of groups."""
         sizes = self._level_sizes
         minimum = self.options.minimum
         pool = None
         pools: list[tuple[int | None, int]] = [(pool, len(sizes))]
         n_groups = len(sizes)
-        least = 2
+        # Categories with fewer units are pooled.
+        min_size = 2
         while n_groups > 1:
             if n_groups < pools[-1][1]:
                 pools.append((pool, n_groups))
-            pool = max(1, minimum * int(sizes.sum()) // least)
+            pool = max(1, minimum * int(sizes.sum()) // min_size)
             n_groups = code_count(pool_small_levels(sizes, pool, minimum))
-            least *= 2
+            min_size *= 2
         return pools
 
-    def _divided(self, number: int, pool: int | None, method: str) -> Strata:
-        """Return so many strata in each category by a method, small categories pooled."""
+    def _stratify(self, number: int, pool: int | None, method: str) -> Strata:
+        """Return strata by a method, with this number in each category; small categories may be pooled."""
         key = method, number, pool
         if key not in self._strata_by_number:
             options = self.options
@@ -382,7 +386,7 @@ class AnticipatedOutcome(_Anticipated):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """The basis of the expectations: the proxy alone."""
+        """The basis of the expectations."""
         stratum = self.population_stratum
         if not self.n_proxies:
             return ("Nothing is known about the outcome before the first label.",)
@@ -415,29 +419,30 @@ class AnticipatedOutcome(_Anticipated):
         )
 
     def remarks(self, strata: Strata) -> tuple[str, ...]:
-        """Return what to ask of a proxy on no known scale: does it hold percent, ratings, row numbers?"""
+        """Return questions about a proxy on an unknown scale, which may be a row number or a rating."""
         if self.population_stratum.scaled or not self.n_proxies:
             return ()
         info = self.population.proxy_info(self.options.proxy)
         if info.bounds is not None:
             return ()
         values = self.population.distribution(info.name).values
-        least, most = float(values[0]), float(values[-1])
+        smallest = float(values[0])
+        largest = float(values[-1])
         size = self.population.size
         are_whole_numbers = np.array_equal(values, np.floor(values))
         if size >= _MIN_ROW_NUMBERS and are_whole_numbers and len(values) == size:
             return (
-                f"'{info.name}' is a different whole number in each row, {least:g} to {most:g}, like a row "
-                "number. Does this column predict which units are right? If not, name another column.",
+                f"'{info.name}' is a different whole number in each row, {smallest:g} to {largest:g}, like a "
+                "row number. Does this column predict which units are right? If not, name another column.",
             )
-        fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
+        fitting = [scale for scale in LIKELY_SCALES if scale[0] <= smallest and largest <= scale[1]]
         if not fitting:
             return ()
         low, high = fitting[0]
         return (
-            f"Does '{info.name}' ({least:g} to {most:g}) predict labels on a scale of {low:g} to {high:g}? "
-            f"If so, give bounds=({low:g}, {high:g}) (--bounds {low:g},{high:g}). If labels are pass or "
-            "fail, give label='pass/fail' (--label pass/fail).",
+            f"Does '{info.name}' ({smallest:g} to {largest:g}) predict labels on a scale of {low:g} to "
+            f"{high:g}? If so, give bounds=({low:g}, {high:g}) (--bounds {low:g},{high:g}). If labels are "
+            "pass or fail, give label='pass/fail' (--label pass/fail).",
         )
 
 
@@ -445,7 +450,7 @@ Anticipated = AnticipatedInfluence | AnticipatedOutcome
 
 
 def numbers_to_compare(max_strata: int) -> list[int]:
-    """Return numbers of strata, the finest first: above ten, only 12 and 15, which differ by little.
+    """Return numbers of strata, the largest first; above ten only 12 and 15, because others differ little.
 
     Examples
     --------
@@ -456,10 +461,10 @@ def numbers_to_compare(max_strata: int) -> list[int]:
 
 
 def default_method(population: Population, proxy: str | None) -> str:
-    """Return how a plan of a mean divides this proxy (the first by default) unless the user chooses.
+    """Return the default method by which a plan for a mean stratifies by a proxy (default: the first).
 
-    Robust Neyman cuts need the bounds of the outcome, and assume that it may reach them. Otherwise distances
-    between proxies are all that is known.
+    Robust Neyman cuts require bounds of the outcome, and assume that the outcome may be at a bound. Otherwise
+    only distances between proxies are known, which k-means uses.
     """
     if not population.proxies:
         return K_MEANS
@@ -470,14 +475,14 @@ def default_method(population: Population, proxy: str | None) -> str:
 
 
 def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
-    """Return strata whose outcome also varies where the proxy does not: for outcomes without bounds.
+    """Return strata with a residual variance of the outcome, for outcomes without bounds.
 
     Parameters
     ----------
     strata : Strata
-        Those of an outcome within bounds stay as they are.
+        Strata of an outcome with bounds are returned unchanged.
     residual_sd : float, optional
-        Standard deviation of outcome less proxy; half the proxy's own if left out.
+        Standard deviation of outcome minus proxy. Default: half of that of the proxy.
     """
     bounded = math.isfinite(strata.bounds[1] - strata.bounds[0])
     if residual_sd is not None and not 0 < residual_sd < math.inf:
@@ -489,7 +494,7 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
             conflict = "a proxy that only orders"
         allowed = "residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds"
         raise InputError("residual_sd would have no effect", given=conflict, allowed=allowed)
-    # The bounds, or stated second moments, already say how much the outcome varies about the proxy.
+    # Bounds or second moments already determine the residual variance.
     if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
         return strata
     weights = strata.weights

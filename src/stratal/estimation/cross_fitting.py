@@ -44,12 +44,12 @@ def check_folds(n_folds: object, units: int) -> int:
 def assign_folds(
     keys: AnyArray, stratum: IntArray, n_folds: int, cluster: IntArray | None = None
 ) -> IntArray:
-    """Return each unit's fold (n,), 0 … K − 1: as equal in size as can be, within strata and altogether.
+    """Return each unit's fold (n,), 0 … K − 1. Folds have about equal sizes, within strata and overall.
 
     Parameters
     ----------
     keys : (n,)
-        Random numbers; their order decides.
+        Random numbers; their order determines the folds.
     stratum : int (n,)
     n_folds : int
         K.
@@ -57,7 +57,8 @@ def assign_folds(
         Units of one cluster share a fold.
     """
     if cluster is not None:
-        # The smallest number of its units is that of a cluster, whatever the order of the units.
+        # A cluster has the smallest random number of its units, so that the order of the units does not
+        # matter.
         ascending = np.argsort(keys, kind="stable")
         names, first = np.unique(cluster[ascending], return_index=True)
         check_folds(n_folds, len(names))
@@ -99,8 +100,8 @@ def combine_fits(
     """
     own_fit = fitted[np.arange(len(folds)), folds]
     average = np.einsum("nk,nk...->n...", shares.T[stratum], fitted)
-    part = fractions[stratum].reshape(-1, *[1] * (own_fit.ndim - 1))
-    return np.asarray((1.0 - part) * own_fit + part * average)
+    unit_fractions = fractions[stratum].reshape(-1, *[1] * (own_fit.ndim - 1))
+    return np.asarray((1.0 - unit_fractions) * own_fit + unit_fractions * average)
 
 
 def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
@@ -123,19 +124,19 @@ def cross_fitted(
     clip: bool = False,
     prior: LambdaPrior | None = None,
 ) -> tuple[ChosenLam, FloatArray | None]:
-    """Return λ fitted without each unit's own fold: its mean per stratum, and each unit's (n, k).
+    """Return λ fitted without each unit's own fold: the mean in each stratum, and that of each unit (n, k).
 
-    Where λ was not fitted it stays as it is.
+    A λ that was not fitted is unchanged.
 
     Parameters
     ----------
     chosen : ChosenLam
     z, proxy, weighting, shrinkage, prior
-        See `stratal.estimation.lam.fit_lam`. Strata that keep too few labels take the pooled λ.
+        See `stratal.estimation.lam.fit_lam`. Strata with too few remaining labels have the pooled λ.
     folds : int (n,)
         From `assign_folds`.
     clip : bool
-        Whether λ is kept within [0, 1].
+        Whether λ is limited to [0, 1].
     """
     # A λ that was given or fixed by the estimator depends on no label.
     if proxy is None or not chosen.fitted:
@@ -151,5 +152,8 @@ def cross_fitted(
     by_unit = combine_fits(unit_fits, folds, proxy.stratum, shares, sampled_fractions(weighting, n_strata))
     note = f"λ was cross-fitted in {n_folds} folds"
     lam = np.einsum("kh,khq->hq", shares, fits)
-    # Residuals of units that λ has not seen need no correction.
-    return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit
+    # The λ of a unit does not depend on its label, so that residuals need no correction for fitted
+    # parameters.
+    return replace(
+        chosen, lam=lam, n_parameters=0.0 * chosen.n_parameters, notes=(*chosen.notes, note)
+    ), by_unit

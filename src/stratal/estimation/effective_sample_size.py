@@ -10,36 +10,39 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.proportion import clopper_pearson
 
-# Replicates of the effective size, of which the range has the outer 2.5%: 25 on each side.
-WORTH_REPLICATES = 1_000
+# Replicates of the effective size: the limits of the range are the 25th from each end.
+N_REPLICATES = 1_000
 
-# Number of labels that a stratum borrows from all strata: few labels that agree may have a variance too.
+# Number of labels as which a value from all strata counts in a stratum, so that a stratum with a few equal
+# labels has a variance.
 POOLED_LABELS = 2.0
 
 # Fixed, so that the same labels have the same effective number.
 _SEED = 20_261_121
 
-# Beyond this the range is within a few hundredths, and not worth the memory.
+# With more labels, the range is only a few percent wide, and would take much memory.
 _MAX_LABELS = 20_000
 
-# Halvings until the number of labels is exact in double precision.
+# Range in which the number of trials is searched, and bisections until it is exact in double precision.
+_MIN_TRIALS = 0.1
+_MAX_TRIALS = 1e15
 _BISECTIONS = 60
 
 
 def effective_size_interval(
     size: float | None, evidence: Evidence, population_size: float, confidence_level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Return a range for the effective sample size; None where it is not known or there is none.
+    """Return an interval for the effective sample size, None if it is not available.
 
-    For simple random and stratified samples, and the mean over the population. How often it holds the true
-    size was measured: benchmarks/results/effective_size.md.
+    It is available for means over the population from simple random and stratified samples. Its coverage was
+    measured: benchmarks/results/effective_size.md.
 
     Parameters
     ----------
     size : float, optional
         The effective sample size.
     evidence : Evidence
-        What it is of.
+        The evidence of the estimate.
     population_size : float
         N, the largest possible size.
     confidence_level : float
@@ -49,14 +52,14 @@ def effective_size_interval(
     if size is None or not evidence.varies or not stratified or evidence.n > _MAX_LABELS:
         return None
     tail = (1.0 - confidence_level) / 2.0
-    sizes = _replicated(evidence)
-    # The labels all agree, but the residuals of the proxy vary: they are worth no random label.
+    sizes = _replicate_sizes(evidence)
+    # If all labels are equal but the residuals vary, the effective size is 0.
     if not np.all(sizes > 0):
         return None
     logs = np.log(sizes)
     ends = np.quantile(logs, [tail, 1.0 - tail])
     ends_around_size = ends - logs.mean() + math.log(size)
-    # Replicates of a win rate or a metric have the size of its parts: only their spread is meaningful.
+    # For a win rate or a metric, the replicates are those of a linearised variable: only their spread counts.
     if evidence.interval is not None or evidence.linearised:
         ends = ends_around_size
     low = math.exp(min(ends_around_size[0], ends[0]))
@@ -71,7 +74,9 @@ def random_labels_of_equal_width(
     confidence_level: float,
     size_range: tuple[float, float] | None,
 ) -> float | None:
-    """Return how many random labels give as narrow an interval; None if the effective size agrees with it.
+    """Return the number of labels of a simple random sample with an equally narrow interval.
+
+    None if it agrees with the effective size.
 
     Parameters
     ----------
@@ -79,10 +84,10 @@ def random_labels_of_equal_width(
         The effective sample size.
     evidence : Evidence
     interval : (float, float)
-        Two-sided.
+        The two-sided interval of the estimate.
     confidence_level : float
     size_range : (float, float), optional
-        Range of the effective size. It agrees if it is not entirely above the number of random labels.
+        Interval of the effective size. It agrees if its lower limit is at most the number of random labels.
     """
     if evidence.bounds is None or evidence.interval is not None or evidence.census:
         return None
@@ -91,16 +96,16 @@ def random_labels_of_equal_width(
     value = (evidence.value - lowest) / scale
     width = (interval[1] - interval[0]) / scale
     # Bisection on the logarithm of the binary trials whose interval about the value has this width.
-    few = math.log(0.1)
-    many = math.log(1e15)
+    log_low = math.log(_MIN_TRIALS)
+    log_high = math.log(_MAX_TRIALS)
     for _ in range(_BISECTIONS):
-        middle = (few + many) / 2.0
+        middle = (log_low + log_high) / 2.0
         low, high = clopper_pearson(value, math.exp(middle), confidence_level=confidence_level)
         if high - low > width:
-            few = middle
+            log_low = middle
         else:
-            many = middle
-    labels = math.exp(many)
+            log_high = middle
+    labels = math.exp(log_high)
     binary_variance = value * (1.0 - value)
     # Graded outcomes vary less than binary ones with the same mean, so that fewer labels have this width.
     if binary_variance > 0:
@@ -112,8 +117,8 @@ def random_labels_of_equal_width(
     return None
 
 
-def _replicated(evidence: Evidence) -> FloatArray:
-    """Return the effective size of each replicate (B,)."""
+def _replicate_sizes(evidence: Evidence) -> FloatArray:
+    """Return the effective size of each replicate (B,) of a Bayesian bootstrap of the labels."""
     weighting = evidence.weighting
     z = evidence.z
     residuals = evidence.residuals
@@ -121,18 +126,19 @@ def _replicated(evidence: Evidence) -> FloatArray:
     counts = weighting.counts
     shares = weighting.shares
     factors = weighting.variance_factors
-    # Borrowed labels represent the population: a label counts as many units as its weight.
+    # Each stratum borrows a label of the whole sample, which is drawn with probability proportional to
+    # weight.
     probabilities = (shares / np.maximum(counts, 1))[stratum]
     probabilities = probabilities / probabilities.sum()
     rng = np.random.default_rng(_SEED)
-    variance = np.zeros(WORTH_REPLICATES)
+    variance = np.zeros(N_REPLICATES)
     means = []
     within = []
     for h, count in enumerate(counts):
         unit_indices = np.flatnonzero(stratum == h)
-        borrowed_indices = rng.choice(len(z), size=WORTH_REPLICATES, p=probabilities)
+        borrowed_indices = rng.choice(len(z), size=N_REPLICATES, p=probabilities)
         # Normalised gamma numbers have the Dirichlet distribution (the Bayesian bootstrap, Rubin 1981).
-        weights = rng.gamma(np.r_[np.ones(count), POOLED_LABELS], size=(WORTH_REPLICATES, count + 1))
+        weights = rng.gamma(np.r_[np.ones(count), POOLED_LABELS], size=(N_REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
         mean, spread = _borrowed_moments(z, unit_indices, borrowed_indices, weights)
         means.append(mean)

@@ -26,7 +26,7 @@ MIN_LABELS_OF_A_BIN = 10
 def proxy_check(
     sample: Sample, labelled: BoolArray, estimate: Estimate, confidence_level: float = 0.95
 ) -> JsonDict | None:
-    """Return how far the first proxy is calibrated; None if there is none on the outcome's scale.
+    """Return the calibration of the first proxy; None if there is none on the scale of the outcome.
 
     Parameters
     ----------
@@ -39,10 +39,10 @@ def proxy_check(
     Returns
     -------
     dict
-        `proxy`; `bias`, the mean of proxy less label with its interval; `bins`, each with `from`, `to`, `n`,
+        `proxy`; `bias`, the mean of proxy minus label with its interval; `bins`, each with `from`, `to`, `n`,
         `proxy_mean`, `outcome_mean` and its `confidence_interval`; `correlations` of each proxy with the
-        labels; `left_open`, the variance of the residuals over the variance of the labels. Bins have about
-        equal numbers of labels; all means have the weights of the design.
+        labels; `left_open`, the variance of the residuals divided by that of the labels. Bins have about
+        equal numbers of labels; all means are weighted by the design.
     """
     z = estimate.evidence.z
     weighting = estimate.evidence.weighting
@@ -60,13 +60,13 @@ def proxy_check(
         bias = {"estimate": mean.value, "confidence_interval": [*mean.confidence_interval(confidence_level)]}
     covariance = np.cov(estimate.evidence.residuals, z, aweights=weights, ddof=0)
     residual_variance, outcome_variance = np.diag(covariance).tolist()
-    left_open = None
+    unexplained_share = None
     if outcome_variance > 0:
-        left_open = residual_variance / outcome_variance
+        unexplained_share = residual_variance / outcome_variance
     values = np.sort(proxy)
     count = max(1, min(PROXY_BINS, len(z) // MIN_LABELS_OF_A_BIN))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
-    # Equal scores may give equal cuts, and then fewer bins.
+    # With tied scores, cuts may be equal, and there are fewer bins.
     code = np.searchsorted(np.unique(cuts), proxy, side="right")
     bins = []
     for member in (code == k for k in np.unique(code)):
@@ -91,13 +91,13 @@ def proxy_check(
                 {"proxy": info.name, "correlation": _correlation(column, z, weights)}
                 for info, column in columns
             ],
-            "left_open": left_open,
+            "left_open": unexplained_share,
         }
     )
 
 
 def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float | None:
-    """Return the weighted correlation of a proxy (n,) with labels (n,); None where one is constant."""
+    """Return the weighted correlation of a proxy (n,) with labels (n,); None if one of them is constant."""
     covariance = np.cov(proxy, z, aweights=weights, ddof=0)
     product = covariance[0, 0] * covariance[1, 1]
     if product > 0:
@@ -112,19 +112,19 @@ PROXY = "proxy alone"
 WEIGHTED = "labels alone, weighted"
 
 
-def side_by_side(
+def compare_estimators(
     sample: Sample, estimate: Estimate, confidence_level: float = 0.95, method: str = "auto"
 ) -> list[JsonDict]:
-    """Return estimates from the same labels: naive, of the proxy, of the labels alone, and the reported one.
+    """Return estimates from the same labels: unweighted, proxy only, weighted without proxy, and reported.
 
     Parameters
     ----------
     sample : Sample
     estimate : Estimate
-        What is reported.
+        The reported estimate.
     confidence_level : float
     method : str
-        Of the reported interval.
+        Method of the reported interval.
 
     Returns
     -------
@@ -161,9 +161,9 @@ def side_by_side(
 
 
 def _has_proxy_of_outcome(sample: Sample, estimate: Estimate) -> bool:
-    """Return whether the first proxy is on the outcome's scale, so that its mean and errors mean something.
+    """Return whether the first proxy is on the scale of the outcome, so that its mean is meaningful.
 
-    Ratings from 1 to 5 are not on the scale of outcomes 0 and 1, nor probabilities on that of ratings.
+    Ratings from 1 to 5 are not on the scale of outcomes 0 and 1, and probabilities not on that of ratings.
     """
     if not sample.proxy_info or not sample.proxy_info[0].scaled:
         return False
@@ -180,6 +180,7 @@ def _are_within(values: FloatArray, bounds: tuple[float, float] | None) -> bool:
 
 
 def _row(name: str, value: float, ends: object, description: str) -> JsonDict:
+    """Return one estimate of the comparison as a plain dict."""
     return json_dict(
         {"name": name, "estimate": value, "confidence_interval": ends, "what": description, "reported": False}
     )

@@ -3,14 +3,15 @@
 A mean and a regression have one rule (docs/decisions/0008-lambda.md). A regression uses the influences of
 outcome and proxy on its coefficients in place of z and ẑ, and sums their moments over the coefficients.
 
-Every array may carry leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
-numerator of λ is the labelled units' covariance of outcome and proxy. The denominator is the proxy's
-covariance among the same units, blended with two labels' worth of the one over all N_h units: their noise
-cancels (docs/decisions/0008-lambda.md). In one stratum both are filled up first with
-what the labelled units lack of the proxy's spread. Labels that nearly all agree say little about λ, so it is
-shrunk towards that of a calibrated proxy. The papers' own λ has the population's covariance alone.
+Every array may have leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
+numerator of λ is the covariance of outcome and proxy among the labelled units. The denominator is the
+covariance of the proxies among the same units, mixed with that of all N_h units, which counts as two labels:
+the sampling errors of numerator and denominator then cancel in part (docs/decisions/0008-lambda.md). In one
+stratum, both are first increased by what the labelled units miss of the proxy's variance. Labels that are
+nearly all equal provide little information on λ, so it is shrunk towards the λ of a calibrated proxy. The λ
+of the papers ("published") has only the population's covariance in the denominator.
 
-Three functions fit λ. The designs leave different moments, so none replaces another:
+Three functions fit λ. The designs have different moments, so that none of the functions replaces another:
 
 - `fit_stratified`, from covariances within strata: random samples within strata, for means, separate
   unlabelled samples, regressions and simulated replicates.
@@ -35,40 +36,42 @@ from stratal.designs.weighting import ROUNDING_VARIANCE
 from stratal.errors import InputError
 from stratal.population.summary import StratumSummary
 
-# Labels beyond two at which a stratum keeps half of its own λ_h, after the factor `agreement`.
+# Number of labels above two at which a stratum keeps half of its deviation from the pooled λ, before the
+# factor `significant_share`.
 SHRINKAGE_LABELS = 3.0
 
-# Strata with fewer labels take the pooled λ: their own would be noise (measured).
+# Strata with fewer labels have the pooled λ: in simulations, their own λ was noise.
 MIN_LABELS_OF_A_STRATUM = 6
 
-# Number of labels by which the residual variance of all strata counts in that of a stratum: its own, of few
-# labels, may be near 0 by chance, which would make any λ_h appear significant.
-_STEADY_LABELS = 10.0
+# Number of labels as which the residual variance of all strata counts in that of a stratum. The variance of
+# few labels may be near 0 by chance, which would make any λ_h appear significant.
+_POOLED_VARIANCE_LABELS = 10.0
 
-# A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds.
-EXPLAINED = 1e-20
+# A smaller share of a mean square is a rounding error: (2⁻⁵²)², with a margin for the sums of a regression.
+_ROUNDING_SHARE = 1e-20
 
-# Labels that the population's proxy variance counts for in the denominator of λ.
+# Number of labels as which the population's proxy variance counts in the denominator of λ.
 POPULATION_VARIANCE_LABELS = 2.0
 
-# Informative labels at which a fitted λ and that of a calibrated proxy have equal weight.
+# Number of informative labels at which a fitted λ and that of a calibrated proxy have equal weight.
 _LABELS_FOR_A_CALIBRATED_LAM = 20.0
 
 # Informative labels for each of several proxies at which half of a λ that was fitted within strata is used.
 # With 20, two good proxies gain less at 50 labels; with 5, useless ones cost more (docs/decisions/0008).
 _LABELS_FOR_A_LAM_IN_STRATA = 10.0
 
-# Informative labels that a first label of a rare class amounts to: the λ of the classes then counts half.
+# Number of informative labels that the first label of a rare class is: the λ of the classes then has the
+# weight one half.
 _INFORMATION_OF_ONE = 4.0
 
-# Informative labels at which half of what the labels say against a proxy counts. With fewer, the labels that
-# say nothing of a proxy are mostly those of a class that has no label yet (docs/decisions/0008).
+# Number of informative labels at which evidence against a proxy has half of its weight. With fewer labels,
+# missing evidence for a proxy mostly means that a class has no label yet (docs/decisions/0008).
 _LABELS_AGAINST_A_PROXY = 10.0
 
-# Labels that λ = 0 counts for in domains: few labels of rare outcomes would fit the noise.
+# Number of labels as which λ = 0 counts in domains: few labels of rare outcomes would fit the noise.
 _LABELS_OF_ZERO = 20.0
 
-# Proxies that are a combination of others, up to rounding, get no coefficient of their own.
+# Proxies that are a combination of others, apart from rounding errors, get no additional coefficient.
 _RELATIVE_RANK = 1e-10
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -102,22 +105,22 @@ class LabelledProxies(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LambdaEvidence:
-    """The labelled units' moments, and how far a λ fitted to them can be trusted.
+    """Moments of the labelled units, and quantities that determine how much a fitted λ is shrunk.
 
     Parameters
     ----------
     moments : StratumMoments
     published : bool
-        The papers' λ: the population's covariance alone is the denominator, and nothing is shrunk.
+        The λ of the papers: the denominator is the population's covariance, and λ is not shrunk.
     information : float (…,), optional
-        4 Σ n_h p_h (1 − p_h) for an outcome on the 0–1 scale: labels, counted less where they (nearly) agree.
-        Without it the fitted λ is trusted.
-    least : float (…,)
-        Variance of an outcome of which half a label more is right and half a label more is wrong.
-    of_classes : float (…,), optional
-        λ that the classes' mean proxies give, for one stratum (`lam_of_classes`).
-    missed : float (…, 1, 1)
-        Covariance of outcome and proxy that units unlike the labelled ones are taken to add, for one stratum.
+        Number of informative labels: 4 Σ n_h p_h (1 − p_h) for an outcome on the 0–1 scale, which is small if
+        nearly all labels are equal. Without it, λ is not shrunk.
+    min_variance : float (…,)
+        Variance of the outcome with half a label more at each bound.
+    class_lam : float (…,), optional
+        For one stratum: λ from the mean proxies of the classes (`lam_of_classes`).
+    unseen_covariance : float (…, 1, 1)
+        For one stratum: covariance of outcome and proxy that the labelled units miss (`unseen_moments`).
     labels : float (…,)
         Σ n_h.
     """
@@ -125,44 +128,45 @@ class LambdaEvidence:
     moments: StratumMoments
     published: bool = False
     information: FloatArray | None = None
-    least: FloatArray | float = 0.0
-    of_classes: FloatArray | None = None
-    missed: FloatArray | float = 0.0
+    min_variance: FloatArray | float = 0.0
+    class_lam: FloatArray | None = None
+    unseen_covariance: FloatArray | float = 0.0
     labels: FloatArray | float = np.inf
 
     @classmethod
     def of(cls, moments: StratumMoments, bounds: tuple[float, float] | None = (0.0, 1.0)) -> LambdaEvidence:
-        """Return the evidence of labels with these moments; without bounds every label is informative."""
+        """Return the evidence of labels with these moments; without bounds, every label is informative."""
         counts = moments.counts
         labels = np.sum(counts, axis=-1)
         if bounds is None:
-            return cls(moments=moments, information=labels, least=0.0 * labels, labels=labels)
+            return cls(moments=moments, information=labels, min_variance=0.0 * labels, labels=labels)
         scale = bounds[1] - bounds[0]
         unit = (moments.outcome_means - bounds[0]) / scale
         share = (np.sum(counts * unit, axis=-1) + 0.5) / (labels + 1.0)
         return cls(
             moments=moments,
             information=4.0 * np.sum(counts * np.maximum(unit * (1.0 - unit), 0.0), axis=-1),
-            least=share * (1.0 - share) * scale**2,
+            min_variance=share * (1.0 - share) * scale**2,
             labels=labels,
         )
 
-    def blended(self, population: FloatArray, labels: FloatArray) -> FloatArray:
-        """Return the proxies' covariances (…, H, k, k), the population's counting for two labels."""
+    def blend_covariances(self, population: FloatArray, labels: FloatArray) -> FloatArray:
+        """Return the covariances of the proxies (…, H, k, k); the population's count as two labels."""
         share = (labels / (labels + POPULATION_VARIANCE_LABELS))[..., None, None]
         return np.asarray(population + share * (self.moments.proxy_covariances - population))
 
-    def shrunk(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
-        """Return λ (…, H, k), drawn to that of calibrated proxies where labels say little.
+    def shrink(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return λ (…, H, k), shrunk towards that of calibrated proxies if there are few informative labels.
 
-        A calibrated proxy has Cov(z, ẑ) = Var ẑ, so λ = 1; no proxy that varies more than the outcome is
-        calibrated, and Var z / Var ẑ bounds what it deserves. Of several proxies the plain mean is taken to
-        be calibrated, and each has an equal part of its λ. k proxies need k times the informative labels of
-        one. Where the classes' mean proxies are known the λ that they give comes in its place as soon as
-        there is a label of either class. The pull is limited by what the fitted λ explains.
+        A calibrated proxy has Cov(z, ẑ) = Var ẑ, so that λ = 1. A proxy that varies more than the outcome is
+        not calibrated; its λ is then at most Var z / Var ẑ. For several proxies, their mean is assumed to be
+        calibrated, and each proxy gets an equal part of its λ; k proxies need k times as many informative
+        labels. If λ from the mean proxies of the classes is available (`class_lam`), it replaces that of a
+        calibrated proxy as soon as both classes have labels. The variance that shrinkage adds is at most the
+        variance that the fitted λ explains.
 
-        In several strata, several proxies are drawn to 0: what the strata leave of them need not be
-        calibrated, since the strata may have been built from one.
+        With several strata, the λ of several proxies is shrunk towards 0: within strata that were built from
+        one of the proxies, the others need not be calibrated.
         """
         varies = np.einsum("...ii->...i", population) > 0
         if self.information is None:
@@ -172,34 +176,39 @@ class LambdaEvidence:
             fitted_share = self.information**2 / (self.information**2 + needed**2)
             return np.where(varies, fitted_share[..., None, None] * lam, 0.0)
         outcome_variance = np.sum(factors * self.moments.outcome_variances, axis=-1)
-        least = self.least * np.sum(factors, axis=-1)
-        parts = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)
-        of_mean = np.einsum("...hi,...hij,...hj->...h", parts, population, parts)
-        proxy = np.sum(factors * of_mean, axis=-1)
+        min_variance = self.min_variance * np.sum(factors, axis=-1)
+        # The weights of the mean of the proxies that vary.
+        weights = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)
+        mean_proxy_variances = np.einsum("...hi,...hij,...hj->...h", weights, population, weights)
+        proxy_variance = np.sum(factors * mean_proxy_variances, axis=-1)
         # The minimum before the division, because a quotient by a tiny variance may overflow.
-        explainable = np.minimum(np.maximum(outcome_variance, least), proxy)
-        calibrated = np.where(proxy > 0, explainable / np.where(proxy > 0, proxy, 1.0), 0.0)
+        explainable = np.minimum(np.maximum(outcome_variance, min_variance), proxy_variance)
+        calibrated = np.where(
+            proxy_variance > 0, explainable / np.where(proxy_variance > 0, proxy_variance, 1.0), 0.0
+        )
         needed = _LABELS_FOR_A_CALIBRATED_LAM * lam.shape[-1]
         calibrated_share = needed**2 / (self.information**2 + needed**2)
-        if self.of_classes is not None:
+        if self.class_lam is not None:
             share = calibrated_share * self.information / (self.information + _INFORMATION_OF_ONE)
-            calibrated = calibrated + share * (self.of_classes - calibrated)
+            calibrated = calibrated + share * (self.class_lam - calibrated)
         fitted_lam = np.where(varies, lam, 0.0)
-        pull = calibrated_share[..., None, None] * (calibrated[..., None, None] * parts - fitted_lam)
-        # A proxy that the labels show to explain nothing must not widen the interval: the variance that the
-        # pull adds is at most the one that the fitted λ removes. For one proxy λ is then at most doubled.
-        removed, added = (explained_variance(part, population, factors) for part in (fitted_lam, pull))
+        change = calibrated_share[..., None, None] * (calibrated[..., None, None] * weights - fitted_lam)
+        # A proxy that explains nothing according to the labels must not widen the interval: the variance that
+        # the change adds is at most the variance that the fitted λ removes. One λ is then at most doubled.
+        removed = explained_variance(fitted_lam, population, factors)
+        added = explained_variance(change, population, factors)
         excess = added > removed
         scale = np.where(excess, np.sqrt(removed / np.where(excess, added, 1.0)), 1.0)
-        return np.asarray(np.where(varies, fitted_lam + scale[..., None, None] * pull, 0.0))
+        return np.asarray(np.where(varies, fitted_lam + scale[..., None, None] * change, 0.0))
 
-    def evidence_of_gain(self, lam: FloatArray, factors: FloatArray) -> FloatArray:
-        """Return the share (…,) of λ (…, H, k) that the labels support: 1 where a gain is certain.
+    def supported_share(self, lam: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return the share (…,) of λ (…, H, k) that the labels support; 1 if the gain is certain.
 
-        F = i r² / (1 − r²), with i the informative labels and r the correlation, within strata, of the
-        outcome and the proxies weighted by λ, is about k for proxies that say nothing. λ loses the share
-        (k/F)², at most 1, as far as there are informative labels: a smooth form of dropping proxies
-        below a threshold, which costs strong ones less than 1 − k/F would (James & Stein 1961).
+        F = i r² / (1 − r²) has a mean of about k for proxies without information. i is the number of
+        informative labels, and r the correlation, within strata, of the outcome with the proxies weighted by
+        λ. λ is reduced by the share (k/F)², at most 1, times a weight that increases with i. This is a smooth
+        form of removing proxies with F below a threshold; it reduces the λ of strong proxies less than
+        1 − k/F would (James & Stein 1961).
         """
         moments = self.moments
         labels = np.asarray(self.labels if self.information is None else self.information)
@@ -223,8 +232,8 @@ class LambdaEvidence:
             by_chance / np.where(explained_labels > 0, explained_labels, 1.0),
             1.0,
         )
-        counted = labels**4 / (labels**4 + _LABELS_AGAINST_A_PROXY**4)
-        return np.asarray(np.where(is_counted, 1.0 - counted * inverse_test**2, 1.0))
+        weight = labels**4 / (labels**4 + _LABELS_AGAINST_A_PROXY**4)
+        return np.asarray(np.where(is_counted, 1.0 - weight * inverse_test**2, 1.0))
 
 
 def explained_variance(lam: FloatArray, covariances: FloatArray, factors: FloatArray) -> FloatArray:
@@ -251,8 +260,9 @@ def pooled_lam(
 ) -> FloatArray:
     """Return the one λ (…, k) that minimises the stratified variance Σ_h a_h S_h²(z − λẑ).
 
-    λ = (Σ a_h V_h)⁻¹ Σ a_h C_h: weighted *within*-stratum covariances. The total Cov/Var would count what the
-    strata have already explained. With one stratum it is PPI++'s λ (Angelopoulos, Duchi & Zrnic 2023, eq. 6).
+    λ = (Σ a_h V_h)⁻¹ Σ a_h C_h: weighted covariances *within* strata. The covariances over all units would
+    include what the strata already explain. With one stratum, it is the λ of PPI++ (Angelopoulos, Duchi &
+    Zrnic 2023, eq. 6).
 
     Parameters
     ----------
@@ -270,27 +280,27 @@ def pooled_lam(
     return solve_semidefinite(denominator, numerator)
 
 
-def own_share(counts: AnyArray, shrinkage: float) -> FloatArray:
-    """Return the share (…, H) of a stratum's own λ in the shrunk one; 0 without a covariance of its own.
+def stratum_lam_share(counts: AnyArray, shrinkage: float) -> FloatArray:
+    """Return the weight (…, H) of a stratum's own λ next to the pooled one; 0 for fewer than two labels.
 
-    (n_h − 2) / (n_h − 2 + shrinkage): the fewer labels, the noisier the own λ.
+    (n_h − 2) / (n_h − 2 + shrinkage): with few labels, the own λ is noisy.
     """
     if shrinkage == 0:
         return np.asarray(counts >= 2, dtype=np.float64)
-    free = np.maximum(np.asarray(counts, dtype=np.float64) - 2.0, 0.0)
-    return np.asarray(free / (free + shrinkage))
+    additional_labels = np.maximum(np.asarray(counts, dtype=np.float64) - 2.0, 0.0)
+    return np.asarray(additional_labels / (additional_labels + shrinkage))
 
 
-def agreement(
+def significant_share(
     lam_deviation: FloatArray,
     pooled: FloatArray,
     moments: StratumMoments,
 ) -> FloatArray:
-    """Return the share (…, 1) of their differences that the strata's λ_h keep: what chance does not explain.
+    """Return the share (…, 1) of the deviations λ_h − λ that chance does not explain.
 
-    Q = Σ (n_h − 1) (λ_h − λ)'V_h(λ_h − λ) / s_h²(z − λẑ) is Cochran's. Were all λ_h equal its mean would be
-    f = k (H − 1); the share is 1 − (f + √(2f))/Q, the positive part of James & Stein (1961) with one standard
-    deviation of Q on top of their constant: a stratum's own λ must earn its place.
+    Q = Σ (n_h − 1) (λ_h − λ)'V_h(λ_h − λ) / s_h²(z − λẑ) is Cochran's statistic. If all λ_h are equal, its
+    mean is f = k (H − 1). The share is the positive part of 1 − (f + √(2f))/Q, as in James & Stein (1961)
+    with one standard deviation of Q added: deviations count only if Q exceeds its mean by more than this.
 
     Parameters
     ----------
@@ -301,10 +311,10 @@ def agreement(
     moments : StratumMoments
     """
     counts = moments.counts
-    free = np.where(counts >= MIN_LABELS_OF_A_STRATUM, counts - 1.0, 0.0)
+    df = np.where(counts >= MIN_LABELS_OF_A_STRATUM, counts - 1.0, 0.0)
     explained_by_pooled, explained = (
-        np.einsum("...hk,...hkl,...hl->...h", part, moments.proxy_covariances, part)
-        for part in (np.broadcast_to(pooled, lam_deviation.shape), lam_deviation)
+        np.einsum("...hk,...hkl,...hl->...h", lam, moments.proxy_covariances, lam)
+        for lam in (np.broadcast_to(pooled, lam_deviation.shape), lam_deviation)
     )
     residual_variance = np.maximum(
         moments.outcome_variances
@@ -312,36 +322,38 @@ def agreement(
         + explained_by_pooled,
         0.0,
     )
-    all_free = np.maximum(np.sum(free, axis=-1, keepdims=True), 1.0)
-    typical = np.sum(free * residual_variance, axis=-1, keepdims=True) / all_free
-    smoothed_variance = (free * residual_variance + _STEADY_LABELS * typical) / (free + _STEADY_LABELS)
-    rounding = explained <= EXPLAINED * explained_by_pooled
+    total_df = np.maximum(np.sum(df, axis=-1, keepdims=True), 1.0)
+    pooled_variance = np.sum(df * residual_variance, axis=-1, keepdims=True) / total_df
+    smoothed_variance = (df * residual_variance + _POOLED_VARIANCE_LABELS * pooled_variance) / (
+        df + _POOLED_VARIANCE_LABELS
+    )
+    is_rounding = explained <= _ROUNDING_SHARE * explained_by_pooled
     # Labels that the proxy predicts without error have no residual variance.
-    q_of_stratum = free * explained / np.maximum(smoothed_variance, _TINY)
-    q = np.sum(np.where(rounding, 0.0, q_of_stratum), axis=-1)
-    used = (free > 0) & (np.einsum("...hkk->...h", moments.proxy_covariances) > 0)
-    freedom = lam_deviation.shape[-1] * np.maximum(np.sum(used, axis=-1) - 1.0, 0.0)
-    retained_share = 1.0 - (freedom + np.sqrt(2.0 * freedom)) / np.where(q > 0, q, np.inf)
-    return np.asarray(np.maximum(retained_share, 0.0) * ((q > 0) & (freedom > 0)))[..., None]
+    q_of_stratum = df * explained / np.maximum(smoothed_variance, _TINY)
+    q = np.sum(np.where(is_rounding, 0.0, q_of_stratum), axis=-1)
+    is_used = (df > 0) & (np.einsum("...hkk->...h", moments.proxy_covariances) > 0)
+    mean_of_q = lam_deviation.shape[-1] * np.maximum(np.sum(is_used, axis=-1) - 1.0, 0.0)
+    share = 1.0 - (mean_of_q + np.sqrt(2.0 * mean_of_q)) / np.where(q > 0, q, np.inf)
+    return np.asarray(np.maximum(share, 0.0) * ((q > 0) & (mean_of_q > 0)))[..., None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChosenLam:
-    """The λ of an estimator, and what fitting it took.
+    """The λ of an estimator, and the cost of fitting it.
 
     Parameters
     ----------
     lam : float (…, H, k)
-    spent : float (…, H)
-        Fitted parameters that fall to each stratum.
+    n_parameters : float (…, H)
+        Number of fitted parameters, divided among the strata.
     fitted : bool
     notes : tuple of str
     leverages : float (n,), optional
-        Each unit's pull on λ, for designs other than simple random within strata.
+        Leverage of each unit in the regression for λ, for designs other than simple random within strata.
     """
 
     lam: FloatArray
-    spent: FloatArray
+    n_parameters: FloatArray
     fitted: bool = False
     notes: tuple[str, ...] = ()
     leverages: FloatArray | None = None
@@ -358,14 +370,13 @@ def fit_stratified(
     Parameters
     ----------
     evidence : LambdaEvidence
-        Moments of the labelled units, with leading replicate axes if any; strata with fewer than two labels
-        fit nothing.
+        Moments of the labelled units; strata with fewer than two labels are not used.
     proxy_covariances : float (H, k, k)
-        Over all N_h units.
+        Covariances over all N_h units.
     factors : float (…, H)
         W_h² (1 − f_h) / n_h.
     shrinkage : float, optional
-        For λ per stratum: how far few labels shrink it towards the pooled one, next to `agreement`. 0 is
+        For one λ per stratum: the parameter of `stratum_lam_share`, next to `significant_share`. 0 is
         StratPPI as published (Fisch et al. 2024, eq. 17).
     """
     moments = evidence.moments
@@ -373,76 +384,79 @@ def fit_stratified(
     cross_covariances = moments.cross_covariances
     k = cross_covariances.shape[-1]
     factors = factors * (counts > 1)
-    free = np.maximum(counts - 1.0, 0.0)
+    df = np.maximum(counts - 1.0, 0.0)
     denominators = proxy_covariances
     if not evidence.published:
-        cross_covariances = cross_covariances + evidence.missed
-        denominators = evidence.blended(proxy_covariances, free.sum(axis=-1, keepdims=True))
+        cross_covariances = cross_covariances + evidence.unseen_covariance
+        denominators = evidence.blend_covariances(proxy_covariances, df.sum(axis=-1, keepdims=True))
     pooled = pooled_lam(cross_covariances, denominators, factors)[..., None, :]
     weight = factors * proxy_covariances.trace(axis1=-2, axis2=-1)
     total = weight.sum(axis=-1, keepdims=True)
-    spent = k * weight / np.where(total > 0, total, 1.0)
+    n_parameters = k * weight / np.where(total > 0, total, 1.0)
     pooled_of_strata: FloatArray = pooled * np.ones_like(cross_covariances)
     lam = pooled_of_strata
     if shrinkage is not None:
         denominators = proxy_covariances
         if not evidence.published:
-            denominators = evidence.blended(proxy_covariances, free)
+            denominators = evidence.blend_covariances(proxy_covariances, df)
         deviations = solve_semidefinite(denominators, cross_covariances) - pooled
-        gain = own_share(counts, shrinkage)
+        share = stratum_lam_share(counts, shrinkage)
         if shrinkage > 0 and not evidence.published:
-            gain = gain * (counts >= MIN_LABELS_OF_A_STRATUM) * agreement(deviations, pooled, moments)
-        constant = np.einsum("...ii->...i", denominators) <= 0
-        lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * deviations))
-        # The labels also chose the share of its own λ that a stratum keeps, so a share costs as much as all.
-        spent = np.where((gain > 0) & (weight > 0), float(k), spent)
+            has_labels = counts >= MIN_LABELS_OF_A_STRATUM
+            share = share * has_labels * significant_share(deviations, pooled, moments)
+        is_constant = np.einsum("...ii->...i", denominators) <= 0
+        lam = np.asarray(np.where(is_constant, 0.0, pooled + share[..., None] * deviations))
+        # The labels also determine the share of its own λ that a stratum keeps, so that a part of λ costs as
+        # many parameters as a complete one.
+        n_parameters = np.where((share > 0) & (weight > 0), float(k), n_parameters)
     if evidence.published or k == 0:
-        return ChosenLam(lam=lam, spent=spent, fitted=True)
-    # The strata's deviations from the pooled λ have a test of their own (`agreement`).
-    unsupported = 1.0 - evidence.evidence_of_gain(pooled_of_strata, factors)[..., None, None]
-    pooled_of_strata = evidence.shrunk(pooled_of_strata, proxy_covariances, factors)
+        return ChosenLam(lam=lam, n_parameters=n_parameters, fitted=True)
+    # The deviations of the strata from the pooled λ were tested separately (`significant_share`).
+    unsupported = 1.0 - evidence.supported_share(pooled_of_strata, factors)[..., None, None]
+    pooled_of_strata = evidence.shrink(pooled_of_strata, proxy_covariances, factors)
     if shrinkage is None:
         lam = pooled_of_strata
     else:
-        lam = evidence.shrunk(lam, proxy_covariances, factors)
+        lam = evidence.shrink(lam, proxy_covariances, factors)
     lam = lam - unsupported * pooled_of_strata
     outcome_variance = np.sum(factors * moments.outcome_variances, axis=-1)
-    is_used = explained_variance(lam, proxy_covariances, factors) > EXPLAINED * outcome_variance
+    is_used = explained_variance(lam, proxy_covariances, factors) > _ROUNDING_SHARE * outcome_variance
     lam = np.where(is_used[..., None, None], lam, 0.0)
-    # A proxy that is not used costs no label.
-    return ChosenLam(lam=lam, spent=spent * is_used[..., None], fitted=True)
+    # A proxy that is not used costs no degrees of freedom.
+    return ChosenLam(lam=lam, n_parameters=n_parameters * is_used[..., None], fitted=True)
 
 
-def domain_lam(cross_products: FloatArray, proxy_products: FloatArray, free: int) -> FloatArray:
+def domain_lam(cross_products: FloatArray, proxy_products: FloatArray, df: int) -> FloatArray:
     """Return the λ (k,) of domains from sums of products within them: of outcome and proxies, and of proxies.
 
-    `free` is the number of labels minus the number of domains.
+    `df` is the number of labels minus the number of domains.
     """
-    return solve_semidefinite(proxy_products, cross_products) * free / (free + _LABELS_OF_ZERO)
+    return solve_semidefinite(proxy_products, cross_products) * df / (df + _LABELS_OF_ZERO)
 
 
-def inflation(counts: AnyArray, spent: FloatArray) -> FloatArray:
+def inflation(counts: AnyArray, n_parameters: FloatArray) -> FloatArray:
     """Return the factor of each stratum's s² (…, H) that compensates for the fitted parameters."""
-    free = np.maximum(counts - 1.0, 0.0)
-    # With hardly more labels than parameters, the factor would have no bound: 3 is the largest.
-    remaining = np.maximum(free - spent, free / 3.0)
+    df = np.maximum(counts - 1.0, 0.0)
+    # With hardly more labels than parameters, the factor would be arbitrarily large; it is limited to 3.
+    remaining = np.maximum(df - n_parameters, df / 3.0)
     return np.asarray(
-        np.where((remaining > 0) & (spent > 0), free / np.where(remaining > 0, remaining, 1.0), 1.0)
+        np.where((remaining > 0) & (n_parameters > 0), df / np.where(remaining > 0, remaining, 1.0), 1.0)
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LambdaPrior:
-    """The prior uncertainty of a fitted λ, before any label.
+    """Knowledge about λ before any label, which determines the value that a fitted λ is shrunk towards.
 
     Parameters
     ----------
     bounds : (float, float), optional
-        What the outcome cannot leave; without them every label is informative.
+        Bounds of the outcome. Without bounds, every label is informative.
     scaled : bool
-        Whether the proxy predicts the outcome on its own scale; if not, nothing is known of its λ.
+        Whether the proxy is on the scale of the outcome. Otherwise λ = 1 has no special meaning.
     published : bool
-        The papers' λ: the population's denominator, drawn nowhere, used as if it were known.
+        The λ of the papers: it is not shrunk, its denominator is that of the population, and its estimation
+        costs no degrees of freedom.
     """
 
     bounds: tuple[float, float] | None = None
@@ -450,9 +464,9 @@ class LambdaPrior:
     published: bool = False
 
     def evidence(self, moments: StratumMoments, means: FloatArray, covariances: FloatArray) -> LambdaEvidence:
-        """Return the evidence of labelled units' moments for λ.
+        """Return the evidence for λ from moments of the labelled units.
 
-        `means` (H, k) and `covariances` (H, k, k) are the proxies' over all N_h units.
+        `means` (H, k) and `covariances` (H, k, k) are those of the proxies over all N_h units.
         """
         if self.published:
             return LambdaEvidence(moments=moments, published=True)
@@ -471,7 +485,7 @@ class LambdaPrior:
             "covariance": moments.cross_covariances[..., 0, 0] / width**2,
             "proxy_variance": population_variance / width**2,
         }
-        missed, expected_mean = unseen_moments(
+        unseen_covariance, expected_mean = unseen_moments(
             **labels, sample_variance=moments.proxy_covariances[..., 0, 0, 0] / width**2
         )
         return replace(
@@ -479,9 +493,9 @@ class LambdaPrior:
             moments=replace(
                 moments, proxy_covariances=np.maximum(moments.proxy_covariances, population_variance)
             ),
-            least=np.maximum(evidence.least, expected_mean * (1.0 - expected_mean) * width**2),
-            of_classes=lam_of_classes(**labels, proxy_mean=(float(means[0, 0]) - low) / width),
-            missed=missed[..., None, None] * width**2,
+            min_variance=np.maximum(evidence.min_variance, expected_mean * (1.0 - expected_mean) * width**2),
+            class_lam=lam_of_classes(**labels, proxy_mean=(float(means[0, 0]) - low) / width),
+            unseen_covariance=unseen_covariance[..., None, None] * width**2,
         )
 
 
@@ -501,9 +515,9 @@ def fit_lam(
     proxy, weighting
         See `stratal.estimation.outcome_means.mean_estimate`.
     shrinkage : float, optional
-        For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
+        For one λ per stratum, see `fit_stratified`. Default: one λ for all strata.
     used : bool (n,), optional
-        Units whose labels are used; all unless given.
+        Units whose labels are used. Default: all.
     prior : LambdaPrior, optional
     """
     summary = proxy.summary
@@ -520,7 +534,7 @@ def fit_lam(
     evidence = (prior or LambdaPrior()).evidence(moments, summary.proxy_means, covariances)
     chosen = fit_stratified(evidence, covariances, weighting.variance_factors, shrinkage)
     if evidence.published:
-        return replace(chosen, spent=0.0 * chosen.spent)
+        return replace(chosen, n_parameters=0.0 * chosen.n_parameters)
     return chosen
 
 
@@ -534,27 +548,28 @@ def fit_general(
     *,
     sized: bool = True,
 ) -> ChosenLam:
-    """Return the λ of the regression of outcomes on proxies, over what the weights leave open of both.
+    """Return the λ of the regression of outcomes on proxies.
 
-    Units count by their weights w. The λ of least estimated variance would count them by w², and so be
-    decided by the few with the largest weights, whose residuals then all but vanish (docs/decisions/0010).
-    Clusters count by their totals, next to their sizes, whose mean is known.
+    What the weights determine is removed from both (`Weighting.unexplained`). The regression has the weights
+    w. The λ with the smallest estimated variance would have the weights w²: a few units with large weights
+    would determine it, and their residuals would be much too small (docs/decisions/0010). For clusters, the
+    regression is that of their totals, with their sizes as another regressor, whose population mean is known.
 
     Parameters
     ----------
     outcome : float (n, q)
         One variable for a mean; the influences of the outcome on q coefficients for a regression.
     proxies : float (n, q, k)
-        Of each of them.
+        The k proxies of each variable.
     weighting : Weighting
     shrinkage : float, optional
-        None: there is one λ.
+        Must be None, because there is one λ.
     used : bool (n,), optional
-        Units whose labels are used; all unless given.
+        Units whose labels are used. Default: all.
     n_strata : int
-        H, that λ is given for.
+        H, the number of rows of λ.
     sized : bool
-        Whether the estimate allows for the sizes of clusters, as a mean does; a regression does not.
+        Whether the sizes of clusters are a regressor: for a mean, but not for a regression.
     """
     if shrinkage is not None:
         raise InputError("estimator 'stratppi' requires a stratified sample", action="Use estimator='ppi++'.")
@@ -563,43 +578,44 @@ def fit_general(
     weights = np.abs(design)
     flat = np.concatenate([outcome[..., None], proxies], axis=2).reshape(n, -1)
     both = weighting.unexplained(flat, weights)
-    # A proxy that the weights explain is left with rounding, which is not a variance.
-    both *= weights @ both**2 > EXPLAINED * (weights @ flat**2)
-    by_size = np.zeros(n)
+    # If the weights determine a proxy, only rounding errors remain of it, which are no variance.
+    both *= weights @ both**2 > _ROUNDING_SHARE * (weights @ flat**2)
+    size_leverages = np.zeros(n)
     if weighting.groups is None:
         rows = np.sqrt(weights)[:, None] * both
     else:
         totals = np.column_stack([both, np.ones(n)]) * design[:, None]
         rows = np.stack([np.bincount(weighting.groups, column) for column in totals.T], axis=1)
         rows -= rows.mean(axis=0)
-        rows, sizes = rows[:, :-1], rows[:, -1]
-        by_size = np.zeros(len(rows))
+        sizes = rows[:, -1]
+        rows = rows[:, :-1]
+        size_leverages = np.zeros(len(rows))
         if sized and np.ptp(sizes) > ROUNDING_VARIANCE:
-            by_size = sizes**2 / (sizes @ sizes)
+            size_leverages = sizes**2 / (sizes @ sizes)
             rows = rows - np.outer(sizes, sizes @ rows) / (sizes @ sizes)
-    parts = rows.reshape(len(rows), q, k + 1)
-    y = parts[..., 0]
-    x = parts[..., 1:]
+    variables = rows.reshape(len(rows), q, k + 1)
+    y = variables[..., 0]
+    x = variables[..., 1:]
     spread = np.einsum("nqk,nql->kl", x, x)
     if len(rows) < 2 or not np.any(np.diag(spread)):
-        return ChosenLam(lam=np.zeros((n_strata, k)), spent=np.zeros(n_strata), fitted=True)
+        return ChosenLam(lam=np.zeros((n_strata, k)), n_parameters=np.zeros(n_strata), fitted=True)
     lam = solve_semidefinite(spread, np.einsum("nqk,nq->k", x, y))
-    pulls = np.einsum("nqk,nqk->n", x, solve_semidefinite(spread, x)) + by_size
+    leverages = np.einsum("nqk,nqk->n", x, solve_semidefinite(spread, x)) + size_leverages
     return ChosenLam(
         lam=np.broadcast_to(lam, (n_strata, k)),
-        # All strata have one λ, which costs each of them an equal part.
-        spent=np.full(n_strata, pulls.sum() / n_strata),
+        # All strata have one λ, and its parameters are divided equally among them.
+        n_parameters=np.full(n_strata, leverages.sum() / n_strata),
         fitted=True,
-        leverages=pulls if weighting.groups is None else pulls[weighting.groups],
+        leverages=leverages if weighting.groups is None else leverages[weighting.groups],
     )
 
 
 def intercept(residuals: FloatArray, weighting: Weighting) -> float:
-    """Return the number whose removal leaves the least variance of the residuals' mean.
+    """Return the constant whose subtraction minimises the variance of the weighted mean of the residuals.
 
-    For clusters, by the regression of their totals on their sizes. Where Σ w is the same in every draw, or
-    units were drawn one by one, it is the weighted mean (Hájek 1971): a fitted λ then does not care where the
-    outcome's zero lies.
+    For clusters, it is the coefficient of the regression of their totals on their sizes. If Σ w is the same
+    in every draw, or if units were drawn independently, it is the weighted mean (Hájek 1971). The estimate
+    then does not depend on the zero point of the outcome.
     """
     weights = weighting.weights
     if weighting.groups is not None:
@@ -609,21 +625,23 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
     return float(weights @ residuals / weights.sum())
 
 
-# Pseudo-labels of each class, with the proxies of a calibrated one: together they count as one label.
+# Pseudo-labels of each class, whose proxies are those of a calibrated proxy: together they are one label.
 _PSEUDO_LABELS_OF_CLASS = 0.5
 
-# Sum of products, over labels from 0 to 1, by which a calibrated proxy counts in the slope: half a positive.
+# Weight of the slope 1 of a calibrated proxy, as a sum of products on the 0–1 scale: half a positive.
 _CALIBRATED_PRODUCTS = 0.5
 
-# Limit of a mean that the proxy corrects: so many times the positives among the labels, plus so many.
+# Upper limit of the number of positives according to the proxy: this multiple of the positive labels, plus
+# this number.
 _MAX_TIMES_POSITIVES = 2.0
 _MAX_ADDED_POSITIVES = 1.5
 
-# Steps from λ to the mean and back; they shrink by the labels' share of the variance each time.
-_STEPS = 4
+# Iterations of λ and the mean, which depend on each other. Each reduces the change by the share of the labels
+# in the variance.
+_ITERATIONS = 4
 
-# A mean proxy at 0 or 1 would cause a division by 0.
-_EDGE = 1e-9
+# Smallest distance of the mean proxy from 0 and 1, which are divisors.
+_MIN_DISTANCE = 1e-9
 
 
 def lam_of_classes(
@@ -642,7 +660,7 @@ def lam_of_classes(
     counts : (…,)
         n.
     means : float (…,)
-        Mean outcome of the labels; graded outcomes count as so much of a positive.
+        Mean outcome of the labels; a graded outcome is a part of a positive.
     proxy_offset : float (…,)
         Mean proxy of the labelled units minus that of all units.
     covariance : float (…,)
@@ -657,7 +675,7 @@ def lam_of_classes(
     """
     if proxy_variance <= 0:
         return np.zeros(np.shape(means))
-    m = min(max(proxy_mean, _EDGE), 1.0 - _EDGE)
+    m = min(max(proxy_mean, _MIN_DISTANCE), 1.0 - _MIN_DISTANCE)
     positives = counts * means
     negatives = counts - positives
     pseudo_labels = _PSEUDO_LABELS_OF_CLASS
@@ -668,11 +686,11 @@ def lam_of_classes(
     mean_of_negatives = (sum_of_negatives - pseudo_labels * proxy_variance / (1.0 - m)) / (
         negatives + pseudo_labels
     )
-    # Half a label more of either class keeps the rate of labels that all agree within (0, 1).
+    # With half a label more of each class, the rate lies within (0, 1) even if all labels are equal.
     smallest_rate = 0.5 / (counts + 1.0)
     rate = (positives + 0.5) / (counts + 1.0)
     lam = np.zeros(np.shape(means))
-    for _ in range(_STEPS):
+    for _ in range(_ITERATIONS):
         covariance_of_classes = rate * (1.0 - rate) * (mean_of_positives - mean_of_negatives)
         lam = np.clip(covariance_of_classes / proxy_variance, -1.0, 1.0)
         rate = np.clip(means - lam * proxy_offset, smallest_rate, 1.0 - smallest_rate)
@@ -688,11 +706,11 @@ def unseen_moments(
     *,
     proxy_variance: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance that the labelled units miss, and the outcome's likely mean, (…,) each.
+    """Return the covariance that the labelled units miss, and the expected mean of the outcome, (…,) each.
 
-    If the proxies of the labelled units vary less than those of all units, the sample lacks units of one
-    kind: for a rare outcome, those with high scores. These are assumed to follow the proxy, with the slope of
-    the labels mixed with 1, the slope of a calibrated proxy.
+    If the proxies of the labelled units vary less than those of all units, the sample has too few units with
+    extreme proxies: for a rare outcome, those with high scores. Their outcomes are assumed to depend on the
+    proxy with the slope of the labels, mixed with the slope 1 of a calibrated proxy.
 
     Parameters
     ----------
@@ -705,8 +723,8 @@ def unseen_moments(
     squares = (counts - 1.0) * sample_variance + _CALIBRATED_PRODUCTS
     slope = np.clip(cross_products / squares, 0.0, 1.0)
     largest_mean, largest_complement = (
-        np.minimum((_MAX_TIMES_POSITIVES * of_class + _MAX_ADDED_POSITIVES) / counts, 1.0)
-        for of_class in (counts * means, counts * (1.0 - means))
+        np.minimum((_MAX_TIMES_POSITIVES * class_count + _MAX_ADDED_POSITIVES) / counts, 1.0)
+        for class_count in (counts * means, counts * (1.0 - means))
     )
     expected_mean = np.clip(means - slope * proxy_offset, 1.0 - largest_complement, largest_mean)
     return np.maximum(proxy_variance - sample_variance, 0.0) * slope, expected_mean

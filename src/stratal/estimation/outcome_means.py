@@ -242,7 +242,7 @@ def mean_estimate(
     residuals, offset = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     # λ that is fitted under unequal weights comes with a fitted constant.
     is_fitted_by_weights = chosen.fitted and not weighting.random_within_strata
-    df_used = chosen.spent
+    df_used = chosen.n_parameters
     if is_fitted_by_weights and weighting.groups is not None:
         constant = tuning.intercept(residuals, weighting)
         residuals = residuals - constant
@@ -309,11 +309,11 @@ def choose_lam(
             raise InputError(
                 problem, action="Use estimator='horvitz-thompson', or give the population a proxy."
             )
-        return tuning.ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
+        return tuning.ChosenLam(lam=np.zeros((1, 0)), n_parameters=np.zeros(1))
     n_strata = proxy.n_strata
     k = proxy.values.shape[1]
     if lam is not None or estimator not in ("ppi++", "stratppi"):
-        return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
+        return tuning.ChosenLam(lam=fixed_lam(options, n_strata, k), n_parameters=np.zeros(n_strata))
     fit = tuning.fit_lam(z, proxy, weighting, **options.fit_options)
     # A proxy adds no information to the labels of all units.
     if not np.any(fit.lam) and weighting.census:
@@ -325,7 +325,7 @@ def choose_lam(
         fit = replace(fit, lam=np.clip(fit.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
         # A λ of 0 uses no degrees of freedom.
         if not np.any(fit.lam):
-            fit = replace(fit, spent=0.0 * fit.spent, leverages=None)
+            fit = replace(fit, n_parameters=0.0 * fit.n_parameters, leverages=None)
     return fit
 
 

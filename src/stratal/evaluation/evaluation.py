@@ -18,7 +18,7 @@ from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_tables
-from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, side_by_side
+from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, compare_estimators
 from stratal.estimation.outcome_means import unused_proxy_reason
 from stratal.evaluation.evidence import LabelledSample, gather
 from stratal.evaluation.labelled_table import LabelledTable
@@ -348,7 +348,7 @@ class Evaluation:
     def _judge_readings(self, estimate: Estimate) -> list[JsonDict]:
         """Return the estimate, the judge's own, and that of the labels alone, with intervals or None."""
         request = self.request
-        readings = side_by_side(self.sample, estimate, request.confidence_level, request.interval)
+        readings = compare_estimators(self.sample, estimate, request.confidence_level, request.interval)
         by_name = {row["name"]: row for row in readings}
         labels_alone = by_name.get(WEIGHTED)
         judge = request.judge[0]

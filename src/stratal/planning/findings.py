@@ -24,7 +24,7 @@ from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.estimates import Estimates, with_intervals, with_tables
-from stratal.estimation.estimator_comparison import proxy_check, side_by_side
+from stratal.estimation.estimator_comparison import compare_estimators, proxy_check
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.interval import tail_shares
 from stratal.labels.accepted_types import labels_with_sample_ids
@@ -212,7 +212,7 @@ def findings(
     comparison = []
     calibration = None
     if not is_table and first.outcomes is not None:
-        comparison = side_by_side(sample, first, confidence_level, interval)
+        comparison = compare_estimators(sample, first, confidence_level, interval)
         calibration = proxy_check(sample, request.labelled, first, confidence_level)
     design = sample.design
     if design.allocation is None:

@@ -141,7 +141,7 @@ def fit_lam_and_minimise(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]
         theta = np.zeros(rectified.n_parameters)
         if np.any(lam):
             theta = _initial_theta(rectified)
-        chosen = ChosenLam(lam=lam[:, None], spent=np.zeros(len(lam)), notes=notes)
+        chosen = ChosenLam(lam=lam[:, None], n_parameters=np.zeros(len(lam)), notes=notes)
         return chosen, rectified.require_solution(lam, theta)
     theta = _initial_theta(rectified)
     for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
@@ -211,11 +211,11 @@ def fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     population_terms = (variance_multiples * population_variances)[:, None, None]
     fit = fit_stratified(evidence, population_terms, weighting.variance_factors, shrinkage)
     if evidence.published:
-        return replace(fit, spent=0.0 * fit.spent)
+        return replace(fit, n_parameters=0.0 * fit.n_parameters)
     # The leverage of a unit in the fit of λ is its share of the sum of squares, times the fitted parameters.
     unit_squares = np.sum(centre_within_strata(v, stratum, n_strata) ** 2, axis=1)
     stratum_squares = proxy_variances * degrees_of_freedom
-    parameters_per_square = fit.spent / np.where(stratum_squares > 0, stratum_squares, 1.0)
+    parameters_per_square = fit.n_parameters / np.where(stratum_squares > 0, stratum_squares, 1.0)
     return replace(fit, leverages=parameters_per_square[stratum] * unit_squares)
 
 
@@ -630,7 +630,7 @@ def _sandwich(
     if cluster_dfs is not None:
         dfs = cluster_dfs
     covariance = label_covariance + bread @ rectified.sampling_covariance_of_units(theta, lam) @ bread
-    n_fitted = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
+    n_fitted = float(fit.n_parameters.sum()) + max(x.shape[1] - 1, 0)
     remaining_share = max(1.0 - n_fitted / max(len(residual) - len(rectified.shares), 1), 0.0)
     notes = leverage_notes(rectified.names, unit_leverages, influences, grows=loss.grows)
     at_zero = loss.gradients(np.zeros(len(bread)), x, y)

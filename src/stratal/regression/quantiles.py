@@ -291,7 +291,7 @@ class ScoreInterval(Interval):
         residual = rectified.residual_gradients(value, self.lam)
         if rectified.correction != "none":
             n_free = len(residual) - len(rectified.shares) + 1
-            residual = residual * hc1_factor(n_free, float(self.fit.spent.sum()) + 1.0)
+            residual = residual * hc1_factor(n_free, float(self.fit.n_parameters.sum()) + 1.0)
         covariance = rectified.weighting.covariance(residual)
         covariance = covariance + rectified.sampling_covariance_of_units(value, self.lam)
         variance = float(covariance[0, 0])
@@ -381,7 +381,7 @@ def quantile(
     if np.any(np.abs(fit.lam - 0.5) > 0.5):
         raise InputError("λ of a quantile is out of range", given=fit.lam[:, 0].tolist(), allowed="0 to 1")
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
-    freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
+    freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.n_parameters.sum()), 1.0)
     value = float(solution.theta[0])
     interval = ScoreInterval(
         value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=freedom

@@ -359,7 +359,7 @@ def _fit_lam(
     prior = LambdaPrior(bounds=bounds, published=is_published)
     lam_evidence = prior.evidence(moments, truth.proxy_means[:, None], proxy_variances)
     fit = fit_stratified(lam_evidence, proxy_variances, factors, shrinkage)
-    return fit.lam[..., 0], no_parameters if is_published else fit.spent
+    return fit.lam[..., 0], no_parameters if is_published else fit.n_parameters
 
 
 PUBLISHED = "published"

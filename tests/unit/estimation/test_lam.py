@@ -204,8 +204,8 @@ def test_a_lam_of_zero_has_the_interval_of_none(design):
 
 
 def test_a_stratum_s_own_share_grows_with_its_labels():
-    assert lam.own_share(np.array([1, 2, 12, 102]), 10.0) == pytest.approx([0, 0, 0.5, 100 / 110])
-    assert lam.own_share(np.array([1, 2, 3]), 0.0).tolist() == [0, 1, 1]
+    assert lam.stratum_lam_share(np.array([1, 2, 12, 102]), 10.0) == pytest.approx([0, 0, 0.5, 100 / 110])
+    assert lam.stratum_lam_share(np.array([1, 2, 3]), 0.0).tolist() == [0, 1, 1]
 
 
 def test_the_pooled_lam_weighs_strata_and_keeps_replicates_apart():
@@ -221,7 +221,7 @@ def test_strata_keep_what_chance_does_not_explain_of_their_differences():
     moments = moments_of(2.0, 1.0, cross=1.0, counts=n)
     away = np.array([[-0.5], [0.0], [0.5]])
 
-    assert lam.agreement(away, np.ones((1, 1)), moments) == pytest.approx([0.92])
+    assert lam.significant_share(away, np.ones((1, 1)), moments) == pytest.approx([0.92])
 
 
 def test_a_stratum_of_one_label_says_nothing_of_how_strata_differ():
@@ -229,7 +229,7 @@ def test_a_stratum_of_one_label_says_nothing_of_how_strata_differ():
     n = np.array([101, 101, 1])
     moments = moments_of(2.0, 1.0, cross=1.0, counts=n)
     away = np.array([[-0.5], [0.0], [0.5]])
-    kept = lam.agreement(away, np.ones((1, 1)), moments)
+    kept = lam.significant_share(away, np.ones((1, 1)), moments)
 
     assert kept == pytest.approx([1 - (1 + 2**0.5) / 25])
 
@@ -300,7 +300,7 @@ def test_a_proxy_that_the_labels_do_not_support_loses_its_lam():
 
     def supported(cross: float, labels: int) -> float:
         moments = moments_of(0.25, 0.25, cross=cross, means=0.5, counts=np.array([labels]))
-        return float(lam.LambdaEvidence.of(moments).evidence_of_gain(np.array([[4 * cross]]), one))
+        return float(lam.LambdaEvidence.of(moments).supported_share(np.array([[4 * cross]]), one))
 
     # Correlations .1, .2 and .8: F = i r² / (1 − r²) is .5, 2.1 and 89 at 50 labels.
     assert supported(0.025, 50) == pytest.approx(0.0, abs=0.002)
@@ -350,15 +350,15 @@ def test_the_pull_to_a_calibrated_proxy_at_most_doubles_the_fitted_lam():
     spread = lam.LambdaEvidence(
         moments=moments_of(0.05, 0.08, counts=np.array([10])),
         information=np.array(9.5),
-        least=np.array(0.05),
+        min_variance=np.array(0.05),
     )
     one, population = np.ones(1), np.array([[[0.08]]])
-    pulled = spread.shrunk(np.array([[0.02]]), population, one)
+    pulled = spread.shrink(np.array([[0.02]]), population, one)
     assert pulled.ravel() == pytest.approx([0.04])
     # A fitted λ that explains much leaves room for the whole pull.
-    strong = spread.shrunk(np.array([[0.5]]), population, one).item()
+    strong = spread.shrink(np.array([[0.5]]), population, one).item()
     assert 0.5 < strong < 0.625
-    assert spread.shrunk(np.array([[0.0]]), population, one).item() == 0.0
+    assert spread.shrink(np.array([[0.0]]), population, one).item() == 0.0
 
 
 def test_a_useless_proxy_hardly_widens_the_interval_of_a_rare_outcome():

@@ -67,8 +67,8 @@ def test_the_share_of_the_classes_is_none_without_information():
         proxy_covariances=np.array([[[0.1]]]),
     )
     spread = LambdaEvidence.of(moments)
-    with_classes = replace(spread, of_classes=np.array(-1.0))
-    shrunk = [one.shrunk(np.ones((1, 1)), np.array([[[0.1]]]), np.ones(1)) for one in (spread, with_classes)]
+    with_classes = replace(spread, class_lam=np.array(-1.0))
+    shrunk = [one.shrink(np.ones((1, 1)), np.array([[[0.1]]]), np.ones(1)) for one in (spread, with_classes)]
     assert shrunk[0] == shrunk[1]
 
 

@@ -9,7 +9,7 @@ from stratal.estimation.lam import (
     SHRINKAGE_LABELS,
     LambdaEvidence,
     fit_stratified,
-    own_share,
+    stratum_lam_share,
 )
 
 
@@ -48,7 +48,7 @@ def kept(*world):
     own, one, shrunk = (
         fitted(*world, shrinkage=shrinkage).lam[0, 0] for shrinkage in (0.0, None, SHRINKAGE_LABELS)
     )
-    return (shrunk - one) / (own - one) / own_share(np.bincount(world[2]), SHRINKAGE_LABELS)[0]
+    return (shrunk - one) / (own - one) / stratum_lam_share(np.bincount(world[2]), SHRINKAGE_LABELS)[0]
 
 
 def test_the_papers_lam_is_covariance_over_known_variance():
@@ -71,7 +71,7 @@ def test_a_constant_proxy_means_no_trust():
     for shrinkage in (None, 0.0, SHRINKAGE_LABELS):
         found = fitted(u, np.zeros(16), stratum, whole=0.0, shrinkage=shrinkage)
         assert np.all(found.lam == 0)
-        assert np.all(found.spent == 0)
+        assert np.all(found.n_parameters == 0)
 
 
 def test_equal_strata_are_pooled_and_different_ones_are_not():
@@ -96,8 +96,8 @@ def test_a_proxy_that_differs_between_strata_by_exact_slopes_is_believed():
 
 
 def test_one_λ_is_charged_once_and_own_ones_once_each():
-    assert fitted(*noisy(20, [0.5, 0.5])).spent.sum() == pytest.approx(1)
-    assert fitted(*noisy(20, [-1.0, 1.0]), shrinkage=SHRINKAGE_LABELS).spent == pytest.approx([1, 1])
+    assert fitted(*noisy(20, [0.5, 0.5])).n_parameters.sum() == pytest.approx(1)
+    assert fitted(*noisy(20, [-1.0, 1.0]), shrinkage=SHRINKAGE_LABELS).n_parameters == pytest.approx([1, 1])
 
 
 def test_replicates_are_fitted_at_once():
