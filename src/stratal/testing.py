@@ -15,7 +15,7 @@ from stratal.errors import InputError, RequirementError, StratalError, type_text
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.requirement import held_against
+from stratal.estimation.requirement import assess_requirements
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.population.summary import DrawnUnits
@@ -77,7 +77,7 @@ def assert_requirement(
     if not requirements:
         example = "such as assert_requirement(estimate, 'value>=.9')"
         raise InputError("no requirement is given", allowed=example)
-    verdicts = held_against(estimate, requirements, confidence_level=confidence_level, method=method)
+    verdicts = assess_requirements(estimate, requirements, confidence_level=confidence_level, method=method)
     missed = [
         entry | {"confidence_level": confidence_level} for entry in verdicts if entry["verdict"] != PASS
     ]

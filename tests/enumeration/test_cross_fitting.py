@@ -133,7 +133,7 @@ def test_a_learner_and_the_choice_of_it_are_unbiased(stratum):
             sizes = np.bincount(stratum)
             means = np.bincount(stratum[units], residuals) / n_h
             values.append(float((sizes / 8) @ (means + found.summary.proxy_means[:, 0])))
-            kinds |= {fit.kind for fit in found.curves}
+            kinds |= {fit.method for fit in found.curves}
 
     assert Z.mean() == pytest.approx(np.mean(values), abs=1e-12)
     assert np.std(values) > 0.01

@@ -1,7 +1,7 @@
-"""A proxy calibrated on the very sample that it helps to estimate from, by cross-fitting.
+"""Calibration of a proxy on the labels of the sample from which the estimate is computed, by cross-fitting.
 
-Each fold's curve is fitted on the labels of the other folds and applied to all N units, so that its mean over
-every stratum is known; a unit enters with the curve that has not seen its label.
+The curve of each fold is fitted on the labels of the other folds and applied to all N units, so that its mean
+in every stratum is known. A labelled unit gets the prediction of the curve that was fitted without its label.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from stratal.proxy.history import HISTORY, history_columns
 from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
 
-# With one fold left out for the estimate, the choice of a fit needs two others: one to fit, one to compare.
+# One fold is excluded for the estimate, and the choice of a method needs two others: to fit and to compare.
 MIN_FOLDS = 3
 
-# A single label has a mean, but no relation to the features.
+# A single label shows no relation to the features.
 MIN_LABELS_OF_A_FIT = 2
 
 
@@ -52,14 +52,14 @@ class FoldFit(Record):
 
     Parameters
     ----------
-    kind : {"none", "isotonic", "logistic", "learner"}
-        A constant, the proxy's calibration, or the learner.
-    fitted : Calibration or FittedLearner
+    method : {"none", "isotonic", "logistic", "learner"}
+        A constant, a calibration of the proxy, or the learner.
+    fitted : FittedCurve or FittedLearner
     column : int, optional
-        The one column that it is fitted to; all unless given.
+        The column that a calibration is fitted to. Default: all columns.
     """
 
-    kind: str
+    method: str
     fitted: calibration.FittedCurve | calibration.FittedLearner
     column: int | None = None
 
@@ -70,7 +70,7 @@ class FoldFit(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CalibrationUnits(Record):
-    """Labelled units that fits are learned from.
+    """Labelled units to which calibrations and learners are fitted.
 
     Parameters
     ----------
@@ -80,9 +80,9 @@ class CalibrationUnits(Record):
         Design weights.
     stratum, folds : int (m,)
     bounds : (float, float)
-        Of the outcome; infinite where it has none.
+        Bounds of the outcome; infinite if it has none.
     column : int, optional
-        Column of the proxy whose isotonic calibration the learner must beat.
+        Column of the proxy whose isotonic calibration the learner is compared with.
     """
 
     features: FloatArray
@@ -93,25 +93,25 @@ class CalibrationUnits(Record):
     bounds: tuple[float, float]
     column: int | None = None
 
-    def fit(self, kind: str, learner: object, selected: BoolArray) -> FoldFit:
-        """Return the fit of a kind to the selected units (m,)."""
+    def fit(self, method: str, learner: object, selected: BoolArray) -> FoldFit:
+        """Return the fit by a method to the selected units (m,)."""
         z = self.z[selected]
         weights = self.weights[selected]
         options: Keywords = {"weights": weights, "bounds": self.bounds}
-        # Few labels fit any curve; their mean is the safe prediction.
-        if kind == "none" or len(z) < MIN_LABELS_OF_A_FIT:
+        # With too few labels, any curve fits, so that their mean is the safer prediction.
+        if method == "none" or len(z) < MIN_LABELS_OF_A_FIT:
             level = float(np.average(z, weights=weights))
-            return FoldFit(kind="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))
-        if kind == "learner":
+            return FoldFit(method="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))
+        if method == "learner":
             learned = calibration.learn(self.features[selected], z, learner=learner, **options)
-            return FoldFit(kind=kind, fitted=learned)
+            return FoldFit(method=method, fitted=learned)
         assert self.column is not None
-        curve = calibration.calibrate(self.features[selected, self.column], z, method=kind, **options)
-        return FoldFit(kind=kind, fitted=curve, column=self.column)
+        curve = calibration.calibrate(self.features[selected, self.column], z, method=method, **options)
+        return FoldFit(method=method, fitted=curve, column=self.column)
 
-    def fits_by_fold(self, kind: str, learner: object = None) -> tuple[FoldFit, ...]:
+    def fits_by_fold(self, method: str, learner: object = None) -> tuple[FoldFit, ...]:
         """Return for each fold the fit to the other folds."""
-        return tuple(self.fit(kind, learner, self.folds != k) for k in range(code_count(self.folds)))
+        return tuple(self.fit(method, learner, self.folds != k) for k in range(code_count(self.folds)))
 
     def loss(self, predicted: FloatArray, selected: BoolArray) -> float:
         """Return the variance of a difference estimator, up to a factor, on the selected units (m,)."""
@@ -121,50 +121,50 @@ class CalibrationUnits(Record):
         counts = np.bincount(stratum)
         means = np.bincount(stratum, residuals) / np.maximum(counts, 1)
         overall = float(np.average(residuals, weights=weights))
-        # A single unit is its stratum's mean: its own deviation would be 0, whatever the fit.
+        # The deviation of a single unit from the mean of its stratum would be 0 for any fit.
         is_single = counts[stratum] == 1
         centred = residuals - np.where(is_single, overall, means[stratum])
-        freedom = np.where(is_single, 1.0, counts[stratum] / np.maximum(counts[stratum] - 1, 1))
-        return float(np.sum(weights**2 * centred**2 * freedom))
+        correction = np.where(is_single, 1.0, counts[stratum] / np.maximum(counts[stratum] - 1, 1))
+        return float(np.sum(weights**2 * centred**2 * correction))
 
 
-def chosen_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]:
-    """Return one fit for each fold, from the other folds: the kind that predicts those best.
+def select_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]:
+    """Return one fit for each fold, by the method that predicts the other folds best.
 
     Parameters
     ----------
     units : CalibrationUnits
-        In three folds or more.
+        In at least three folds.
     learner : str or scikit-learn estimator
     """
     n_folds = code_count(units.folds)
     if n_folds < MIN_FOLDS:
         problem = "there are too few folds to choose and check a learner"
         raise InputError(problem, given=f"{n_folds} folds", allowed=f"{MIN_FOLDS} or more")
-    kinds = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
-    # For each fold (K, m) the predictions of the other folds' units, by fits that saw neither.
-    predicted = {kind: np.zeros((n_folds, len(units.z))) for kind in kinds}
-    # Without both folds, one is predicted to choose the kind for the other: each pair serves twice.
+    methods = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
+    # Predictions (K, m) of units by fits without their own fold and without fold k.
+    predicted = {method: np.zeros((n_folds, len(units.z))) for method in methods}
+    # A fit without folds j and k predicts j for the choice in k, and k for the choice in j.
     for j, k in combinations(range(n_folds), 2):
-        for kind in kinds:
-            fit = units.fit(kind, learner, (units.folds != j) & (units.folds != k))
+        for method in methods:
+            fit = units.fit(method, learner, (units.folds != j) & (units.folds != k))
             for outer, inner in ((k, j), (j, k)):
                 rows = units.folds == inner
-                predicted[kind][outer, rows] = fit.apply(units.features[rows])
+                predicted[method][outer, rows] = fit.apply(units.features[rows])
     fits = []
     for k in range(n_folds):
         others = units.folds != k
-        # The fold itself has no part in the choice, so that its residuals stay unbiased.
-        losses = [units.loss(predicted[kind][k], others) for kind in kinds]
-        fits.append(units.fit(kinds[int(np.argmin(losses))], learner, others))
+        # The labels of the fold do not affect the choice, so that its residuals stay unbiased.
+        losses = [units.loss(predicted[method][k], others) for method in methods]
+        fits.append(units.fit(methods[int(np.argmin(losses))], learner, others))
     return tuple(fits)
 
 
 def learner_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, ...]) -> str:
     """Return the note on the learner: its columns, and the folds in which it was chosen."""
-    counts = Counter(fit.kind for fit in fits)
+    counts = Counter(fit.method for fit in fits)
     others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
-    rest = ", ".join(f"{words} in {counts[kind]}" for kind, words in others.items() if counts[kind])
+    rest = ", ".join(f"{words} in {counts[method]}" for method, words in others.items() if counts[method])
     # "And 1 more" would be as long as the name.
     if len(names) > 5:
         remainder = f" and {len(names) - 4} more columns"
@@ -178,7 +178,7 @@ def learner_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, .
 
 
 def learner_columns(population: Population, requested: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the columns to learn from: those named, patterns spelt out, or all proxies and features."""
+    """Return the columns of a learner: those that match names or patterns; by default all."""
     existing = (*population.proxy_names, *population.feature_names)
     if requested is None:
         patterns = existing
@@ -199,7 +199,7 @@ def learner_columns(population: Population, requested: Iterable[str] | None) -> 
 
 
 def features_of(sample: Sample, population: Population, names: tuple[str, ...]) -> FloatArray:
-    """Return the columns of the drawn units (n, d): from the sample, or looked up in the population."""
+    """Return columns of the drawn units (n, d) from the sample or, if it lacks one, from the population."""
     columns_of_sample = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     if any(name not in columns_of_sample for name in names):
         texts = id_texts(sample.ids)
@@ -225,16 +225,16 @@ class CalibrationOptions(Record):
     Parameters
     ----------
     column : list of int
-        Position of the proxy; one, which a learner does without.
+        Position of the proxy. A calibration requires exactly one; a learner requires none.
     method : {"isotonic", "logistic"}, the name of a learner, or a scikit-learn estimator
     features : tuple of str, optional
-        What a learner learns from: columns of the population, patterns too; all unless given.
+        Names or patterns of the columns of the population that a learner uses. Default: all.
     folds : int (m,), optional
-        Five unless given.
+        Default: five folds.
     population : Population, optional
-        The sample's own unless given.
+        Default: the population of the sample.
     outcome, bounds
-        Of the outcome, which must have bounds.
+        Scale and bounds of the outcome. A calibration requires bounds.
     """
 
     column: list[int]
@@ -253,16 +253,17 @@ class CalibrationOptions(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CalibratedProxy(Record):
-    """The calibrated proxy as an estimator takes it.
+    """The calibrated proxy in the form that an estimator requires.
 
     Parameters
     ----------
     values : float (m, 1)
-        Of the labelled units, each by the curve that has not seen it, moved to a common mean per stratum.
+        Prediction of each labelled unit by the curve without its fold, shifted so that all curves have the
+        same mean in a stratum.
     summary : StratumSummary
-        Its mean and variance over the population, per stratum.
-    curves : tuple of Fit (K,)
-        What each fold is predicted by.
+        Mean and variance of the proxy in each stratum of the population.
+    curves : tuple of FoldFit (K,)
+        The curve of each fold.
     note : str
     """
 
@@ -273,14 +274,14 @@ class CalibratedProxy(Record):
 
 
 def sample_folds(sample: Sample, labelled: BoolArray, respondents: Respondents, n_folds: object) -> IntArray:
-    """Return the fold of each labelled unit (m,), from its permanent random number; clusters stay whole."""
+    """Return the fold of each labelled unit (m,) by its permanent random number; a cluster is in one fold."""
     count = check_folds(n_folds, respondents.weighting.draws)
     keys = keys_of_ids(id_texts(sample.ids[labelled]), sample.seed, "fold:")
     return assign_folds(keys, respondents.stratum, count, respondents.weighting.groups)
 
 
 def population_with_features(sample: Sample, path: Path, features: Sequence[str] = ()) -> Population:
-    """Return the sample's population in a file, with the columns that its strata and a learner need.
+    """Return the population of the sample from a file, with the columns for its strata and for a learner.
 
     Raises
     ------
@@ -300,11 +301,11 @@ def population_with_features(sample: Sample, path: Path, features: Sequence[str]
 
 
 def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None) -> str:
-    """Return the estimator of a calibrated proxy: `auto` is `difference`, of a history `ppi++`.
+    """Return the estimator with a calibrated proxy: `auto` is `difference`, or `ppi++` for a history.
 
-    A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured
-    (benchmarks/results/cross_fitting.md). What a history predicts of a new model may be off by more than a
-    few labels can mend, and λ costs 1% of the error where it is not.
+    A calibrated proxy needs no λ: in simulations, fitting λ as well did not reduce the error
+    (benchmarks/results/cross_fitting.md). The predictions of a history for a new model may have larger errors
+    than a few labels can correct; λ reduces their effect, and otherwise increases the error by 1%.
 
     Raises
     ------
@@ -324,7 +325,7 @@ def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None
 def calibrated_proxy(
     sample: Sample, labelled: BoolArray, respondents: Respondents, z: FloatArray, options: CalibrationOptions
 ) -> CalibratedProxy:
-    """Calibrate a proxy on the labels, each fold by the others.
+    """Calibrate a proxy on the labels by cross-fitting.
 
     Parameters
     ----------
@@ -338,8 +339,8 @@ def calibrated_proxy(
     Raises
     ------
     InputError
-        Without the population, for several proxies or an outcome without bounds (unless it is a learner), an
-        unknown method, too few labels, and a population that the sample was not drawn from.
+        If the population is not available or not that of the sample, for an unknown method, for too few
+        labels, and, for a calibration, for several proxies and an outcome without bounds.
     """
     population = options.population if options.population is not None else sample.population
     if options.folds is None:
@@ -351,7 +352,7 @@ def calibrated_proxy(
     is_learner = calibration.is_learner(method)
     is_history = isinstance(method, str) and method == HISTORY
     if not is_learner:
-        _refuse_curve(options, limits)
+        _require_calibration_inputs(options, limits)
     if population is None:
         raise InputError(
             "calibration requires the population to compute the calibrated proxy's mean over all units",
@@ -377,16 +378,16 @@ def calibrated_proxy(
         column=proxy_column,
     )
     if is_learner and not is_history:
-        curves = chosen_fits(units, method)
+        curves = select_fits(units, method)
         note = learner_note(curves, method, names)
     elif is_history:
-        # No comparison with other fits: its prior and λ already limit the harm of a poor fit.
+        # It is not compared with other methods: its prior and λ already limit the effect of a poor fit.
         curves = units.fits_by_fold("learner", HISTORY)
         note = f"the prediction from earlier models' results was fitted to the labels, in {len(curves)} folds"
     else:
         curves = units.fits_by_fold(method)
         note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
-    summary_by_curve = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
+    summary_by_curve = _summarise_curves(population, names, _rule(sample), curves, sample.summary.sizes)
     # Strata without labels were merged with others.
     if respondents.codes is not None:
         summary_by_curve = summary_by_curve.merge_strata(respondents.codes)
@@ -409,8 +410,8 @@ def calibrated_proxy(
     return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
 
 
-def _refuse_curve(options: CalibrationOptions, limits: tuple[float, float] | None) -> None:
-    """Refuse a calibration curve of what has none: it is of one proxy, and of an outcome with bounds."""
+def _require_calibration_inputs(options: CalibrationOptions, limits: tuple[float, float] | None) -> None:
+    """Raise an error unless the calibration is of one proxy and of an outcome with bounds."""
     if not isinstance(options.method, str) or options.method not in calibration.CALIBRATION_METHODS:
         names = ", ".join((*calibration.CALIBRATION_METHODS, *calibration.LEARNER_NAMES))
         allowed = f"{names}, or a scikit-learn estimator"
@@ -434,7 +435,7 @@ def _refuse_curve(options: CalibrationOptions, limits: tuple[float, float] | Non
 
 
 def _rule(sample: Sample) -> Rule:
-    """Return the rule of the sample's strata."""
+    """Return the rule of the sample's strata; raise an error if it is not known."""
     strata = sample.design.strata
     if strata is not None:
         return strata.rule
@@ -447,14 +448,14 @@ def _rule(sample: Sample) -> Rule:
     raise InputError(problem, allowed="samples that stratal drew")
 
 
-def _of_population(
+def _summarise_curves(
     population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[FoldFit, ...], sizes: IntArray
 ) -> StratumSummary:
-    """Return mean and variance of each curve over each stratum of the population; covariances are left 0."""
+    """Return the mean and variance of each curve in each stratum of the population; covariances are 0."""
     n_strata = len(sizes)
     diagonal = np.arange(len(curves))
     counts = np.zeros(n_strata, dtype=np.int64)
-    # Of deviations from the first unit: sums of squares of large, similar values would lose their digits.
+    # Sums of deviations from the first unit: sums of squares of large, similar values would lose digits.
     sums = np.zeros((n_strata, len(curves)))
     products = np.zeros((n_strata, len(curves), len(curves)))
     centres = np.empty(0)

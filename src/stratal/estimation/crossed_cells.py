@@ -39,11 +39,13 @@ def combined_influence(influences: list[Influence], population: Population) -> I
     crossed cells of all; a cell is known if it is known for each estimand.
     """
     # An influence that is 0 for all units gets no infinite scale.
-    squares = np.maximum(averages(population, [part.square for part in influences]), NO_DIVISOR)
+    squares = np.maximum(averages(population, [influence.square for influence in influences]), NO_DIVISOR)
     scales = (1.0 / np.sqrt(squares)).tolist()
     count = len(scales)
-    mean = total([scale * part.mean for scale, part in zip(scales, influences, strict=True)])
-    square = total([count * scale**2 * part.square for scale, part in zip(scales, influences, strict=True)])
+    mean = total([scale * influence.mean for scale, influence in zip(scales, influences, strict=True)])
+    square = total(
+        [count * scale**2 * influence.square for scale, influence in zip(scales, influences, strict=True)]
+    )
     cells, known_cells = crossed_cells(influences)
     return Influence(value=np.nan, mean=mean, square=square, cells=cells, known_cells=known_cells)
 
@@ -57,17 +59,18 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     cells = influences[0].cells
     known_cells = influences[0].known_cells
     crossed = _cells_of(influences[0])
-    for part in influences[1:]:
+    for influence in influences[1:]:
         # Crossing equal cells would only add cells without units.
-        if part.cells == cells:
-            known_cells = tuple(name for name in known_cells if name in part.known_cells)
+        if influence.cells == cells:
+            known_cells = tuple(name for name in known_cells if name in influence.known_cells)
             crossed = [
-                replace(cell, is_known=cell.is_known and cell.name in part.known_cells) for cell in crossed
+                replace(cell, is_known=cell.is_known and cell.name in influence.known_cells)
+                for cell in crossed
             ]
             continue
         # An estimand that alone has more cells keeps them.
-        max_cells = max(MAX_CELLS, len(crossed), len(part.cells.names))
-        pairs = (first.crossed(second) for first, second in product(crossed, _cells_of(part)))
+        max_cells = max(MAX_CELLS, len(crossed), len(influence.cells.names))
+        pairs = (cell.crossed(other) for cell, other in product(crossed, _cells_of(influence)))
         crossed = [cell for cell in pairs if cell is not None]
         if len(crossed) > max_cells:
             return _known_or_open(influences)
@@ -81,9 +84,9 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
 
 def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
     """Return two cells: units whose influences are all known, and the rest; one without such units."""
-    if not all(part.known_cells for part in influences):
+    if not all(influence.known_cells for influence in influences):
         return Cells(names=("all",)), ()
-    irrelevant = [part.irrelevant for part in influences]
+    irrelevant = [influence.irrelevant for influence in influences]
     return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, irrelevant),)), (NOTHING_OPEN,)
 
 

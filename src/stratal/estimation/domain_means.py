@@ -253,10 +253,10 @@ class _FinitePopulationInterval(Interval):
         low, high = (lowest + scale * float(end) for end in ends)
         if self.interval_of_two_shares is not None:
             other = self.interval_of_two_shares.ends(confidence_level, alternative)
-            # That interval is without the proxy, which leaves this share of the variance.
-            part = scale * math.sqrt(self.residual_share)
-            low = min(low, self.value - part * (self.interval_of_two_shares.value - other[0]))
-            high = max(high, self.value + part * (other[1] - self.interval_of_two_shares.value))
+            # That interval does not use the proxy, which reduces the variance to the residual share.
+            factor = scale * math.sqrt(self.residual_share)
+            low = min(low, self.value - factor * (self.interval_of_two_shares.value - other[0]))
+            high = max(high, self.value + factor * (other[1] - self.interval_of_two_shares.value))
         return self.within(min(low, self.value), max(high, self.value))
 
 
@@ -360,10 +360,10 @@ def estimate_without_interval(
 
 def _no_interval_note(clusters: GroupClusters) -> str:
     """Return why there is no interval for a group in these clusters."""
-    where = "1 cluster"
+    location = "1 cluster"
     if clusters.count > 1:
-        where = f"{clusters.count} clusters, each in a stratum of its own"
-    return f"no interval: the labels that count are in {where}, so they do not show how clusters differ"
+        location = f"{clusters.count} clusters, each in a stratum of its own"
+    return f"no interval: the labels that count are in {location}, so they do not show how clusters differ"
 
 
 # Weight, in clusters, of a prior under which a cluster contains as much information as one unit. With

@@ -221,7 +221,8 @@ class Estimand(Described, noun="estimand", registry={}):
         if average is not None and Estimand.class_of_kind(head) is None:
             head, _, tail = average.partition(":")
         name, at, group = head.partition("@")
-        group, _, rest = group.partition(",")  # `mean@language,de` is the same as `mean@language:de`
+        # `mean@language,de` is the same as `mean@language:de`.
+        group, _, rest = group.partition(",")
         tail = ",".join(filter(None, (rest, tail)))
         kind = Estimand.class_of_kind(f"{name}@" if at else name)
         if kind is None:
@@ -462,7 +463,8 @@ class Estimand(Described, noun="estimand", registry={}):
         influence = self.labelled_influence(sample, labels)
         n_strata = strata.n_strata
         stratum = sample.stratum[influence.labelled]
-        if len(influence.u) == 0:  # there are no labels, or the value is undefined
+        # There are no labels, or the value is undefined.
+        if len(influence.u) == 0:
             if planned is None:
                 return strata.standard_deviations
             return planned
@@ -625,7 +627,9 @@ def planned_for(estimand: EstimandLike, goal: str | None) -> EstimandLike:
 
 
 def _kinds() -> list[str]:
-    Estimand.class_of_kind("")  # imports the modules that register all kinds
+    """Return the kinds of all estimands."""
+    # Imports the modules that register them.
+    Estimand.class_of_kind("")
     return sorted(Estimand.registry)
 
 

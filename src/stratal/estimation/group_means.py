@@ -16,7 +16,7 @@ from stratal.estimation.estimates import ComputedRows
 from stratal.estimation.respondents import Respondents
 
 # Maximum number of groups whose estimates are stored: each has arrays of all labelled units.
-MOST_STORED = 200
+MAX_STORED_GROUPS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

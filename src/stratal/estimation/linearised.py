@@ -1,4 +1,4 @@
-"""Values whose error is that of a weighted mean: a function of means, with its variance by linearisation."""
+"""Functions of weighted means, with variances by linearisation."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from stratal.intervals.stratified import mixed_label_share
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Linearised:
-    """An estimate with the per-unit variable that carries its error.
+    """An estimate with its linearised variable.
 
     Parameters
     ----------
     value : float
     variable : float (n,)
-        u: the weighted mean of u, less its expectation, is the estimate's error to first order.
+        u: to first order, the error of the estimate is the weighted mean of u minus its expectation.
     design_variance : float
-        Due to drawing n of the N units; NaN where one label leaves nothing to estimate it from.
+        Variance from the draw of n of the N units; NaN if there are too few labels to estimate it.
     population_variance : float
-        Due to drawing the N units themselves; 0 for the target `population`.
+        Variance from the N units as a sample of the superpopulation; 0 for the target `population`.
     degrees_of_freedom : float
     """
 
@@ -41,7 +41,7 @@ class Linearised:
 
     @property
     def variance(self) -> float:
-        """The variance of the chosen target."""
+        """The variance for the target."""
         return self.design_variance + self.population_variance
 
     @property
@@ -50,7 +50,7 @@ class Linearised:
         return float(np.sqrt(max(self.variance, 0.0)))
 
     def scaled(self, variance: float) -> Linearised:
-        """Return the estimate with another variance, both parts in proportion."""
+        """Return the estimate with another variance; its two components keep their ratio."""
         factor = variance / self.variance
         return replace(
             self,
@@ -68,7 +68,7 @@ def of_variable(
 ) -> Linearised:
     """Return an estimate from its value and its linearised variable (n,).
 
-    `member` (n,) are the units that the value is of; unless given, those that the variable is not 0 for.
+    `member` (n,) are the units of the domain. Default: the units whose variable is not 0.
     """
     if member is None:
         inside = counted_units(variable, weighting)
@@ -89,15 +89,15 @@ def of_variable(
 
 
 def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | None:
-    """Return the units of clusters (n,) that a linearised variable is not 0 for; None where all count."""
+    """Return the units (n,) whose linearised variable is not 0; None without clusters, where all count."""
     inside = variable != 0.0
     return inside if weighting.groups is not None and inside.any() else None
 
 
 def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:
-    """Return the degrees of freedom of a linearised variable (n,), 0 where nothing is known of its variance.
+    """Return the degrees of freedom of a linearised variable (n,); 0 if its variance cannot be estimated.
 
-    Of clusters only those count that hold units of the value: `member` (n,), or where the variable is not 0.
+    Only clusters with units of the domain count: `member` (n,), or the units whose variable is not 0.
     """
     df = weighting.degrees_of_freedom(variable)
     if member is None:
@@ -110,7 +110,8 @@ def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray
         clusters = weighting.group_clusters(inside)
     if clusters is None:
         return df
-    # Units whose variable is 0 may count, too, so that one cluster does not mean that there is none.
+    # Without `member`, units with a variable of 0 may belong to the domain too, so that one cluster is no
+    # proof of 0 degrees of freedom.
     min_df = 0.0 if member is not None else 1.0
     return min(df, max(clusters.degrees_of_freedom, min_df))
 
@@ -118,7 +119,7 @@ def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray
 def few_clusters_standard_error(
     result: Linearised, weighting: Weighting, member: BoolArray | None = None
 ) -> float:
-    """Return the standard error of an interval, which few clusters make larger than the reported one."""
+    """Return the standard error for an interval; with few clusters, it is larger than the reported one."""
     if weighting.groups is None or not np.isfinite(result.variance):
         return result.standard_error
     if member is None:
@@ -130,7 +131,7 @@ def few_clusters_standard_error(
 
 
 def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **options: bool) -> float:
-    """Return the variance of a variable's mean (n,) that drawing the N units themselves adds, if it does."""
+    """Return the additional variance of the mean of a variable (n,) for the superpopulation, otherwise 0."""
     require_target(target)
     if target == "population":
         return 0.0
@@ -138,13 +139,13 @@ def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **op
 
 
 def target_covariance(variables: FloatArray, weighting: Weighting, target: str) -> FloatArray:
-    """Return the covariance (q, q) of the weighted means of variables (n, q), as estimates of the target's.
+    """Return the covariance (q, q) of the weighted means of variables (n, q) as estimates for the target.
 
-    If every unit is labelled, the covariance due to the design is 0, and all of it is that of the labels.
+    If every unit is labelled, the covariance of the design is 0.
     """
     require_target(target)
     covariance = weighting.covariance(variables)
-    # One label leaves a covariance unknown, whatever is added to it.
+    # With too few labels, the covariance is NaN, and a finite term does not change this.
     if target == "population" or not np.all(np.isfinite(covariance)):
         return covariance
     return covariance + weighting.superpopulation_covariance(variables)
@@ -159,22 +160,21 @@ def target_df(
 ) -> float:
     """Return the degrees of freedom of the sum of both variances of the mean of a variable (n,).
 
-    `df` is that of the design variance alone: 0 if every unit is labelled, and that of the clusters if
-    units were drawn together, which both variances have. Each variance counts by its
-    part of the sum. Satterthwaite's would be larger, but both variances are made from the same labels.
+    `df` is that of the design variance: 0 if every unit is labelled. For clusters, both variances have the
+    degrees of freedom of the clusters. The result is the harmonic mean, weighted by the variances.
+    Satterthwaite's formula would be larger, but requires that the two variances are independent.
     """
-    clustered = weighting.groups is not None
-    if clustered or not population_variance > 0 or not np.isfinite(design_variance):
+    if weighting.groups is not None or not population_variance > 0 or not np.isfinite(design_variance):
         return df
-    of_population = weighting.as_independent_draws().degrees_of_freedom(variable)
-    parts = design_variance / max(df, 1.0) + population_variance / max(of_population, 1.0)
-    return (design_variance + population_variance) / parts
+    population_df = weighting.as_independent_draws().degrees_of_freedom(variable)
+    ratios = design_variance / max(df, 1.0) + population_variance / max(population_df, 1.0)
+    return (design_variance + population_variance) / ratios
 
 
 def undefined(labels: int) -> Linearised:
     """Return the result of labels that do not determine the value, such as a mean of no labels."""
-    nothing = np.full(labels, np.nan)
-    return Linearised(value=np.nan, variable=nothing, design_variance=np.nan, degrees_of_freedom=0.0)
+    unknown = np.full(labels, np.nan)
+    return Linearised(value=np.nan, variable=unknown, design_variance=np.nan, degrees_of_freedom=0.0)
 
 
 def smooth_mean_function(
@@ -337,17 +337,18 @@ def skewed_interval(
     weighting: Weighting,
     design_variances: FloatArray | None = None,
 ) -> SkewedInterval:
-    """Return the limits of several estimates, corrected for the skewness of what each label adds.
+    """Return the intervals of several estimates, corrected for the skewness of their linearised variables.
 
     Parameters
     ----------
     moments : float (3, d)
-        Values, variances and degrees of freedom. Variance of another origin than the labels has no skewness.
+        Values, variances and degrees of freedom. The part of a variance that is not that of the labels has no
+        skewness.
     variables : float (n, d)
-        That carry their errors.
+        Linearised variables.
     weighting : Weighting
     design_variances : float (d,), optional
-        The variances of the variables' means, where they are known.
+        Variances of the means of the variables, if they were computed before.
     """
     values, variances, dfs = moments
     if design_variances is None:

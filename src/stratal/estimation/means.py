@@ -27,7 +27,7 @@ from stratal.estimation.estimand import (
 )
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.group_means import MOST_STORED, GroupMeans, group_codes
+from stratal.estimation.group_means import MAX_STORED_GROUPS, GroupMeans, group_codes
 from stratal.estimation.labelled_units import LabelledUnits, resolve
 from stratal.estimation.lam import domain_lam
 from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
@@ -229,7 +229,7 @@ def _group_means(
         assisted=None if fitted is None else fitted[:2],
         lam={} if fitted is None else fitted[2],
     )
-    if len(rows) <= MOST_STORED:
+    if len(rows) <= MAX_STORED_GROUPS:
         rows = tuple(rows)
     description = f" by {group}" if isinstance(group, str) else ""
     unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and fitted is None else ()

@@ -1,4 +1,4 @@
-"""Whether labels are missing more often where a proxy is low, high, or in the middle: a randomisation test.
+"""A randomisation test of whether labels are missing more often for low, high or medium values of a proxy.
 
 If labels are missing at random, every choice of as many unlabelled units within a block is equally likely.
 The statistics are the sums of the unlabelled units' ranks by the proxy, and of the distances of these ranks
@@ -23,7 +23,7 @@ from stratal.report.notes import LABELS_BY_ANSWER, LABELS_BY_PROXY, Note
 # Probability of any warning, over all proxies and both statistics, if labels are missing at random.
 FALSE_ALARM_RATE = 0.01
 
-# Standardised statistics below this have p-values above the part of the risk that any statistic has.
+# A standardised statistic below this has a p-value above the share of the risk of any statistic.
 _MIN_STATISTIC = 2.0
 
 # Random choices for each proxy. At the limit of FALSE_ALARM_RATE / 2k about 20 of the 4,000 k are as extreme
@@ -34,10 +34,10 @@ _PERMUTATIONS_PER_PROXY = 4000
 _BATCH_SIZE = 2**18
 
 # Number of answers whose shares are compared: each is one more test, and rare answers show little.
-_MOST_ANSWERS = 20
+_MAX_ANSWERS = 20
 
 # Minimum number of labelled and of unlabelled units: fewer show no pattern.
-_FEWEST = 4
+_MIN_UNITS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class MissingPattern:
     Parameters
     ----------
     column : int
-        Of the proxy.
+        Index of the proxy.
     where : {"low", "high", "in the middle", "low or high"}
     p_value : float
     """
@@ -65,19 +65,19 @@ def missing_pattern(
     Parameters
     ----------
     proxies : float (n, k)
-        Of the drawn units.
+        Proxies of the drawn units.
     missing : bool (n,)
     block : int (n,)
-        Units are exchanged within these, since labels may be missing more often in one than in another.
+        Units are exchanged only within blocks, because shares of missing labels may differ between blocks.
     seed : int
-        Of the random choices.
+        Seed of the random choices.
     risk : float
-        Chance of an answer where labels are missing at random.
+        Probability of a pattern if labels are missing at random.
     """
     n, k = proxies.shape
-    if k == 0 or min(int(missing.sum()), int(n - missing.sum())) < _FEWEST:
+    if k == 0 or min(int(missing.sum()), int(n - missing.sum())) < _MIN_UNITS:
         return None
-    # From −½ to ½: ranks at both ends, high and low, are far from 0.
+    # Ranks from −½ to ½, so that their absolute values are distances from the middle.
     ranks = np.column_stack([mid_ranks(column) / n - 0.5 for column in proxies.T])
     scores = np.concatenate([ranks, np.abs(ranks)], axis=1)
     size = np.bincount(block).astype(np.float64)
@@ -119,7 +119,7 @@ def missing_pattern(
 
 
 def exchangeable_blocks(rule: Rule | None, stratum: IntArray, proxy_names: tuple[str, ...]) -> IntArray:
-    """Return the blocks (n,) of units that differ only by their proxy: the strata, unless cut on a proxy."""
+    """Return the blocks (n,) of exchangeable units: the strata, without their division by a proxy."""
     if rule is None:
         return stratum
     if isinstance(rule, Crossed) and rule.categories.column not in proxy_names:
@@ -130,11 +130,12 @@ def exchangeable_blocks(rule: Rule | None, stratum: IntArray, proxy_names: tuple
 
 
 def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]:
-    """Return a warning where labels of the drawn units (n,) are missing more often for some proxy values."""
+    """Return a warning if labels of the drawn units (n,) are missing more often for some proxy values."""
     strata = sample.design.strata
     rule = None if strata is None else strata.rule
     block = exchangeable_blocks(rule, sample.stratum, sample.proxy_names)
-    # Units of a later round may not have been labelled yet, and were drawn where the labels were few.
+    # Units of a later round may not have been labelled yet, and their strata differ from those of earlier
+    # rounds.
     block = np.unique(np.column_stack([block, sample.round]), axis=0, return_inverse=True)[1].ravel()
     missing = ~labelled
     pattern = missing_pattern(sample.proxies, missing, block, seed=sample.seed)
@@ -148,8 +149,8 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
         below = values < middle
     else:
         below = values <= middle
-    parts = [f"{int(missing[part].sum()):,} of {int(part.sum()):,}" for part in (below, ~below)]
-    halves = f"{parts[0]} in the lower half of its values, {parts[1]} in the upper half"
+    shares = [f"{int(missing[half].sum()):,} of {int(half.sum()):,}" for half in (below, ~below)]
+    halves = f"{shares[0]} in the lower half of its values, {shares[1]} in the upper half"
     text = (
         f"labels are missing more often where {name!r} is {pattern.where} (randomisation test, "
         f"{_p_value_text(pattern)}; units without a label: {halves}), so they are not missing at random: "
@@ -164,11 +165,11 @@ _MIN_PRINTED_P = 0.001
 
 
 def unrepresentative_notes(sample: Sample) -> tuple[Note, ...]:
-    """Return a warning if rows of a table from elsewhere seem to have got labels by their proxy or answer.
+    """Return a warning if the labelled rows of an external table seem to be selected by proxy or answer.
 
     Labelled rows are compared with all rows of the table, within the strata in which they are declared a
-    random sample; of whole clusters the clusters' means are compared. The absence of a warning does not
-    prove that they are one.
+    random sample. For clusters, the means of the clusters are compared. The absence of a warning does not
+    prove that the rows are a random sample.
     """
     population = sample.population
     if not sample.declared_random or not isinstance(population, ArrayPopulation):
@@ -220,7 +221,7 @@ def _cluster_notes(
     if answer is not None and answer in population.groups:
         answers = population.groups[answer].astype(np.str_)
         names, counts = np.unique(answers, return_counts=True)
-        levels = names[np.argsort(-counts, kind="stable")[:_MOST_ANSWERS]].tolist()
+        levels = names[np.argsort(-counts, kind="stable")[:_MAX_ANSWERS]].tolist()
         values += [(answers == level).astype(np.float64) for level in levels]
     if not values:
         return ()
@@ -303,24 +304,24 @@ def _cluster_means(
 _OPPOSITE = {"low": "high", "high": "low", "in the middle": "low or high", "low or high": "in the middle"}
 
 # Maximum number of rows that the test compares, for its time: a random part of the unlabelled rows is enough.
-_MOST_ROWS = 1_500
+_MAX_ROWS = 1_500
 
 
 def _subsample_rows(labelled: BoolArray, seed: int) -> IntArray:
     """Return the labelled rows and a random part of the others, at least as many.
 
-    A random part keeps the test exact: labels at random are as likely on each of the rows that are left.
+    The test stays exact: if labels are at random, each of the remaining rows is equally likely to have one.
     """
     others = np.flatnonzero(~labelled)
     labels = len(labelled) - len(others)
-    count = max(_MOST_ROWS - labels, labels)
+    count = max(_MAX_ROWS - labels, labels)
     if count < len(others):
         others = np.random.default_rng([seed, 1]).choice(others, count, replace=False)
     return np.sort(np.concatenate([np.flatnonzero(labelled), others]))
 
 
 def _blocks_of_table(sample: Sample, population: ArrayPopulation) -> IntArray | None:
-    """Return the stratum (N,) of each row of a table; None if strata were made of a proxy afterwards."""
+    """Return the stratum (N,) of each row of a table; None for post-strata that are not a column of it."""
     design = sample.design
     if isinstance(design, PostStratified):
         if design.group not in population.groups:

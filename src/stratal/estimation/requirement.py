@@ -1,4 +1,4 @@
-"""Requirements: whether an interval lies where it must, for pipelines and tests."""
+"""Requirements on an estimate, such as `value>=.9`, with verdicts for pipelines and tests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Requirement:
     Parameters
     ----------
     name : str
-        Of the estimate: `value` where there is one, or what it is of: `kappa`, `recall:cat`, `value@de`.
+        Name of the estimate: `value` if there is one, otherwise such as `kappa`, `recall:cat` or `value@de`.
     sign : str
         `>=` or `<=`.
     limit : float
@@ -65,12 +65,12 @@ class Requirement:
         return f"{self.name}{self.sign}{self.limit:g}"
 
     def check(self, bounds: tuple[float, float] | None) -> None:
-        """Refuse a requirement that no labels could fail, or none could meet, given an estimate's bounds.
+        """Raise an error if the bounds of the estimate already determine the verdict.
 
         Raises
         ------
         InputError
-            Naming the requirement and the bounds.
+            With the requirement and the bounds.
         """
         if bounds is None:
             return
@@ -105,16 +105,16 @@ class Requirement:
             return FAIL
         return UNDECIDED
 
-    def held_against(
+    def assess(
         self,
         estimate: Estimate,
         confidence_level: float = 0.95,
         method: str = "auto",
         ends: list[float | None] | None = None,
     ) -> JsonDict:
-        """Return the verdict on an estimate, as JSON has it, with the labels that would decide it.
+        """Return the verdict on an estimate as a plain dict, with the number of labels that would decide it.
 
-        `ends` are those of another interval than the estimate's own, such as one that holds at every moment.
+        `ends` are the limits of another interval than that of the estimate, such as an anytime-valid one.
         """
         self.check(estimate.bounds)
         ends = ends or estimate.limits(confidence_level, method)
@@ -129,7 +129,7 @@ class Requirement:
         }
 
 
-def held_against(
+def assess_requirements(
     result: Estimate | Estimates,
     requirements: Sequence[str],
     *,
@@ -137,13 +137,12 @@ def held_against(
     confidence_level: float = 0.95,
     method: str = "auto",
 ) -> list[JsonDict]:
-    """Return the verdict on each requirement, of an estimate, of several, or of tables from the same labels.
+    """Return the verdict on each requirement on one or several estimates, or on tables of the same labels.
 
     Raises
     ------
     InputError
-        For a requirement of another form, of an estimate that there is not, or that could not be missed or
-        met.
+        For an invalid requirement, an unknown name, and a requirement that is always or never met.
     """
     if isinstance(result, Estimate):
         rows_by_name = _by_name([result], "")
@@ -187,7 +186,7 @@ def held_against(
                 f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action
             )
         # The verdict is on the interval that the row's table shows.
-        verdicts.append(requirement.held_against(rows[0], confidence_level, methods[name]))
+        verdicts.append(requirement.assess(rows[0], confidence_level, methods[name]))
     return verdicts
 
 
@@ -210,8 +209,8 @@ def _estimand_text(name: str) -> str:
         return name
 
 
-def held_against_new_version(new: JsonMapping, requirements: Sequence[str]) -> list[JsonDict]:
-    """Return the verdict on each requirement of the new answers, as far as their outcomes are known.
+def assess_new_version(new: JsonMapping, requirements: Sequence[str]) -> list[JsonDict]:
+    """Return the verdict on each requirement on the new answers, for which some outcomes may be unknown.
 
     Parameters
     ----------
@@ -219,12 +218,12 @@ def held_against_new_version(new: JsonMapping, requirements: Sequence[str]) -> l
         `NewVersion.to_dict()`. Its interval holds for the worst and for the best outcome of the units whose
         new outcome is unknown.
     requirements : sequence of str
-        Of `value`.
+        Requirements on `value`.
 
     Raises
     ------
     InputError
-        For a requirement of anything else.
+        For a requirement on another quantity.
     """
     if new["bounds"] is None:
         bounds = None
@@ -255,7 +254,7 @@ def held_against_new_version(new: JsonMapping, requirements: Sequence[str]) -> l
 
 
 def _by_name(rows: Sequence[Estimate], kind: str) -> dict[str, list[Estimate]]:
-    """Return the estimates by each name that a requirement may call them by."""
+    """Return the estimates by each name that a requirement may use for them."""
     rows_by_name: dict[str, list[Estimate]]
     if not kind and rows:
         rows_by_name = {"value": [rows[0]]}
@@ -273,7 +272,7 @@ def _names_of_row(row: Estimate, *, is_comparison: bool) -> list[str]:
     domain = row.label.get("domain")
     suffix = "" if domain is None else f"@{domain}"
     names = []
-    # A single judge need not be named: kappa is verdict:kappa.
+    # The name of a single judge may be omitted: kappa is verdict:kappa.
     for omitted in ("", "judge"):
         words = [
             str(word)
@@ -282,7 +281,7 @@ def _names_of_row(row: Estimate, *, is_comparison: bool) -> list[str]:
         ]
         if words or suffix:
             names.append((separator.join(words) or "value") + suffix)
-    # Nor a single class: recall is recall:cat.
+    # The name of a single class too: recall is recall:cat.
     without_class = [name.partition(":")[0] for name in names[-1:]]
     return list(dict.fromkeys((*names, *without_class)))
 
@@ -302,20 +301,20 @@ def joint_verdict(entries: Sequence[JsonMapping]) -> str:
 def log_to_mlflow(
     estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95
 ) -> dict[str, float]:
-    """Log an estimate in the active run of MLflow or in a new one, as metrics and as a complete JSON file.
+    """Log an estimate in MLflow's active run, or in a new one: its figures as metrics, and a JSON file.
 
     Parameters
     ----------
     estimate : Estimate
     name : str
-        Name of the quantity, such as `accuracy`. The metrics are then called `accuracy`, `accuracy_low`,
-        `accuracy_high`, `accuracy_standard_error` and so on, and the file `accuracy.json`.
+        Name of the quantity; the metrics are called `accuracy`, `accuracy_low`, `accuracy_high`,
+        `accuracy_standard_error` and so on, the file `accuracy.json`.
     confidence_level : float
 
     Returns
     -------
     dict
-        The metrics. Unknown values are omitted.
+        The metrics, without unknown ones.
 
     Raises
     ------
@@ -335,7 +334,7 @@ def log_to_mlflow(
     Traceback (most recent call last):
     stratal.errors.InputError: invalid metric name (given: 'a/b c!'...
     """
-    if not name or not all(mark.isalnum() or mark in "_-. " for mark in name):
+    if not name or not all(letter.isalnum() or letter in "_-. " for letter in name):
         raise InputError(
             "invalid metric name", given=repr(name), allowed="letters, digits, _, -, . and spaces"
         )

@@ -13,9 +13,9 @@ from stratal.protocols import JsonDict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StratumRow:
-    """One line of an estimate's strata table.
+    """One row of the strata table of an estimate.
 
-    `mean` and `standard_deviation` are None where nothing is known.
+    `mean` and `standard_deviation` are None if there are too few labels.
     """
 
     name: str
@@ -38,13 +38,13 @@ class StratumTable:
     Parameters
     ----------
     names : tuple of str (H,), optional
-        Numbers unless given for these strata.
+        Default: numbers.
     sizes : (H,)
     stratum : int (n,)
-        Of the labelled units.
+        Stratum of each labelled unit.
     lam : float (H, k) or (1, k)
     z : float (n,), optional
-        The outcomes whose mean and spread are shown.
+        The outcomes whose mean and standard deviation are shown.
     """
 
     names: tuple[str, ...] | None = None
@@ -54,7 +54,7 @@ class StratumTable:
     z: FloatArray | None = None
 
     def rows(self) -> tuple[StratumRow, ...]:
-        """Return one row per stratum; the outcome's mean and spread are those of its own labels."""
+        """Return one row per stratum, with the mean and standard deviation of its labels."""
         n_strata = len(self.sizes)
         names = self.names
         if n_strata > 1:

@@ -587,7 +587,7 @@ def _with_population(evidence: LabelledSample, read_population: PopulationReader
 def _evaluate_new_version(evidence: LabelledSample) -> Evaluation:
     """Return the evaluation of a new version's answers, as far as their outcomes are known."""
     # Few evaluations are of a new version.
-    from stratal.estimation.requirement import held_against_new_version
+    from stratal.estimation.requirement import assess_new_version
     from stratal.metrics.new_version import NEW_ANSWER, with_new_answers
 
     request = evidence.request
@@ -601,7 +601,7 @@ def _evaluate_new_version(evidence: LabelledSample) -> Evaluation:
         return replace(result, new=new, old=old)
     verdicts = None
     if request.require is not None:
-        verdicts = tuple(held_against_new_version(new.to_dict(), list(request.requirements)))
+        verdicts = tuple(assess_new_version(new.to_dict(), list(request.requirements)))
         if evidence.table is not None:
             verdicts = tuple(_undecided(verdict, evidence, old.estimate) for verdict in verdicts)
     return replace(old, request=request, new=new, verdicts=verdicts)
@@ -756,19 +756,19 @@ def _verdicts(
     >=, as the highest for <=.
     """
     # Few evaluations have requirements.
-    from stratal.estimation.requirement import Requirement, held_against
+    from stratal.estimation.requirement import Requirement, assess_requirements
 
     request = evidence.request
     level: JsonDict = {"confidence_level": request.confidence_level, "method": request.interval}
     any_failed = any(evidence.read(name).failed_answers for name in evidence.names)
     if not any_failed or request.failed_answers is not None:
-        return held_against(result, list(request.requirements), tables=tables, **level)
+        return assess_requirements(result, list(request.requirements), tables=tables, **level)
     verdicts = []
     for text in request.requirements:
         failed_is_lowest = Requirement.parse(text).sign == ">="
         strict = evidence.with_failed_as_wrong(lowest=failed_is_lowest)
         strict_result, _ = _estimate_and_labels(strict, columns)
-        verdicts += held_against(strict_result, [text], tables=compute_tables(strict), **level)
+        verdicts += assess_requirements(strict_result, [text], tables=compute_tables(strict), **level)
     return verdicts
 
 

@@ -142,7 +142,7 @@ def findings(
     notes : sequence of str
         Notes that are shown in addition to those of the estimate.
     require : sequence of dict
-        Verdicts on requirements, as returned by `estimation.requirement.held_against`.
+        Verdicts on requirements, as returned by `estimation.requirement.assess_requirements`.
     title, question : str, optional
         The heading, and the question for the annotators.
     quantity : str, optional

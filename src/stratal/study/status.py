@@ -460,7 +460,7 @@ def _first_outcome_status(
         additions["requirements"] = [
             {**_UNDECIDED_REQUIREMENT, "required": str(requirement)}
             if interim is None
-            else requirement.held_against(interim, confidence_level, ends=figures["anytime_interval"])
+            else requirement.assess(interim, confidence_level, ends=figures["anytime_interval"])
             for requirement in require
         ]
     reasons: list[str]

@@ -13,7 +13,7 @@ from stratal.estimation import group_means, means
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import difference_of
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.group_means import MOST_STORED, GroupMeans
+from stratal.estimation.group_means import MAX_STORED_GROUPS, GroupMeans
 
 
 def simple(n, population_size=10**6):
@@ -331,7 +331,7 @@ def test_several_estimands_have_groups_each():
 def many_groups(labels_per_group: int = 3) -> tuple[stratal.designs.Sample, np.ndarray]:
     """Return a stratified sample of more groups than are stored, some units of none, and outcomes."""
     random = np.random.default_rng(4)
-    groups = MOST_STORED + 50
+    groups = MAX_STORED_GROUPS + 50
     kind = np.array([f"k{number}" for number in random.integers(0, groups, 8 * groups)])
     population = stratal.Population.from_arrays(proxy=random.random(len(kind)), groups={"kind": kind})
     sample = stratal.plan(population, labels_per_group * groups).draw(seed=1)
@@ -341,7 +341,7 @@ def many_groups(labels_per_group: int = 3) -> tuple[stratal.designs.Sample, np.n
 def test_groups_that_are_not_stored_have_the_estimates_of_those_that_are(monkeypatch):
     sample, z = many_groups()
     computed = stratal.estimate(sample, z, by="kind")
-    monkeypatch.setattr(means, "MOST_STORED", 10**6)
+    monkeypatch.setattr(means, "MAX_STORED_GROUPS", 10**6)
     stored = stratal.estimate(sample, z, by="kind")
 
     assert isinstance(computed.estimates, GroupMeans)

@@ -9,7 +9,7 @@ from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
-from stratal.estimation.requirement import held_against
+from stratal.estimation.requirement import assess_requirements
 from stratal.estimation.stratum_table import StratumTable
 from stratal.report.estimates import answer_page
 
@@ -59,7 +59,7 @@ def test_the_target_of_a_census_is_the_superpopulation_unless_stated(population,
     assert "all 500 units are labelled" in str(answer_page(found.to_dict()).lines[0])
     items = stratal.estimate(sample, truth, target="population")
     assert "exact for these 500 units" in answer_page(items.to_dict()).lines[0]
-    page = answer_page(items.to_dict() | {"requirements": held_against(items, ["value>=.1"])})
+    page = answer_page(items.to_dict() | {"requirements": assess_requirements(items, ["value>=.1"])})
     assert "Required value>=0.1: PASS, exactly for these 500 units." in page.lines
     partial = {name: None if name == next(iter(truth)) else value for name, value in truth.items()}
     assert stratal.estimate(sample, partial).target == "population"

@@ -4,7 +4,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.calibrated import CalibrationUnits, chosen_fits, features_of, learner_columns
+from stratal.estimation.calibrated import CalibrationUnits, features_of, learner_columns, select_fits
 
 pytest.importorskip("sklearn")
 
@@ -37,18 +37,18 @@ class TestChoice:
         x = rng.random((400, 2))
         z = (rng.random(400) < x[:, 0]).astype(float)
 
-        helpful = chosen_fits(units_of(z, x[:, ::-1]), "ridge")
-        useless = chosen_fits(units_of(rng.random(400), x, column=None), "gradient-boosting")
+        helpful = select_fits(units_of(z, x[:, ::-1]), "ridge")
+        useless = select_fits(units_of(rng.random(400), x, column=None), "gradient-boosting")
 
-        assert [fit.kind for fit in helpful] == ["learner"] * 5
-        assert [fit.kind for fit in useless] == ["none"] * 5
+        assert [fit.method for fit in helpful] == ["learner"] * 5
+        assert [fit.method for fit in useless] == ["none"] * 5
 
     def test_where_one_judge_says_all_its_isotonic_calibration_is_kept(self):
         rng = np.random.default_rng(2)
         x = rng.random((300, 8))
         z = (rng.random(300) < np.where(x[:, 0] > 0.5, 0.95, 0.05)).astype(float)
 
-        kinds = [fit.kind for fit in chosen_fits(units_of(z, x), "ridge")]
+        kinds = [fit.method for fit in select_fits(units_of(z, x), "ridge")]
 
         assert kinds == ["isotonic"] * 5
 
@@ -56,13 +56,13 @@ class TestChoice:
         rng = np.random.default_rng(3)
         x = rng.random((60, 2))
         z = (rng.random(60) < x.mean(axis=1)).astype(float)
-        before = chosen_fits(units_of(z, x), "ridge")
+        before = select_fits(units_of(z, x), "ridge")
         changed = z.copy()
         changed[0::5] = 1 - changed[0::5]
 
-        after = chosen_fits(units_of(changed, x), "ridge")
+        after = select_fits(units_of(changed, x), "ridge")
 
-        assert before[0].kind == after[0].kind
+        assert before[0].method == after[0].method
         assert np.array_equal(before[0].apply(x), after[0].apply(x))
         assert not np.array_equal(before[1].apply(x), after[1].apply(x))
 
@@ -72,15 +72,15 @@ class TestChoice:
         x = np.column_stack([rng.random(300), stratum]).astype(float)
         z = (rng.random(300) < np.where(stratum == 1, 0.9, 0.1)).astype(float)
 
-        within = chosen_fits(units_of(z, x, column=None, stratum=stratum), "ridge")
-        across = chosen_fits(units_of(z, x, column=None), "ridge")
+        within = select_fits(units_of(z, x, column=None, stratum=stratum), "ridge")
+        across = select_fits(units_of(z, x, column=None), "ridge")
 
-        assert [fit.kind for fit in across] == ["learner"] * 5
-        assert [fit.kind for fit in within].count("learner") <= 3
+        assert [fit.method for fit in across] == ["learner"] * 5
+        assert [fit.method for fit in within].count("learner") <= 3
 
     def test_two_folds_leave_nothing_to_choose_by(self):
         with pytest.raises(InputError, match="3 or more"):
-            chosen_fits(units_of(np.array([0.0, 1, 0, 1]), np.ones((4, 1)), folds=2), "ridge")
+            select_fits(units_of(np.array([0.0, 1, 0, 1]), np.ones((4, 1)), folds=2), "ridge")
 
 
 class TestEstimate:

@@ -5,7 +5,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.estimation.requirement import Requirement, held_against, joint_verdict
+from stratal.estimation.requirement import Requirement, assess_requirements, joint_verdict
 from stratal.testing import assert_requirement
 
 
@@ -136,7 +136,7 @@ def test_rows_are_called_by_what_they_are_of():
     with pytest.raises(stratal.InputError, match="no estimate is called 'value'"):
         assert_requirement(classes, "value>=.5")
     alone = stratal.estimate(sample, truth, estimand="mcc")
-    both = held_against(alone, ["value>=.5", "recall:yes>=.999"], tables=[classes])
+    both = assess_requirements(alone, ["value>=.5", "recall:yes>=.999"], tables=[classes])
     assert [entry["verdict"] for entry in both] == ["PASS", "FAIL"]
     assert joint_verdict(both) == "FAIL"
 
@@ -179,6 +179,6 @@ def test_undecided_is_right_in_half_of_the_draws_with_so_many_labels():
     decided = 0
     for seed in range(draws):
         sample = stratal.designs.SimpleRandom(budget=n).draw(population, seed=seed)
-        held = held_against(stratal.estimate(sample, truth[sample.ids]), ["value>=.75"])[0]
+        held = assess_requirements(stratal.estimate(sample, truth[sample.ids]), ["value>=.75"])[0]
         decided += held["verdict"] == "PASS"
     assert abs(decided / draws - 0.5) < 4 * np.sqrt(0.25 / draws)
