@@ -134,8 +134,7 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     strata = sample.design.strata
     rule = None if strata is None else strata.rule
     block = exchangeable_blocks(rule, sample.stratum, sample.proxy_names)
-    # Units of a later round may not have been labelled yet, and their strata differ from those of earlier
-    # rounds.
+    # Units of a later round may not be labelled yet, and their allocation was based on the earlier labels.
     block = np.unique(np.column_stack([block, sample.round]), axis=0, return_inverse=True)[1].ravel()
     missing = ~labelled
     pattern = missing_pattern(sample.proxies, missing, block, seed=sample.seed)

@@ -67,7 +67,7 @@ def compares_sets(sample: Sample, labels: object, answers: str | None) -> bool:
     sample : Sample
     labels : see `stratal.estimate`
     answers : str, optional
-        The column of the answers; the sample's own unless given.
+        The column of the answers. Default: that of the sample.
     """
     if not sample.question.outcome.holds_sets:
         return False

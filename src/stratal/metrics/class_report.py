@@ -21,7 +21,7 @@ from stratal.metrics.classification import Accuracy, Classification
 from stratal.population.expressions import implies
 from stratal.question.vocabulary import AVERAGES
 
-_ONLY_SEEN = (
+_NOTE_ON_SEEN_CLASSES = (
     "balanced_accuracy is the mean over the {} classes that occur in the labels. Name all classes (classes=, "
     "--class), because the metric is unknown if a class has no label"
 )
@@ -40,12 +40,12 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         `predicted_prevalence`.
     classes : sequence, optional
         The classes to report. Default: all that occur in the sample, or in the population if the sample
-        contains the counts of the model's answers there.
+        stores the counts of its answers.
     average : sequence of str
         Any of `macro`, `micro`, `weighted` (by true share): averages over the reported classes, if several.
     predicted : str, optional
-        The group column of the model's answers. Default: that of the sample. Pass answers that are not in a
-        column with the labels: `{"label": labels, "predicted": answers}`.
+        The group column of the model's answers. Default: that of the sample. Answers that are in no column
+        are given with the labels: `{"label": labels, "predicted": answers}`.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         if answers is None:
             compared = self.predicted
             column = self.predicted or sample.question.answer
-        # A sample that was drawn for one metric has no label where this needs none, and tells no other.
+        # A sample that was drawn for one metric may have strata without labels, which other metrics need.
         planned_estimand = as_estimand(sample.question.estimand)
         unlabelled_parts = known_without_labels(sample)
         irrelevant = None
@@ -96,7 +96,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         remarks = list(answered.respondents.notes)
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
         each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
-        # Averages are over the reported classes alone.
+        # Averages are over the reported classes.
         averaged = answered
         if len(set(reported)) < len(levels):
             averaged = replace(answered, confusion=answered.confusion.restricted(reported))
@@ -122,15 +122,16 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
                         units = answered
                     estimate = units.metric(sample, name, which, request.target)
                 rows.append(replace(estimate, label={"metric": name, "class": level}))
+        # Raises the error why this sample has no labels for these metrics.
         if not rows:
-            answered_classes(sample, class_labels, compared)  # says why this sample cannot tell them
+            answered_classes(sample, class_labels, compared)
         if lacking:
             names = ", ".join(map(str.strip, lacking))
             remarks.append(
                 f"this sample was drawn for {planned_estimand.text!r} and cannot be used to estimate {names}"
             )
         if "balanced_accuracy" in self.metrics and not self.classes and not answered.known_levels:
-            remarks.append(_ONLY_SEEN.format(len(levels)))
+            remarks.append(_NOTE_ON_SEEN_CLASSES.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
 
     def _of_sets(self, sample: Sample, labels: object, request: Request) -> Estimates:

@@ -163,9 +163,9 @@ _STEPS = 33
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountedAnswersInterval(Interval):
-    """A metric of two classes within the values that are possible if an answer is as frequent as counted.
+    """A metric of two classes, limited to the values that are possible with a known share of an answer.
 
-    The hits of the answer are none to all of its units, and its misses lie within their own limits.
+    The share of hits is between 0 and that of the answer; the share of misses is within its interval.
 
     Parameters
     ----------
@@ -190,8 +190,8 @@ class CountedAnswersInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         low, high = self.inner.ends(confidence_level, alternative)
-        # Each limit of the misses has half of the error of a side. The inner interval keeps all of its own:
-        # coverage is .976 to .996 in the hardest populations (decision 11).
+        # Each limit of the misses has half of the error of a side, and the inner interval has all of its
+        # error: the coverage was .976 to .996 in the most difficult populations (docs/decisions/0011).
         limits = self.misses.confidence_interval(1.0 - max(tail_shares(confidence_level, alternative)))
         misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _STEPS)
         hits = np.linspace(0.0, self.answered, _STEPS)

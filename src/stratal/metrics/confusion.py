@@ -56,7 +56,7 @@ from stratal.whole_numbers import rounded_down
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
-    """The strata that are answered with a class, if the others hold no such answer.
+    """The strata whose units are all answered with a class, if no unit of the other strata is.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class _Sides:
         The class.
     answered : bool (H,)
     needs : (bool, bool)
-        Whether a metric depends on hits, in these strata, and on misses, in the others.
+        Whether a metric depends on hits, which are in these strata, and on misses, which are in the others.
     """
 
     which: int
@@ -84,10 +84,10 @@ class Confusion:
         K.
     weighting : Weighting
     possible : bool (H, K + 1), optional
-        Which answers each stratum can hold, the last column for all that are none of the classes; every
-        one unless given.
+        Which answers are possible in each stratum; the last column is for answers that are none of the
+        classes. Default: all.
     answered_share : float, optional
-        Share of the population's units that are answered with the second of two classes, where it is counted.
+        Share of the population's units that are answered with the second of two classes, if it is known.
     """
 
     true: IntArray
@@ -135,7 +135,7 @@ class Confusion:
         else:
             clusters = self.weighting.group_clusters(member)
         if clusters is not None and isinstance(which, int) and name in RATES:
-            # Of units that were drawn together a rate is the mean of a group, which knows its clusters.
+            # For clusters, a rate is the mean of a domain, whose interval allows for the number of clusters.
             return self.within(np.ones(len(self.true), dtype=bool), name, which, target)
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target, member)
         if clusters is not None and clusters.degrees_of_freedom == 0.0:
@@ -143,11 +143,11 @@ class Confusion:
         of_shares = self._of_shares(name, which, function, target)
         variance = result.variance
         varies = np.isfinite(variance) and variance > 0
-        # No estimate within these bounds errs by more than half of them on average.
+        # The standard deviation of an estimate is at most half of the range between its bounds.
         largest_variance = ((1.0 - lowest) / 2.0) ** 2
         if of_shares is None or not varies:
             smoothed_trials = self._trials(name, which, function, counted, result, target)
-            # Labels that all agree have no variance of their own; what they may have missed has.
+            # If all labels agree, their variance is 0; that of the smoothed labels allows for unseen errors.
             if not varies:
                 variance = min(smoothed_trials.standard_error**2, largest_variance)
         elif is_averaged(name, which) and any(_agrees(rate) for rate in of_shares.rates):
@@ -177,7 +177,8 @@ class Confusion:
         reference_population = None
         if varies and variance > result.variance:
             result = result.scaled(variance)
-            # No label shows what is added, so that the variance with random labels is not known either.
+            # The additional variance is not that of labels, so that the variance of a random sample is
+            # unknown.
             reference_population = np.nan, self.weighting.population_size
         return linearised_estimate(
             result,
@@ -206,10 +207,10 @@ class Confusion:
         smoothed_trials: SmoothedTrials,
         bounds: tuple[float, float],
     ) -> tuple[Interval, Interval | None]:
-        """Return the interval of a share of as many labels as the metric is worth, and a second one, or None.
+        """Return the interval on the metric's effective number of trials, and a second one or None.
 
-        The interval of the metric encloses both. The second one allows for what a number of labels does not
-        show: strata of unequal weights, or classes with few labels.
+        The interval of the metric is the outer one of both. The second one allows for what a number of trials
+        does not describe: strata with unequal weights, or classes with few labels.
         """
         value = result.value
         if self.weighting.census:
@@ -218,49 +219,50 @@ class Confusion:
             clusters = self.weighting.group_clusters(member)
         trials = smoothed_trials.trials
         df = smoothed_trials.degrees_of_freedom
-        dice = name == "f1" and isinstance(which, int)
-        if dice:
+        is_f1_of_class = name == "f1" and isinstance(which, int)
+        if is_f1_of_class:
             # F1 = 2J / (1 + J), so that its limits are those of the Jaccard index J.
             index = self.metric("jaccard", which, target).evidence.interval
             if isinstance(index, BinomialInterval):
                 trials = index.trials
                 df = index.degrees_of_freedom
-        has_freedom = is_averaged(name, which) or (dice and clusters is not None)
+        has_df = is_averaged(name, which) or (is_f1_of_class and clusters is not None)
         of_trials = BinomialInterval(
             value=value,
             bounds=bounds,
             trials=trials,
-            degrees_of_freedom=df if has_freedom else np.inf,
-            scale="dice" if dice else "identity",
+            degrees_of_freedom=df if has_df else np.inf,
+            scale="dice" if is_f1_of_class else "identity",
         )
         interval: Interval = of_trials
-        if clusters is not None and not dice:
+        if clusters is not None and not is_f1_of_class:
             trials /= self.weighting.few_clusters_factor(result.variable, member)
             interval = clustered(replace(of_trials, trials=trials), clusters)
         if isinstance(which, int):
-            unequal = self.weighting.effective_draws < UNEQUAL * self.weighting.draws
-            if name not in RATES or not unequal:
+            has_unequal_weights = self.weighting.effective_draws < MIN_KISH_SHARE * self.weighting.draws
+            if name not in RATES or not has_unequal_weights:
                 return interval, None
-            # Trials are those of all strata; of a large one with few labels that agree they know little.
+            # The trials are those of all strata together, which do not describe a large stratum with few
+            # equal labels.
             unit = self._along(which, linear_forms(name)[0])
             of_sums = of_two_sums(unit, member.astype(np.float64), self.weighting, target)
             return interval, replace(of_sums, bounds=bounds)
         if is_mean_of_classes(name, which):
-            return interval, self._terms(name, value, target)
-        second, single = self._of_cells(slopes, value, target)
-        if second is not None and single and name != "jaccard":
+            return interval, self._mean_over_classes(name, value, target)
+        second, is_one_share = self._interval_of_cells(slopes, value, target)
+        if second is not None and is_one_share and name != "jaccard":
             return replace(second, bounds=bounds), None
         return interval, second
 
     def within(
         self, member: BoolArray, name: str, which: int | None = None, target: str = "population"
     ) -> Estimate:
-        """Return a metric of the units of a domain (n,), but for averages over more than two classes.
+        """Return a metric of the units of a domain (n,).
 
-        A share of right answers or a rate is the mean of a domain, and so has its interval. F_β, and what
-        concerns both of two classes, is a function of the domain's three rarest cells, each with a domain's
-        interval. Kappa of more classes is 1 less disagreement over that of chance, whose own error widens the
-        disagreement's interval.
+        Accuracy and rates are means over a domain, with its interval. F_β, and metrics of two classes, are
+        functions of the domain's three rarest cells, each with the interval of a mean over the domain. Kappa
+        of more classes is 1 minus the ratio of observed and chance disagreement; the interval of the observed
+        disagreement is widened because that of chance is estimated too.
 
         Raises
         ------
@@ -301,12 +303,12 @@ class Confusion:
             interval = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
             error = sum(interval.lengths(ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
-            apart = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+            disagreement = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
             slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.total**2)
-            error = slope * apart.standard_error
+            error = slope * disagreement.standard_error
             slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
             interval = SumInterval(
-                value=value, terms=(apart,), coefficients=np.array([-slope]), correlation=np.eye(1)
+                value=value, terms=(disagreement,), coefficients=np.array([-slope]), correlation=np.eye(1)
             )
         return linearised_estimate(
             result,
@@ -314,7 +316,7 @@ class Confusion:
             interval=replace(interval, value=value, bounds=bounds),
             target=target,
             n=n,
-            # Labels that all agree have no error of their own, but for rounding.
+            # If all labels agree, the standard error is 0 or a rounding error.
             standard_error=result.standard_error if result.standard_error > MIN_SHARE else error,
         )
 
@@ -324,14 +326,14 @@ class Confusion:
         return Shares.of(self.true[member], self.predicted[member], weights, self.n_classes)
 
     def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
-        """Return a macro average where a few classes have no label there; None where more have none."""
+        """Return a macro average if only a few classes have no label in the denominator, otherwise None."""
         each = [self.metric(name, k, target) for k in range(self.n_classes)]
         return some_unseen(
             name, each, lambda labelled: self.restricted(labelled).metric(name, "macro", target)
         )
 
     def restricted(self, classes: list[int]) -> Confusion:
-        """Return the confusion of some classes, all others being one that no average counts."""
+        """Return the confusion of some classes; all others are one class, which averages do not include."""
         number = np.full(self.n_classes, len(classes), np.int64)
         number[classes] = np.arange(len(classes))
         possible = None
@@ -352,7 +354,7 @@ class Confusion:
     def _of_shares(
         self, name: str, which: int | str | None, function: Metric, target: str
     ) -> ShareFunctionInterval | None:
-        """Return a metric as a function of shares that have intervals of their own; None of many classes."""
+        """Return a metric as a function of shares with intervals; None for more than two classes."""
         if name == "prevalence" and isinstance(which, int):
             share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
             return ShareFunctionInterval.of(FirstShare(), [share])
@@ -368,14 +370,14 @@ class Confusion:
         return None
 
     def _sides(self, name: str, which: int | str | None) -> _Sides | None:
-        """Return the strata on either side of a class that a metric is of; None where strata mix answers."""
-        # What concerns both of two classes is the same function of either one's hits and misses.
-        either = (which,) if isinstance(which, int) else (1, 0)
-        # An average holds both classes: the precision of the other one is a matter of misses.
+        """Return the strata with and without answers of a metric's class; None if strata mix answers."""
+        # A metric of two classes is the same function of the hits and misses of either class.
+        candidates = (which,) if isinstance(which, int) else (1, 0)
+        # An average includes both classes: the precision of the other class depends on the misses.
         used = self.weighting.counts > 0
-        needs = _NEEDS.get(name if len(either) == 1 else "", (True, True))
-        for k in either:
-            answered = self._answered_alike(k)
+        needs = _NEEDS.get(name if len(candidates) == 1 else "", (True, True))
+        for k in candidates:
+            answered = self._strata_of_answer(k)
             if answered is None:
                 continue
             sides = (np.any(used & answered), np.any(used & ~answered))
@@ -384,9 +386,10 @@ class Confusion:
         return None
 
     def rates_in_strata(self, name: str, which: int | str | None) -> RatesInStrata | None:
-        """Return a metric of a class as a function of rates in strata; None of others, or of mixed strata.
+        """Return a metric of a class as a function of rates in strata.
 
-        The metric's interval is then `hits_and_misses`, in every sample from these strata.
+        The interval is then that of `hits_and_misses` in every sample from these strata. None for other
+        metrics, and if strata mix answers.
         """
         if not isinstance(which, int) or name in ("prevalence", "predicted_prevalence"):
             return None
@@ -401,10 +404,10 @@ class Confusion:
     def _within_answers(
         self, name: str, function: Metric, interval: ShareFunctionInterval, target: str
     ) -> Interval:
-        """Return an interval no wider than the counted answers of all units allow, where they are counted.
+        """Return an interval within the values that are possible with the known share of answers.
 
-        Labels of a rare answer do not show how rare it is: where .3 % of the units have one of the answers,
-        intervals of kappa were 2.5 to 4 times as wide (300 labels).
+        Labels do not show how rare an answer is: if .3 % of the units had one of two answers, intervals of
+        kappa from 300 labels would otherwise be 2.5 to 4 times as wide.
         """
         of_two = of_two_shares(function, self.n_classes)
         if name not in SIGNED or of_two is None or self.answered_share is None or target != "population":
@@ -420,33 +423,35 @@ class Confusion:
             answered=min(self.answered_share, 1.0 - self.answered_share),
         )
 
-    def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[SumInterval | None, bool]:
-        """Return a metric's interval from the shares of its cells, and whether it is one share's alone.
+    def _interval_of_cells(
+        self, slopes: Shares, value: float, target: str
+    ) -> tuple[SumInterval | None, bool]:
+        """Return the interval of a metric as a sum of shares of cells, and whether there is only one share.
 
-        Strata whose labels show no error lend their trials a variance of next to nothing, and the trials are
-        those of the mean over all strata. Averages by true share and Matthews' correlation covered .11 to
-        .65 where most units were in strata with few labels.
+        Effective trials are computed from the variance over all strata, which is too small if large strata
+        have few labels without an error: averages by true share and Matthews' correlation then covered .11 to
+        .65.
         """
         size = len(slopes.hits)
         weighting = self.weighting
         true, predicted = np.divmod(np.arange(size**2), size)
         cells = slopes.along(true, predicted).reshape(size, size)
-        open_to = np.ones((len(weighting.counts), size), dtype=bool)
+        is_possible = np.ones((len(weighting.counts), size), dtype=bool)
         if self.possible is not None and weighting.random_within_strata:
-            open_to = self.possible[:, :size]
-        lowest = np.where(open_to, cells.min(axis=0), np.inf).min(axis=1)
-        highest = np.where(open_to, cells.max(axis=0), -np.inf).max(axis=1)
+            is_possible = self.possible[:, :size]
+        lowest = np.where(is_possible, cells.min(axis=0), np.inf).min(axis=1)
+        highest = np.where(is_possible, cells.max(axis=0), -np.inf).max(axis=1)
         labelled_slopes = slopes.along(self.true, self.predicted)
         interval = shares_above(labelled_slopes, lowest, highest, weighting, target)
         # Slopes that are equal in exact arithmetic may differ by rounding.
-        single = len(np.unique(np.round(cells, 12))) <= 2
-        return (None if interval is None else replace(interval, value=value)), single
+        is_one_share = len(np.unique(np.round(cells, 12))) <= 2
+        return (None if interval is None else replace(interval, value=value)), is_one_share
 
-    def _answered_alike(self, which: int) -> BoolArray | None:
-        """Return which strata (H,) are answered with a class, if the others hold no such answer."""
+    def _strata_of_answer(self, which: int) -> BoolArray | None:
+        """Return the strata (H,) whose units are all answered with a class; None if strata mix answers."""
         if self.possible is None or not self.weighting.random_within_strata:
             return None
-        rows = self._holds(np.array([which, self.n_classes]), which)
+        rows = self._possible_in_strata(np.array([which, self.n_classes]), which)
         answered, otherwise = (np.asarray(row) for row in rows)
         if np.any((self.weighting.counts > 0) & answered & otherwise):
             return None
@@ -461,7 +466,7 @@ class Confusion:
         weighting = self.weighting
         if not weighting.random_within_strata or np.any((self.true == which) & (self.predicted != which)):
             return None
-        answered = self._answered_alike(which)
+        answered = self._strata_of_answer(which)
         side = weighting.counts > 0
         if answered is not None:
             side = side & ~answered
@@ -479,16 +484,19 @@ class Confusion:
         hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
         if hits <= 0:
             return note
-        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
-        among = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
+        # The n with (1 − M/N)^n = .025, where M misses are a tenth of the class.
+        misses = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
         return (
             f"{note} To show that at most a tenth of the class is missed would require about "
-            f"{min(-np.log(0.025) * units / among, units):,.0f} such labels, if all of them are of other "
+            f"{min(-np.log(0.025) * units / misses, units):,.0f} such labels, if all of them are of other "
             "classes"
         )
 
-    def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
-        """Return which strata can hold which answers (n, H); of a class alone, all others are one."""
+    def _possible_in_strata(self, answers: IntArray, which: int | None = None) -> BoolArray:
+        """Return whether each answer is possible in each stratum (n, H).
+
+        With `which`, only this class is distinguished from all other answers.
+        """
         assert self.possible is not None
         table = self.possible
         if which is not None:
@@ -497,8 +505,8 @@ class Confusion:
             table[:, which] = self.possible[:, which]
         return table[:, answers].T
 
-    def _terms(self, name: str, value: float, target: str) -> SumInterval:
-        """Return the classes' own metrics, with the correlation of their errors."""
+    def _mean_over_classes(self, name: str, value: float, target: str) -> SumInterval:
+        """Return a macro average as a sum of the metrics of the classes, with their correlation."""
         name = "recall" if name == "balanced_accuracy" else name
         variables = []
         terms = []
@@ -525,13 +533,13 @@ class Confusion:
     def _pseudo(
         self, classes: range | list[int], *, negative: bool = False
     ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return the units, then half a label of right answers and half of wrong ones of each class.
+        """Return true and predicted classes (n + J,) of units and pseudo-labels, and the shares of these (J,).
 
-        True and predicted classes (n + J,), and the shares of what was added (J,). Wrong answers confuse the
-        class with one that does not exist, whose number is K.
+        Each class gets half a label of right answers, and half a label of wrong ones. These confuse the class
+        with a class that does not exist, whose number is K.
         """
         weights = self.weighting.weights
-        nobody = self.n_classes
+        no_class = self.n_classes
         true = []
         predicted = []
         shares = []
@@ -545,11 +553,11 @@ class Confusion:
             if not np.any(involved):
                 if len(classes) > 1:
                     continue
-                # A class that nobody saw: its share is 0, but units without a label may have it.
+                # No label is of this class, but units without a label may be.
                 involved = np.ones_like(involved)
             label = float(np.sum(weights[involved] ** 2) / np.sum(weights[involved]))
-            true += [nobody if negative else k, k, nobody]
-            predicted += [nobody if negative else k, nobody, k]
+            true += [no_class if negative else k, k, no_class]
+            predicted += [no_class if negative else k, no_class, k]
             shares += [label / 2, label / 4, label / 4]
         both = np.concatenate([[self.true, self.predicted], np.array([true, predicted], np.int64)], axis=1)
         return both[0], both[1], np.array(shares)
@@ -562,8 +570,8 @@ class Confusion:
         if self.possible is None or not self.weighting.random_within_strata:
             return None
         if isinstance(which, int):
-            return self._holds(predicted, which)
-        possible = self._holds(predicted)
+            return self._possible_in_strata(predicted, which)
+        possible = self._possible_in_strata(predicted)
         for j in range(len(self.true), len(true)):
             if predicted[j] == self.n_classes:
                 possible[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
@@ -578,7 +586,7 @@ class Confusion:
         result: Linearised,
         target: str,
     ) -> SmoothedTrials:
-        """Return the effective number of trials, with the variance that they were counted by."""
+        """Return the effective number of trials, and the standard error from which it was computed."""
         is_single_class = isinstance(which, int)
         lowest = -1.0 if name in SIGNED else 0.0
         true, predicted, shares = self._pseudo(
@@ -616,35 +624,35 @@ class Confusion:
 def some_unseen(
     name: str, each: Sequence[Estimate], of_some: Callable[[list[int]], Estimate], subject: str = "classes"
 ) -> Estimate | None:
-    """Return a macro average where a few classes have no label there; None where more have none.
+    """Return a macro average if a few classes have no label in the denominator; None if more have none.
 
-    The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
-    these least. Their best likeness are the classes with the fewest labels, so that the value takes these
-    for them; the interval takes anything from 0 to 1.
+    The mean over the other classes is biased, because classes without labels are rare, and models are worse
+    on rare classes. Their metric is therefore assumed to equal that of the classes with the fewest labels;
+    the interval allows for any value from 0 to 1.
 
     Parameters
     ----------
     name : str
         The metric.
     each : sequence of Estimate (K,)
-        That of each class.
+        The metric of each class.
     of_some : callable
         Returns the macro average over some of the classes.
     subject : str
-        What a note calls them.
+        The noun for the classes in a note.
     """
     labelled_classes = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
     missing = len(each) - len(labelled_classes)
     if not 0 < missing <= MAX_UNSEEN_SHARE * len(each):
         return None
     fewest = min(each[k].n for k in labelled_classes)
-    alike = float(np.mean([each[k].value for k in labelled_classes if each[k].n == fewest]))
+    assumed = float(np.mean([each[k].value for k in labelled_classes if each[k].n == fewest]))
     others = of_some(labelled_classes)
     share = len(labelled_classes) / len(each)
-    value = share * others.value + (1.0 - share) * alike
+    value = share * others.value + (1.0 - share) * assumed
     note = (
         f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is assumed to be "
-        f"the same as for the {subject} with the fewest labels ({alike:.3g}), and the interval allows for "
+        f"the same as for the {subject} with the fewest labels ({assumed:.3g}), and the interval allows for "
         "any value from 0 to 1"
     )
     interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=others, share=share)
@@ -675,7 +683,7 @@ _NEEDS = {
 
 # Effective share of the labels (Kish) below which the effective trials of a rate are not reliable. With half
 # of the units in a stratum of 20 of 200 labels (a share of one third), intervals of rates covered .89 to .92.
-UNEQUAL = 0.5
+MIN_KISH_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -697,14 +705,14 @@ class SmoothedTrials:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnseenClassesInterval(OffsetInterval):
-    """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
+    """A mean over classes of which some have no label: their metric may be any value from 0 to 1.
 
     Parameters
     ----------
     labelled_mean : Estimate
-        The mean over the classes that were seen.
+        The mean over the classes with labels.
     share : float
-        Their share of the classes.
+        The share of these classes.
     """
 
     labelled_mean: Term
@@ -713,7 +721,7 @@ class UnseenClassesInterval(OffsetInterval):
     method = "mover"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the mean."""
+        """Return the distances of the limits below and above the mean."""
         low, high = self.labelled_mean.confidence_interval(two_sided_level(error))
         lowest = self.share * low
         highest = self.share * high + 1.0 - self.share
@@ -721,15 +729,14 @@ class UnseenClassesInterval(OffsetInterval):
 
 
 def _agrees(term: Term) -> bool:
-    """Return whether the labels of an estimate agree, so that they show no variance."""
+    """Return whether all labels of an estimate are equal, so that its variance is 0."""
     return isinstance(term, Estimate) and not term.evidence.variance > 0
 
 
 def _variance_of_terms(interval: SumInterval) -> float:
-    """Return the variance of a sum of estimates; 0 if the labels of none of them agree.
+    """Return the variance of a sum of estimates if one of them has only equal labels, otherwise 0.
 
-    A term whose labels agree has the variance of half a label more at either bound, on the trials that its
-    interval is made of.
+    Such a term has the variance of its trials with half a label more at each bound.
     """
     if not any(_agrees(term) for term in interval.terms):
         return 0.0

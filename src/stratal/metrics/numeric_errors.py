@@ -1,11 +1,11 @@
-"""Errors of numeric predictions: mean square, its root, and the share of the labels' variance explained.
+"""Errors of numeric predictions: mean square, its root, and the explained share of the labels' variance.
 
-The square of an error is skewed, and its variance is known less well than labels are many. Without bounds the
-interval of a mean square is the skewness-corrected one with the degrees of freedom of the squares' kurtosis;
-with bounds it is that of any bounded mean. The root's interval is the root of it. The explained share is
-1 − mean square / variance of the labels. Without bounds its limits are the farther ones of the linearised
-ratio and of its logarithm; with bounds, the least and largest value over the ellipse of the two intervals
-(MOVER; Zou & Donner 2008).
+Squared errors are skewed, and their variance has a larger error than the number of labels suggests. Without
+bounds, the interval of a mean square is corrected for skewness, with degrees of freedom from the kurtosis of
+the squares. With bounds, it is that of any bounded mean. The limits of the root are the roots of its limits.
+The explained share is 1 − mean square / variance of the labels. Without bounds, its limits are the outer ones
+of the linearised ratio and of its logarithm; with bounds, the smallest and the largest value over the ellipse
+of the two intervals (MOVER; Zou & Donner 2008).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
 from stratal.intervals.proportion import student_quantile
 from stratal.report.notes import Note
 
-# Part of the labels whose squares are compared with the sum of all, and the share from which they are too
-# large for the interval to be trusted: in simulations, t errors with 9 degrees of freedom exceed it in less
-# than 5% of samples of 50 and 150, those with 4 in 20 to 34%.
+# The share of the labels with the largest squares, and the share of the sum of squares above which the
+# interval is not reliable. In simulations, t errors with 9 degrees of freedom exceed it in less than 5% of
+# samples of 50 and 150; those with 4 degrees of freedom in 20 to 34%.
 LARGEST_PART = 0.02
 HEAVY_SHARE = 0.3
 
-# No prediction explains more than all of the labels' variance; a bad one less than nothing.
-_EXPLAINED = (-np.inf, 1.0)
+# Bounds of R²: it is negative if the mean of the labels predicts better.
+_BOUNDS_OF_R2 = (-np.inf, 1.0)
 
-# Fewer errors show no tail: one of 20 normal ones may hold a third of the sum.
+# Fewer errors do not show heavy tails: one of 20 normal errors may have a third of the sum of squares.
 MIN_ERRORS_FOR_TAILS = 40
 
 
@@ -48,7 +48,7 @@ class RootInterval(OffsetInterval):
     method = "root of the mean square"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the root."""
+        """Return the distances of the limits below and above the root."""
         low, high = self.square.confidence_interval(two_sided_level(error))
         return self.value - float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0))) - self.value
 
@@ -64,16 +64,16 @@ class ExplainedInterval(OffsetInterval):
     method = "mover"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the explained share."""
+        """Return the distances of the limits below and above the explained share."""
         level = two_sided_level(error)
         around = directions(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
-        parts = []
+        points = []
         for term, step in zip((self.rest, self.spread), around, strict=True):
             low, high = term.confidence_interval(level)
             below = term.value - max(low, 0.0)
             above = min(high, np.finfo(np.float64).max) - term.value
-            parts.append(np.maximum(term.value + np.where(step > 0, above, below) * step, 0.0))
-        rest, spread = parts
+            points.append(np.maximum(term.value + np.where(step > 0, above, below) * step, 0.0))
+        rest, spread = points
         values = 1.0 - rest / np.where(spread > 0, spread, np.nan)
         values = np.where(np.isnan(values), -np.inf, values)
         return self.value - float(values.min()), float(values.max()) - self.value
@@ -89,10 +89,10 @@ class LogResidualInterval(OffsetInterval):
     method = "log-t"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the explained share."""
+        """Return the distances of the limits below and above the explained share."""
         rest = 1.0 - self.value
-        reach = -float(student_quantile(error, self.degrees_of_freedom)) * self.standard_error / rest
-        return rest * float(np.expm1(reach)), -rest * float(np.expm1(-reach))
+        log_distance = -float(student_quantile(error, self.degrees_of_freedom)) * self.standard_error / rest
+        return rest * float(np.expm1(log_distance)), -rest * float(np.expm1(-log_distance))
 
 
 def mean_square(
@@ -102,9 +102,10 @@ def mean_square(
     target: str = "population",
     member: BoolArray | None = None,
 ) -> Estimate:
-    """Return the mean of the squared errors (n,), of which none exceeds `largest` in size where it is given.
+    """Return the mean of the squared errors (n,).
 
-    `member` (n,) marks the units of a group whose mean it is; all unless given.
+    `largest` is the largest possible absolute error, if there is one. `member` (n,) are the units of a group.
+    Default: all units.
     """
     squares = errors**2
     if member is None:
@@ -112,7 +113,8 @@ def mean_square(
     if largest is not None or not np.any(member):
         bounds = (0.0, np.inf if largest is None else largest**2)
         return domain_mean(squares, member, weighting, bounds=bounds, target=target)
-    if weighting.groups is not None:  # clusters, of which a group may be in few
+    # A group may be in few clusters, which the interval of a domain allows for.
+    if weighting.groups is not None:
         return domain_mean(squares, member, weighting, target=target)
     inside = member.astype(np.float64)
     result = ratio_of_means(inside * squares, inside, weighting, target)
@@ -139,7 +141,7 @@ def root_mean_square(square: Estimate) -> Estimate:
     if not np.isfinite(square.value):
         return undefined_estimate(square.evidence.weighting, square.n, bounds, target=square.target)
     value = float(np.sqrt(square.value))
-    # At a root of 0 the slope is infinite; the error is then no larger than the root of the square's.
+    # At a root of 0, the slope is infinite. The error is then at most the root of the error of the square.
     slope = 1.0 / (2.0 * value) if value > 0 else 0.0
     result = Linearised(
         value=value,
@@ -168,7 +170,7 @@ def explained_share(
 ) -> Estimate:
     """Return R²: 1 − mean square of the errors (n,) / variance of the labels (n,).
 
-    `bounds` are those of labels and predictions alike.
+    `bounds` are those of labels and predictions.
     """
     centre = float(weighting.weights @ labels) / weighting.total
     width = None if bounds is None else bounds[1] - bounds[0]
@@ -179,7 +181,7 @@ def explained_share(
     ratio = ratio_of_means(errors**2, (labels - centre) ** 2, weighting, target)
     if not np.isfinite(ratio.value):
         reason = "the labels do not differ"
-        return undefined_estimate(weighting, len(labels), _EXPLAINED, reason, target=target)
+        return undefined_estimate(weighting, len(labels), _BOUNDS_OF_R2, reason, target=target)
     df = max(min(ratio.degrees_of_freedom, kurtosis_df(ratio.variable, weighting.weights)), 1.0)
     result = replace(ratio, value=1.0 - ratio.value, variable=-ratio.variable)
     value = result.value
@@ -191,7 +193,7 @@ def explained_share(
         variables = np.column_stack([rest.evidence.residuals, spread.evidence.residuals])
         correlation = float(correlation_from(weighting.covariance(variables))[0, 1])
         interval = ExplainedInterval(
-            value=value, bounds=_EXPLAINED, rest=rest, spread=spread, correlation=correlation
+            value=value, bounds=_BOUNDS_OF_R2, rest=rest, spread=spread, correlation=correlation
         )
     elif np.isfinite(result.variance) and varies:
         estimate = np.array([[value], [result.variance], [df]])
@@ -199,12 +201,12 @@ def explained_share(
         of_log = LogResidualInterval(
             value=value, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
         )
-        interval = OuterInterval(value=value, bounds=_EXPLAINED, first=skewed, second=of_log)
+        interval = OuterInterval(value=value, bounds=_BOUNDS_OF_R2, first=skewed, second=of_log)
     return linearised_estimate(result, weighting, interval=interval, target=target, degrees_of_freedom=df)
 
 
 def largest_share(values: FloatArray) -> float:
-    """Return the share of the sum of squares that the largest 2% of the values (n,) hold, one at least."""
+    """Return the share of the largest 2% of the values (n,), at least one, in the sum of squares."""
     squares = np.sort(np.asarray(values, dtype=np.float64) ** 2)
     count = max(1, round(LARGEST_PART * len(squares)))
     total = float(squares.sum())
@@ -214,19 +216,19 @@ def largest_share(values: FloatArray) -> float:
 
 
 def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
-    """Return a warning where the largest squares of errors (n,) without bounds hold much of their sum."""
+    """Return a warning if a few errors (n,) without bounds are a large share of the sum of squares."""
     share = largest_share(errors)
     n = len(errors)
     if n < MIN_ERRORS_FOR_TAILS or share <= HEAVY_SHARE:
         return ()
     count = max(1, round(LARGEST_PART * n))
     if count == 1:
-        which = "the largest error accounts for"
+        subject = "the largest error accounts for"
     else:
-        which = f"the {count} largest of {n} errors account for"
+        subject = f"the {count} largest of {n} errors account for"
     text = (
-        f"{which} {share:.0%} of the sum of squares: the errors have heavy tails. If the largest errors were "
-        "not drawn, the interval for the mean square covers the true value less often than stated. If "
+        f"{subject} {share:.0%} of the sum of squares: the errors have heavy tails. If the largest errors "
+        "were not drawn, the interval for the mean square covers the true value less often than stated. If "
         "labels and predictions have bounds, state them (bounds=, --bounds); otherwise, report the mean "
         "absolute error (mae) or the share within a tolerance (within:T)"
     )

@@ -1,7 +1,7 @@
 """Errors of numeric predictions as estimands: labels are the true numbers.
 
-Mean error, mean absolute error, mean square and its root, R², the share within a tolerance, and the share of
-labels inside prediction intervals that two columns give.
+Mean error, mean absolute error, mean square and its root, R², the share within a tolerance, and the coverage
+of prediction intervals, whose limits are two columns.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class PredictedNumbers(Record):
     ----------
     labels : float (m,)
     predictions : float (m, d)
-        One column, or the lower and the upper end of an interval.
+        One column, or the lower and the upper limits of prediction intervals.
     labelled : bool (n,)
-        Which of the drawn units these are.
+        Whether each drawn unit is labelled.
     bounds : (float, float), optional
-        Of labels and predictions, where they are stated.
+        Stated bounds of labels and predictions.
     """
 
     labels: FloatArray
@@ -54,12 +54,12 @@ class PredictedNumbers(Record):
 
     @property
     def errors(self) -> FloatArray:
-        """Prediction less label (m,)."""
+        """Prediction minus label (m,)."""
         return self.predictions[:, 0] - self.labels
 
     @property
     def width(self) -> float | None:
-        """The largest error that there can be; None without bounds."""
+        """The largest possible absolute error; None without bounds."""
         if self.bounds is None:
             return None
         return self.bounds[1] - self.bounds[0]
@@ -83,7 +83,7 @@ class OfNumbers(Estimand):
         LabelError
             For labels outside the stated bounds.
         InputError
-            For predictions outside the stated bounds, and a column that the sample does not hold.
+            For predictions outside the stated bounds, and for a column that the sample does not have.
         """
         labels, new_predictions = split_answers(labels)
         columns: dict[str, Any] = {"label": labels}
@@ -93,7 +93,7 @@ class OfNumbers(Estimand):
         numbers, labelled = number_columns(sample, columns)
         stated = request.bounds
         declared = sample.question.outcome.bounds
-        # Declared bounds are those of labels; predictions, and then errors, may lie outside.
+        # The bounds in the question are those of the labels; predictions may be outside.
         if stated is None and declared is not None:
             low, high = declared
             if np.all((numbers >= low) & (numbers <= high)):
@@ -115,7 +115,7 @@ class OfNumbers(Estimand):
 def _refuse_predictions_outside(
     predictions: FloatArray, sample: Sample, labelled: BoolArray, bounds: tuple[float, float]
 ) -> None:
-    """Refuse bounds that predictions (m, d) leave: errors may then exceed any that the bounds allow."""
+    """Raise an error if predictions (m, d) are outside the bounds, which then do not limit the errors."""
     outside = (predictions < bounds[0]) | (predictions > bounds[1])
     if not np.any(outside):
         return
@@ -136,8 +136,9 @@ class OfPrediction(OfNumbers, listed="prediction", shown="forecast"):
     Parameters
     ----------
     prediction : str, optional
-        The proxy, or another column that the sample holds, of the predictions. The column of the model's
-        answers unless given, else the only proxy. Labels may bring it: {"label": …, "predicted": …}.
+        The column of the predictions: a proxy, or another column of the sample. Default: the column of the
+        model's answers, otherwise the only proxy. It may be given with the labels: {"label": …, "predicted":
+        …}.
     """
 
     prediction: str | None = None
@@ -154,25 +155,25 @@ class MeanOfErrors(OfPrediction):
     __slots__ = ()
 
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
-        """Return the outcome (m,) of each labelled unit, its kind and its bounds."""
+        """Return the outcome (m,) of each labelled unit, and its scale and bounds."""
         raise NotImplementedError
 
     def _as_mean(
         self, sample: Sample, labels: object, request: Request
     ) -> tuple[FloatArray, Request, PredictedNumbers]:
-        """Return the outcomes of the drawn units (n,), NaN without a label, and how to take their mean."""
+        """Return outcomes of the drawn units (n,), NaN without a label, and the request for their mean."""
         units = self.units(sample, labels, request)
-        z, kind, bounds = self.outcome(units)
+        z, scale, bounds = self.outcome(units)
         outcomes = np.full(sample.size, np.nan)
         outcomes[units.labelled] = z
         # A proxy predicts the label, not the error, so that no estimator with a proxy is used.
-        plain = replace(request, estimator="horvitz-thompson", outcome=kind, bounds=bounds, population=None)
+        plain = replace(request, estimator="horvitz-thompson", outcome=scale, bounds=bounds, population=None)
         return outcomes, plain, units
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean."""
         outcomes, plain, _ = self._as_mean(sample, labels, request)
-        # The sample's proxies and bounds are those of the labels, not of this outcome.
+        # The bounds of the sample are those of the labels, not of this outcome.
         return replace(Mean().estimate(_without_bounds(sample), outcomes, plain), label=self.label)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
@@ -182,7 +183,7 @@ class MeanOfErrors(OfPrediction):
 
 
 def _without_bounds(sample: Sample) -> Sample:
-    """Return the sample for outcomes that are neither its labels nor bounded as these are."""
+    """Return the sample without the declared scale and bounds of its labels, for other outcomes."""
     question = sample.question.with_outcome(decoding=NUMBER, scale=None, bounds=None)
     return replace(sample, question=question)
 
@@ -249,22 +250,22 @@ class WithinTolerance(MeanOfErrors, kind="within", listed="tolerance", shown="0.
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
         """Return whether each error is within the tolerance, up to rounding."""
         size = np.maximum(np.abs(units.labels), np.abs(units.predictions[:, 0]))
-        within = np.abs(units.errors) <= self.tolerance + _ROUNDED * size
+        within = np.abs(units.errors) <= self.tolerance + _ROUNDING * size
         return within.astype(np.float64), "binary", None
 
 
-# 0.3 − 0.1 exceeds 0.2 by less than this share of the numbers.
-_ROUNDED = 1e-12
+# Relative rounding error of a difference, such as 0.3 − 0.1, which exceeds 0.2.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", shown="low,high"):
-    """The share of labels within prediction intervals given by two columns, including the ends.
+    """The share of labels within prediction intervals, including their limits.
 
     Parameters
     ----------
     ends : (str, str)
-        The columns of the lower and of the upper ends.
+        The columns of the lower and of the upper limits.
 
     Examples
     --------
@@ -281,11 +282,11 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
             raise InputError(problem, given=", ".join(self.ends), action="Write interval_coverage:low,high.")
 
     def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
-        """Return the columns of both ends."""
+        """Return the columns of both limits."""
         return self.ends
 
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
-        """Return whether each label lies within its interval."""
+        """Return whether each label is within its interval."""
         if units.predictions.shape[1] != 2:
             problem = (
                 "the coverage of prediction intervals requires two columns, but one column was given with "
@@ -312,7 +313,7 @@ class MeanSquaredError(OfPrediction, kind="mse"):
     """
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the mean squared error, or its transformation."""
+        """Return the mean square of the errors, or its root (`RootMeanSquaredError`)."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)
         estimate = self._of_square(
@@ -323,7 +324,7 @@ class MeanSquaredError(OfPrediction, kind="mse"):
         )
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
-        """Return the mean squared error of each group, or its transformation."""
+        """Return the mean square of each group, or its root."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)
         groups, names = named_groups(sample, group)
@@ -336,6 +337,7 @@ class MeanSquaredError(OfPrediction, kind="mse"):
 
     @staticmethod
     def _of_square(square: Estimate) -> Estimate:
+        """Return the estimand from the estimate of the mean square."""
         return square
 
 
@@ -359,7 +361,7 @@ class RootMeanSquaredError(MeanSquaredError, kind="rmse"):
 
 @dataclass(frozen=True, slots=True)
 class ExplainedVariance(OfPrediction, kind="r2"):
-    """R²: 1 minus mean squared error / variance of the labels; below 0, the mean predicts better.
+    """R²: 1 − mean squared error / variance of the labels. It is negative if their mean predicts better.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Variances of labels that are mixed with pseudo-labels, so that labels that agree have a variance."""
+"""Variances of labels that are mixed with pseudo-labels, so that equal labels have a variance."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def smoothed_variance(
     target: str,
     factor: float = 1.0,
 ) -> tuple[float, float]:
-    """Return the larger of a smoothed variance and the labels' own, and the smoothed standard error.
+    """Return the larger of a smoothed variance and that of the labels, and the smoothed standard error.
 
-    `design_variance` is that of the smoothed variable (n + J,). Both parts of the variance are multiplied by
-    `factor`.
+    `design_variance` is that of the smoothed variable (n + J,). The variances of the design and of the
+    population are multiplied by `factor`.
     """
     population_variance = 0.0
     if target == "superpopulation":
-        # Even if all units are labelled, labels that agree do not show that new units would agree, too.
+        # Even if all units are labelled, equal labels do not show that new units would have the same label.
         population_variance = float(weights @ variable**2 / weights.sum()) / weighting.population_size
     design_variance = design_variance * factor
     population_variance = population_variance * factor
@@ -38,9 +38,9 @@ def smoothed_variance(
 
 
 def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArray) -> float:
-    """Return the variance of a mean of labels that each stratum mixes with others.
+    """Return the variance of a mean of labels that are mixed with other labels in each stratum.
 
-    Both arrays hold the units (n,) one or more times; `shares` is what each copy counts of its unit.
+    Both arrays contain the units (n,) one or more times; `shares` is the weight of each copy of a unit.
     """
     counts = weighting.counts
     groups = np.tile(weighting.stratum, len(shares) // len(weighting.stratum))
@@ -53,11 +53,11 @@ def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArr
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
     """Return Satterthwaite's degrees of freedom over the true classes, each with its effective size."""
-    parts = np.bincount(true, (weights * variable) ** 2)
+    contributions = np.bincount(true, (weights * variable) ** 2)
     sums = np.bincount(true, weights)
     squares = np.bincount(true, weights**2)
-    used = parts > 0
-    if not np.any(used):
+    varies = contributions > 0
+    if not np.any(varies):
         return np.inf
-    sizes = sums[used] ** 2 / squares[used]
-    return float(parts.sum() ** 2 / np.sum(parts[used] ** 2 / sizes))
+    sizes = sums[varies] ** 2 / squares[varies]
+    return float(contributions.sum() ** 2 / np.sum(contributions[varies] ** 2 / sizes))

@@ -22,7 +22,7 @@ from stratal.estimation.mover import ShareFunctionInterval
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import BinomialInterval, OuterInterval, SumInterval
 from stratal.metrics.class_functions import linear_forms, metric_function
-from stratal.metrics.confusion import ONE_STANDARD_ERROR, UNEQUAL, Confusion, some_unseen
+from stratal.metrics.confusion import MIN_KISH_SHARE, ONE_STANDARD_ERROR, Confusion, some_unseen
 
 # Averages over the tags.
 SET_AVERAGES = ("macro", "micro")
@@ -234,7 +234,7 @@ def ratio_of_counts(
     if clusters is not None:
         trials = first.trials / weighting.few_clusters_factor(result.variable, counted)
         interval = clustered(replace(first, trials=trials, scale=scale), clusters)
-    if weighting.effective_draws < UNEQUAL * weighting.draws:
+    if weighting.effective_draws < MIN_KISH_SHARE * weighting.draws:
         # Effective trials are of all strata, and do not account for a large stratum with few labels.
         parts = _of_parts(above, below, inside, weighting, target)
         second = replace(parts, value=result.value)
