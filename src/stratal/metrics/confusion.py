@@ -533,7 +533,7 @@ class Confusion:
     def _pseudo(
         self, classes: range | list[int], *, negative: bool = False
     ) -> tuple[IntArray, IntArray, FloatArray]:
-        """Return true and predicted classes (n + J,) of units and pseudo-labels, and the shares of these (J,).
+        """Return true and predicted classes (n + J,) of units and pseudo-labels, and the shares (J,).
 
         Each class gets half a label of right answers, and half a label of wrong ones. These confuse the class
         with a class that does not exist, whose number is K.
