@@ -47,7 +47,7 @@ from stratal.protocols import JsonDict, WithItems
 from stratal.report.estimates import leaderboard_table
 from stratal.report.text import Page, noted
 
-# Number of standard errors from 0 beyond which a correlation is taken to be real.
+# Number of standard errors from 0 above which a correlation is significant.
 _SIGNIFICANT = 2.0
 
 # Largest limit of a ratio, as a multiple of the ratio; a larger one is reported as infinite.
@@ -62,16 +62,16 @@ class ModelOutcomes(Record):
     ----------
     sample : Sample
     respondents : Respondents
-        The units whose difference is unknown: those that two models answer differently.
+        The labelled units; if strata separate units with equal answers, only those with different answers.
     labelled : bool (n,)
     z : float (m, k)
-        Of the labelled units.
+        Outcomes of the labelled units.
     models : tuple of str (k,)
     target : {"population", "superpopulation"}
     bounds : (float, float), optional
-        Of the outcomes.
+        Bounds of the outcomes.
     slopes : float (k, p), optional
-        Coefficients of the sample's proxies in the prediction of each model's outcome; None without one.
+        Coefficients of the sample's proxies in the prediction of each model's outcome; None without proxies.
     """
 
     sample: Sample
@@ -171,15 +171,16 @@ class ModelOutcomes(Record):
         weighting, (first, second) = self.respondents.weighting, self.z[:, :2].T
         result = ratio_of_means(first, second, weighting, self.target)
         if not (np.isfinite(result.value) and result.value > 0):
-            why = "the mean outcome of a model is 0"
-            estimate = undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
+            reason = "the mean outcome of a model is 0"
+            estimate = undefined_estimate(weighting, len(first), (0.0, np.inf), reason, target=self.target)
             return self.respondents.complete(estimate, self.sample)
         unseen_variance = self._unseen_variance_of_ratio(
             result.value, float(weighting.mean(second[:, None])[0])
         )
         df = max(result.degrees_of_freedom, 1.0)
+        # The ratio is known exactly.
         if weighting.census and self.target == "population":
-            df = np.inf  # the ratio is known exactly
+            df = np.inf
         interval = _RatioInterval(
             value=result.value,
             bounds=(0.0, np.inf),
@@ -353,7 +354,7 @@ class _RatioInterval(OffsetInterval):
     method = "log-t"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the ratio."""
+        """Return the distances of the limits below and above the ratio."""
         if self.error == 0:
             if np.isfinite(self.degrees_of_freedom):
                 raise nothing_varies()
@@ -387,17 +388,18 @@ def contrast_interval(estimate: Estimate) -> StudentInterval:
     """Return Student's interval of a mean contrast, with a variance for units unlike all labelled ones."""
     evidence = estimate.evidence
     weighting = estimate.evidence.weighting
-    of_design = float(weighting.covariance(evidence.residuals[:, None])[0, 0])
-    of_population = drawn_variance(evidence.z, weighting, estimate.target)
-    variance = of_design + of_population
+    design_variance = float(weighting.covariance(evidence.residuals[:, None])[0, 0])
+    population_variance = drawn_variance(evidence.z, weighting, estimate.target)
+    variance = design_variance + population_variance
     df = weighting.degrees_of_freedom(evidence.residuals)
-    df = target_df(df, evidence.residuals, weighting, of_design, of_population)
+    df = target_df(df, evidence.residuals, weighting, design_variance, population_variance)
     is_known = len(weighting.weights) >= weighting.population_size and variance == 0
     if estimate.bounds is not None and not is_known:
         low, high = estimate.bounds
         half_range = (high - low) / 2.0
         added_variance = unseen_variance(evidence.z, weighting, np.array([half_range, -half_range]))
-        if not np.isfinite(variance):  # a single label
+        # A single label has no variance.
+        if not np.isfinite(variance):
             variance = half_range**2
         variance += added_variance
     return StudentInterval(
@@ -445,9 +447,9 @@ class Comparisons(Estimates):
     Parameters
     ----------
     means : tuple of Estimate (k,)
-        Mean of each model; the label is `model`.
+        Means of the models, with the label `model`.
     ratios, win_rates : tuple of Estimate (m,)
-        Ratio and win rate of each pair, in the order of the differences.
+        Ratios and win rates of the pairs, in the order of the differences.
     ties : tuple of float (m,)
         Share of the labelled units on which both outcomes are the same.
     """
@@ -541,7 +543,8 @@ class Comparisons(Estimates):
             if [*row.label.values()] == [b, a]:
                 if ends is not None:
                     ends = [None if end is None else -end for end in reversed(ends)]
-                return 0.0 - row.value, ends  # 0.0, not −0.0
+                # 0.0 − 0.0 is 0.0, whereas −(0.0) is −0.0.
+                return 0.0 - row.value, ends
         return None, None
 
     def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
@@ -619,7 +622,8 @@ def compare(
     >>> comparisons[0].value, comparisons.ranks()
     (0.4, {'new': (1, 2), 'old': (1, 2)})
     """
-    from stratal.labels.label_files import read_outcomes_of_models  # a plan needs no labels
+    # A plan needs no labels, and imports this module.
+    from stratal.labels.label_files import read_outcomes_of_models
 
     require_sample(sample, "compare")
     outcomes_by_model: JsonDict = {}
@@ -706,7 +710,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         return agreement_of(self.models)
 
     def cells(self, population: Population) -> tuple[Cells, tuple[str, ...]]:
-        """Return the parts of the population by whether the models agree, and those that need no label.
+        """Return the cells of the population by whether the models agree, and the cells that need no label.
 
         Examples
         --------
@@ -778,7 +782,7 @@ def agreement_of(models: Sequence[str]) -> Agree:
 
 @dataclass(frozen=True, slots=True)
 class TwoModels(ModelEstimand, max_models=2):
-    """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
+    """Base class of `Difference`, `WinRate` and `Ratio`."""
 
     # Whether units with equal answers of both models affect the quantity.
     counts_equal_answers: ClassVar[bool] = False

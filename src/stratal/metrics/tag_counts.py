@@ -1,4 +1,4 @@
-"""Precision, recall and their relatives over sets of tags, from which tags each label and each answer has.
+"""Precision, recall and related metrics of sets of tags, from the tags of each label and each answer.
 
 A metric of one tag is that of two classes: a unit has the tag or not (`Confusion`). A micro average is a
 ratio of means of counts: Σ hits over Σ answered tags for precision. A macro average is the mean over tags.
@@ -102,7 +102,8 @@ class TagCounts(Record):
         if which == "micro":
             above, below = self._sums(name)
             total = float(self.weighting.weights @ below)
-            if total <= 0:  # the average is undefined
+            # The average is undefined.
+            if total <= 0:
                 return np.zeros(len(above))
             ratio = float(self.weighting.weights @ above) / total
             return np.asarray((above - ratio * below) / total)
@@ -123,7 +124,7 @@ class TagCounts(Record):
     def _micro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
         """Return the micro average over the tags."""
         above, below = self._sums(name)
-        # F1 is no ratio of a count to a count that contains it, but a function of one that is.
+        # The numerator of F1 is not a part of its denominator, but F1 is a function of Jaccard's index.
         index = self._sums("jaccard") if name == "f1" else None
         return ratio_of_counts(above, below, self.weighting, target, member, index)
 
@@ -235,9 +236,9 @@ def ratio_of_counts(
         trials = first.trials / weighting.few_clusters_factor(result.variable, counted)
         interval = clustered(replace(first, trials=trials, scale=scale), clusters)
     if weighting.effective_draws < MIN_KISH_SHARE * weighting.draws:
-        # Effective trials are of all strata, and do not account for a large stratum with few labels.
-        parts = _of_parts(above, below, inside, weighting, target)
-        second = replace(parts, value=result.value)
+        # Effective trials are those of all strata, and do not account for a large stratum with few labels.
+        of_sums = _interval_of_sums(above, below, inside, weighting, target)
+        second = replace(of_sums, value=result.value)
         interval = OuterInterval(value=result.value, bounds=bounds, first=interval, second=second)
     standard_error = result.standard_error
     if not standard_error > 0:
@@ -276,7 +277,7 @@ def _binomial(
     return interval, smoothed_variance
 
 
-def _of_parts(
+def _interval_of_sums(
     above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
 ) -> ShareFunctionInterval:
     """Return a ratio's interval from the means of the numerator and of the rest of the denominator."""

@@ -221,15 +221,13 @@ class Gate:
         self._app = app
         policy = SECURITY_HEADERS["content-security-policy"]
         if https:
-            images = policy.replace("img-src 'self'", "img-src 'self' https:")
-        else:
-            images = policy
-        self._headers = SECURITY_HEADERS | {"content-security-policy": images}
+            policy = policy.replace("img-src 'self'", "img-src 'self' https:")
+        self._headers = SECURITY_HEADERS | {"content-security-policy": policy}
         self._origins = frozenset(map(browser_origin, addresses))
         # Browsers leave out the default port of a scheme; other clients may include it.
-        parts = [urlsplit(address) for address in self._origins]
-        self._hosts = {part.netloc for part in parts}
-        self._hosts |= {f"{part.hostname}:{DEFAULT_PORTS[part.scheme]}" for part in parts if not part.port}
+        urls = [urlsplit(address) for address in self._origins]
+        self._hosts = {url.netloc for url in urls}
+        self._hosts |= {f"{url.hostname}:{DEFAULT_PORTS[url.scheme]}" for url in urls if not url.port}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or reject it."""
@@ -270,7 +268,7 @@ def browser_origin(address: str) -> str:
     """Return the origin of an address in the form that browsers send."""
     parts = urlsplit(address.lower())
     host = parts.hostname or ""
-    # An address of IPv6.
+    # An address of IPv6 needs brackets.
     if ":" in host:
         host = f"[{host}]"
     if parts.port in (None, DEFAULT_PORTS[parts.scheme]):
@@ -452,8 +450,8 @@ class Pages:
             raise too_large_error
         try:
             async with asyncio.timeout(self._limits.receive_seconds):
-                async for part in request.stream():
-                    body += part
+                async for chunk in request.stream():
+                    body += chunk
                     if len(body) > max_body_bytes:
                         raise too_large_error
             value = json.loads(body)
@@ -471,9 +469,9 @@ class Pages:
         path = await run_in_threadpool(content.media_file, self._display.media, request.path_params["path"])
         if path is None:
             raise HTTPException(404, _NO_FILE)
-        kind = content.MEDIA_TYPES[path.suffix.lower()]
+        media_type = content.MEDIA_TYPES[path.suffix.lower()]
         headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private, max-age=3600"}
-        return FileResponse(path, media_type=kind, headers=headers)
+        return FileResponse(path, media_type=media_type, headers=headers)
 
     async def _static_response(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -484,7 +482,7 @@ class Pages:
         )
 
 
-# Texts for people, who may have copied only a part of the link.
+# Texts for people, who may have copied the link incompletely.
 _NO_FILE = "This file does not exist. Open the link that you received."
 _NO_PAGE = "This page does not exist. Use the link exactly as you received it, or ask for a new one."
 # Name of the script of the owner's page.
@@ -530,6 +528,7 @@ def _command_output(folder: Path, *words: str) -> str:
 
 
 def _digest(token: str) -> bytes:
+    """Return the SHA-256 digest of a token."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
@@ -665,7 +664,8 @@ class PageAddress(Struct, frozen=True, kw_only=True):
 
 
 def _url(host: str, port: int) -> str:
-    # An address of IPv6.
+    """Return the address of a host and a port."""
+    # An address of IPv6 needs brackets.
     if ":" in host:
         host = f"[{host}]"
     return f"http://{host}:{port}"
