@@ -94,12 +94,12 @@ def test_a_constant_certain_proxy_gives_equal_sizes():
 
 def test_sizes_come_from_second_moments_where_there_are_any():
     proxy = Proxy(values=np.array([1.0, 2.0, 3.0]), second_moments=np.array([2.0, 4.0, 9.0]), bounds=None)
-    found = size_measure(stratal.Population.from_arrays(proxy=proxy), "sqrt-variance")
+    result = size_measure(stratal.Population.from_arrays(proxy=proxy), "sqrt-variance")
 
-    assert found.uses_second_moments
-    assert found.centre == pytest.approx(1 / 3)
+    assert result.uses_second_moments
+    assert result.centre == pytest.approx(1 / 3)
     np.testing.assert_allclose(
-        found.evaluate(proxy.values, proxy.second_moments) ** 2, [0.8 + 1 / 15, 1 / 15, 1 / 15]
+        result.evaluate(proxy.values, proxy.second_moments) ** 2, [0.8 + 1 / 15, 1 / 15, 1 / 15]
     )
 
 

@@ -41,7 +41,7 @@ class TestProxy:
         frame = Respondents.of(sample, everyone)
         folds = sample_folds(sample, everyone, frame, 2)
         how = CalibrationOptions(column=[0], method="logistic", folds=folds, population=population)
-        found = calibrated_proxy(sample, everyone, frame, labels, how)
+        calibrated = calibrated_proxy(sample, everyone, frame, labels, how)
         curves = [
             calibrate(sample.proxies[folds != k, 0], labels[folds != k], method="logistic") for k in (0, 1)
         ]
@@ -49,8 +49,8 @@ class TestProxy:
         own = centred[folds, np.arange(60)]
         by_hand = np.mean(labels - (0.9 * own + 0.1 * centred.mean(axis=0)))
 
-        assert tuple(fit.fitted for fit in found.curves) == tuple(curves)
-        assert found.summary.proxy_covariances[0, 0, 0] == pytest.approx(
+        assert tuple(fit.fitted for fit in calibrated.curves) == tuple(curves)
+        assert calibrated.summary.proxy_covariances[0, 0, 0] == pytest.approx(
             np.mean([np.var(c.apply(proxy)) for c in curves])
         )
         result = stratal.estimate(sample, labels, estimator="difference", calibration="logistic", cross_fit=2)
@@ -94,10 +94,10 @@ class TestEstimate:
     def test_stratified(self, estimator, method):
         population, _, z = world()
         sample = stratified(population)
-        found = stratal.estimate(sample, z[sample.ids], estimator=estimator, calibration=method)
+        estimate = stratal.estimate(sample, z[sample.ids], estimator=estimator, calibration=method)
 
-        assert abs(found.value - z.mean()) < 4 * found.standard_error
-        assert any(f"calibrated ({method}), cross-fitted in 5 folds" in note for note in found.notes)
+        assert abs(estimate.value - z.mean()) < 4 * estimate.standard_error
+        assert any(f"calibrated ({method}), cross-fitted in 5 folds" in note for note in estimate.notes)
 
     @pytest.mark.parametrize("estimator", ["difference", "ppi++"])
     def test_a_census_is_exact(self, estimator):
@@ -107,10 +107,10 @@ class TestEstimate:
             stratified(population, 200),
         ):
             options = {"estimator": estimator, "calibration": "isotonic", "target": "population"}
-            found = stratal.estimate(sample, z[sample.ids], **options)
+            estimate = stratal.estimate(sample, z[sample.ids], **options)
 
-            assert found.value == pytest.approx(z.mean(), abs=1e-12)
-            assert found.standard_error == pytest.approx(0, abs=1e-12)
+            assert estimate.value == pytest.approx(z.mean(), abs=1e-12)
+            assert estimate.standard_error == pytest.approx(0, abs=1e-12)
 
     @pytest.mark.parametrize(
         "design",
@@ -119,39 +119,39 @@ class TestEstimate:
     def test_other_designs(self, design):
         population, _, z = world()
         sample = design.draw(population, 4)
-        found = stratal.estimate(sample, z[sample.ids], calibration="logistic")
+        estimate = stratal.estimate(sample, z[sample.ids], calibration="logistic")
 
-        assert found.estimator == "difference"
-        assert abs(found.value - z.mean()) < 4 * found.standard_error
+        assert estimate.estimator == "difference"
+        assert abs(estimate.value - z.mean()) < 4 * estimate.standard_error
 
     def test_a_constant_proxy_leaves_the_mean(self):
         population = stratal.Population.from_arrays(proxy=np.full(50, 0.8))
         sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
         for method in ("isotonic", "logistic"):
-            found = stratal.estimate(
+            estimate = stratal.estimate(
                 sample, [1, 0] * 10, estimator="difference", calibration=method, cross_fit=4
             )
 
-            assert found.value == pytest.approx(0.5, abs=1e-12)
+            assert estimate.value == pytest.approx(0.5, abs=1e-12)
 
     def test_equal_labels_give_an_interval(self):
         population, _, _ = world()
         sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
         for method in ("isotonic", "logistic"):
-            found = stratal.estimate(sample, np.ones(60), calibration=method)
-            low, high = found.confidence_interval()
+            estimate = stratal.estimate(sample, np.ones(60), calibration=method)
+            low, high = estimate.confidence_interval()
 
-            assert found.value == pytest.approx(1, abs=0.02)
+            assert estimate.value == pytest.approx(1, abs=0.02)
             assert low < high <= 1
 
     def test_a_margin_is_put_on_a_scale(self):
         _, proxy, z = world()
         margins = stratal.Population.from_arrays(proxy=10 * proxy - 3)
         sample = stratal.designs.SimpleRandom(budget=40).draw(margins, seed=1)
-        found = stratal.estimate(sample, z[sample.ids], calibration="isotonic")
+        estimate = stratal.estimate(sample, z[sample.ids], calibration="isotonic")
 
-        assert found.estimator == "difference"
-        assert abs(found.value - z.mean()) < 4 * found.standard_error
+        assert estimate.estimator == "difference"
+        assert abs(estimate.value - z.mean()) < 4 * estimate.standard_error
 
     def test_strata_without_labels_are_merged(self):
         population, _, z = world()
@@ -160,18 +160,18 @@ class TestEstimate:
             unit: z[unit] for unit, h in zip(sample.ids.tolist(), sample.stratum.tolist(), strict=True) if h
         }
         with pytest.warns(StratalWarning):
-            found = stratal.estimate(sample, labels, estimator="difference", calibration="logistic")
+            estimate = stratal.estimate(sample, labels, estimator="difference", calibration="logistic")
 
-        assert len(found.strata) == 3
-        assert abs(found.value - z.mean()) < 5 * found.standard_error
+        assert len(estimate.strata) == 3
+        assert abs(estimate.value - z.mean()) < 5 * estimate.standard_error
 
     def test_outcomes_between_other_bounds(self):
         population, proxy, _ = world()
         sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1)
         z = 1 + 4 * proxy**2
-        found = stratal.estimate(sample, z[sample.ids], calibration="isotonic", bounds=(1, 5))
+        estimate = stratal.estimate(sample, z[sample.ids], calibration="isotonic", bounds=(1, 5))
 
-        assert found.value == pytest.approx(z.mean(), abs=0.05)
+        assert estimate.value == pytest.approx(z.mean(), abs=0.05)
 
     def test_a_sample_from_a_file_takes_the_population_given(self, tmp_path):
         population, _, z = world()

@@ -78,20 +78,20 @@ def test_a_small_domain_has_the_interval_of_its_own_labels():
 def test_without_bounds_small_domains_take_few_degrees_of_freedom():
     rng = np.random.default_rng(4)
     z, member = rng.normal(size=300), np.arange(300) < 5
-    found = domain_mean(z, member, simple(300))
+    estimate = domain_mean(z, member, simple(300))
 
     stats = pytest.importorskip("scipy.stats")
     low, high = stats.t.interval(0.95, 4, z[:5].mean(), stats.sem(z[:5]))
-    assert found.confidence_interval().width == pytest.approx(high - low, rel=0.01)
+    assert estimate.confidence_interval().width == pytest.approx(high - low, rel=0.01)
     assert domain_mean(z, np.arange(300) < 1, simple(300)).limits() is None
 
 
 def test_agreeing_unbounded_labels_have_no_interval():
-    found = domain_mean(np.full(50, 7.0), np.arange(50) < 10, simple(50))
+    estimate = domain_mean(np.full(50, 7.0), np.arange(50) < 10, simple(50))
 
-    assert found.limits() is None
+    assert estimate.limits() is None
     with pytest.raises(InputError, match="all labels agree"):
-        found.confidence_interval()
+        estimate.confidence_interval()
 
 
 def test_an_empty_domain_is_undefined_and_said_so(sample, labels):
@@ -137,8 +137,8 @@ def test_coverage_of_rare_domains():
     inside, draws = 0, sized(200, 1000)
     for _ in range(draws):
         rows = rng.choice(20_000, 60, replace=False)
-        found = domain_mean(z[rows], member[rows], simple(60, 20_000), bounds=(0.0, 1.0))
-        low, high = found.confidence_interval()
+        estimate = domain_mean(z[rows], member[rows], simple(60, 20_000), bounds=(0.0, 1.0))
+        low, high = estimate.confidence_interval()
         inside += low <= truth <= high
 
     assert inside / draws > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / draws)
@@ -150,11 +150,11 @@ def test_a_domain_that_is_a_stratum_has_the_interval_of_that_stratum():
     alone = StratifiedWeighting(stratum=np.zeros(20, np.int64), sizes=np.array([2000]))
     everyone = np.ones(20, dtype=bool)
 
-    found = domain_mean(z, stratum == 0, both, bounds=(0.0, 1.0))
+    estimate = domain_mean(z, stratum == 0, both, bounds=(0.0, 1.0))
     expected = domain_mean(z[:20], everyone, alone, bounds=(0.0, 1.0))
-    assert expected.standard_error == pytest.approx(found.standard_error)
+    assert expected.standard_error == pytest.approx(estimate.standard_error)
     assert tuple(expected.confidence_interval()) == pytest.approx(
-        tuple(found.confidence_interval()), abs=0.02
+        tuple(estimate.confidence_interval()), abs=0.02
     )
 
 
@@ -178,13 +178,13 @@ def test_one_wrong_unit_that_was_not_drawn_is_possible_in_a_domain_near_a_census
     weighting = StratifiedWeighting(stratum=np.repeat([0, 1], labelled), sizes=sizes)
     z = np.r_[np.zeros(3), np.ones(88)]
     member = np.r_[np.ones(86, bool), np.zeros(5, bool)]
-    found = domain_mean(z, member, weighting, bounds=(0.0, 1.0))
+    estimate = domain_mean(z, member, weighting, bounds=(0.0, 1.0))
     units = 20 + 91 * 66 / 71
 
-    assert found.confidence_interval().low <= 1 - 4 / units < found.value
+    assert estimate.confidence_interval().low <= 1 - 4 / units < estimate.value
     ratings = domain_mean(1 + 4 * z, member, weighting, bounds=(1.0, 5.0))
     assert ratings.confidence_interval().low == pytest.approx(
-        1 + 4 * found.confidence_interval().low, abs=0.1
+        1 + 4 * estimate.confidence_interval().low, abs=0.1
     )
 
 
@@ -206,18 +206,18 @@ def test_any_estimates_can_hold_together_and_be_combined():
     sample = stratal.designs.SimpleRandom(budget=120).draw(
         stratal.Population.from_arrays(groups=groups), seed=1
     )
-    found = stratal.estimate(sample, np.arange(120) % 5 > 0, by="language")
-    wider = found.simultaneous()
+    estimate = stratal.estimate(sample, np.arange(120) % 5 > 0, by="language")
+    wider = estimate.simultaneous()
     low, high = wider.confidence_interval(0.95)
-    for row, below, above in zip(found, low, high, strict=True):
+    for row, below, above in zip(estimate, low, high, strict=True):
         alone, of_four = row.confidence_interval(0.95), row.confidence_interval(1 - 0.05 / 4)
         assert of_four.low - 0.01 < below < alone.low
         assert alone.high < above < of_four.high + 0.01
     for method in ("auto", "t"):
-        alone = found[0].p_value(0.7, method)
+        alone = estimate[0].p_value(0.7, method)
         assert alone < wider[0].p_value(0.7, method) < 4 * alone + 0.01
-    ends = found.simultaneous().confidence_interval(0.95, alternative="less")
-    assert np.all(ends[1] > found.confidence_interval(0.95, alternative="less")[1])
+    ends = estimate.simultaneous().confidence_interval(0.95, alternative="less")
+    assert np.all(ends[1] > estimate.confidence_interval(0.95, alternative="less")[1])
 
 
 def test_estimates_of_other_labels_do_not_hold_together():
@@ -269,9 +269,9 @@ def test_metrics_of_groups_are_those_of_their_cells_and_their_intervals_hold(met
     held = []
     for seed in range(sized(6, 40)):
         sample = plan.draw(seed=seed)
-        found = stratal.estimate(sample, labels[sample.ids], estimand=metric, by="language")
+        estimate = stratal.estimate(sample, labels[sample.ids], estimand=metric, by="language")
         weights = 1 / sample.inclusion_probability
-        for row in found:
+        for row in estimate:
             inside = np.asarray(language[sample.ids] == row.label["domain"])
             own, said = true[sample.ids], predicted[sample.ids]
             pairs = [own & said, own & ~said, ~own & said, ~own & ~said]
@@ -321,11 +321,11 @@ def test_several_estimands_have_groups_each():
     population, labels, *_ = answered_population()
     sample = stratal.plan(population, 200).draw(seed=4)
 
-    found = stratal.estimate(sample, labels[sample.ids], estimand="f1:match;accuracy", by="language")
+    estimate = stratal.estimate(sample, labels[sample.ids], estimand="f1:match;accuracy", by="language")
 
-    assert len(found) == 6
+    assert len(estimate) == 6
     one = stratal.estimate(sample, labels[sample.ids], estimand="accuracy", by="language")
-    assert found.of(estimand="accuracy", domain="en").value == one.of(domain="en").value
+    assert estimate.of(estimand="accuracy", domain="en").value == one.of(domain="en").value
 
 
 def many_groups(labels_per_group: int = 3) -> tuple[stratal.designs.Sample, np.ndarray]:

@@ -21,8 +21,8 @@ def ranges(world, budget, draws):
     plan = stratal.plan(population, budget)
     for seed in range(draws):
         sample = plan.draw(seed=seed)
-        found = stratal.estimate(sample, z[sample.ids])
-        yield plan, found, found.effective_sample_size_interval()
+        estimate = stratal.estimate(sample, z[sample.ids])
+        yield plan, estimate, estimate.effective_sample_size_interval()
 
 
 def test_it_holds_the_estimate_and_narrows_with_labels(world):
@@ -57,8 +57,8 @@ def test_a_higher_level_is_wider(world):
 def test_a_simple_random_sample_is_worth_itself(world):
     population, z = world
     sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=7)
-    found = stratal.estimate(sample, z[sample.ids], estimator="horvitz-thompson")
-    low, high = found.effective_sample_size_interval()
+    estimate = stratal.estimate(sample, z[sample.ids], estimator="horvitz-thompson")
+    low, high = estimate.effective_sample_size_interval()
 
     assert low == pytest.approx(200, abs=2)
     assert high == pytest.approx(200, abs=2)
@@ -97,27 +97,27 @@ def test_widths_are_compared_where_the_standard_error_promises_too_much():
     compared = 0
     for seed in range(12):
         sample = plan.draw(seed=seed)
-        found = stratal.estimate(sample, z[sample.ids])
-        equal = found.to_dict()["random_labels_of_equal_width"]
+        estimate = stratal.estimate(sample, z[sample.ids])
+        equal = estimate.to_dict()["random_labels_of_equal_width"]
         if equal is None:
             continue
         compared += 1
-        low, high = clopper_pearson(found.value, equal / (1 - equal / 50_000))
-        assert found.effective_sample_size_interval()[0] > equal
-        assert f"As precise as about {equal:,.0f} random labels" in str(found)
-        assert "worth" not in str(found)
-        assert high - low == pytest.approx(found.confidence_interval().width, rel=0.02)
+        low, high = clopper_pearson(estimate.value, equal / (1 - equal / 50_000))
+        assert estimate.effective_sample_size_interval()[0] > equal
+        assert f"As precise as about {equal:,.0f} random labels" in str(estimate)
+        assert "worth" not in str(estimate)
+        assert high - low == pytest.approx(estimate.confidence_interval().width, rel=0.02)
     assert compared >= 2
 
 
 def test_labels_that_all_agree_have_a_standard_error_and_a_width(world):
     population, _ = world
     sample = stratal.plan(population, 40).draw(seed=7)
-    found = stratal.estimate(sample, np.ones(40))
+    estimate = stratal.estimate(sample, np.ones(40))
 
-    assert found.standard_error > 0
-    assert "Standard error 0;" not in str(found)
-    assert "As precise as" in str(found)
+    assert estimate.standard_error > 0
+    assert "Standard error 0;" not in str(estimate)
+    assert "As precise as" in str(estimate)
     whole = stratal.designs.SimpleRandom(budget=5000).draw(population, seed=7)
     assert stratal.estimate(whole, np.ones(5000), target="population").standard_error == 0
 
@@ -125,10 +125,10 @@ def test_labels_that_all_agree_have_a_standard_error_and_a_width(world):
 def test_no_standard_error_is_shown_where_an_unbounded_outcome_agrees(world):
     population, _ = world
     sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
-    found = stratal.estimate(sample, np.full(40, 3.0), outcome="unbounded", estimator="horvitz-thompson")
+    estimate = stratal.estimate(sample, np.full(40, 3.0), outcome="unbounded", estimator="horvitz-thompson")
 
-    assert np.isnan(found.standard_error)
-    assert "Standard error –" in str(found.summary())
+    assert np.isnan(estimate.standard_error)
+    assert "Standard error –" in str(estimate.summary())
 
 
 @pytest.mark.parametrize("metric", ["precision", "recall"])

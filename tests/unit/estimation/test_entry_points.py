@@ -49,14 +49,14 @@ def test_a_census_is_exact(population, truth):
 
 def test_the_target_of_a_census_is_the_superpopulation_unless_stated(population, truth):
     sample = stratal.designs.SimpleRandom(budget=500).draw(population, seed=1)
-    found = stratal.estimate(sample, truth)
+    estimate = stratal.estimate(sample, truth)
     stated = stratal.estimate(sample, truth, target="superpopulation")
-    low, high = found.confidence_interval()
+    low, high = estimate.confidence_interval()
 
-    assert found.target == "superpopulation"
-    assert [*found.confidence_interval()] == [*stated.confidence_interval()]
-    assert low < found.value < high
-    assert "all 500 units are labelled" in str(answer_page(found.to_dict()).lines[0])
+    assert estimate.target == "superpopulation"
+    assert [*estimate.confidence_interval()] == [*stated.confidence_interval()]
+    assert low < estimate.value < high
+    assert "all 500 units are labelled" in str(answer_page(estimate.to_dict()).lines[0])
     items = stratal.estimate(sample, truth, target="population")
     assert "exact for these 500 units" in answer_page(items.to_dict()).lines[0]
     page = answer_page(items.to_dict() | {"requirements": assess_requirements(items, ["value>=.1"])})

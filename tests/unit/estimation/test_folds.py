@@ -163,12 +163,12 @@ class TestEstimate:
     def test_says_so_and_differs_little_from_the_plain_fit(self):
         sample, labels, _ = drawn(stratal.designs.SimpleRandom(budget=100))
         plain = stratal.estimate(sample, labels, estimator="ppi++")
-        found = stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
+        estimate = stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
 
-        assert "λ was cross-fitted in 5 folds" in found.notes
-        assert found.value != plain.value
-        assert abs(found.value - plain.value) < 0.5 * plain.standard_error
-        assert found == stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
+        assert "λ was cross-fitted in 5 folds" in estimate.notes
+        assert estimate.value != plain.value
+        assert abs(estimate.value - plain.value) < 0.5 * plain.standard_error
+        assert estimate == stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
 
     @staticmethod
     def lam_of(z, x, spread, mean) -> float:
@@ -189,15 +189,15 @@ class TestEstimate:
 
     def test_by_hand(self):
         sample, z, _ = drawn(stratal.designs.SimpleRandom(budget=40))
-        found = stratal.estimate(sample, z, estimator="ppi++", cross_fit=2)
+        estimate = stratal.estimate(sample, z, estimator="ppi++", cross_fit=2)
         x, mean = sample.proxies[:, 0], sample.summary.proxy_means[0, 0]
         spread = sample.summary.proxy_covariances[0, 0, 0] * 400 / 399
         half = np.argsort(np.argsort(_keys(sample))) % 2
         lam = np.array([self.lam_of(z[half != k], x[half != k], spread, mean) for k in (0, 1)])
         blend = 0.9 * lam[half] + 0.1 * lam.mean()
 
-        assert found.value == pytest.approx(np.mean(z - blend * (x - mean)), abs=1e-12)
-        assert found.standard_error**2 == pytest.approx(
+        assert estimate.value == pytest.approx(np.mean(z - blend * (x - mean)), abs=1e-12)
+        assert estimate.standard_error**2 == pytest.approx(
             0.9 * np.var(z - blend * (x - mean), ddof=1) / 40, abs=1e-12
         )
 
@@ -205,9 +205,9 @@ class TestEstimate:
     def testFourStrata(self, folds):
         sample, labels, z = drawn(FourStrata(100))
         for estimator in ("ppi++", "stratppi"):
-            found = stratal.estimate(sample, labels, estimator=estimator, cross_fit=folds)
+            estimate = stratal.estimate(sample, labels, estimator=estimator, cross_fit=folds)
 
-            assert abs(found.value - z.mean()) < 4 * found.standard_error
+            assert abs(estimate.value - z.mean()) < 4 * estimate.standard_error
 
     @pytest.mark.parametrize(
         "design",
@@ -220,42 +220,42 @@ class TestEstimate:
     )
     def test_other_designs(self, design):
         sample, labels, z = drawn(design)
-        found = stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
+        estimate = stratal.estimate(sample, labels, estimator="ppi++", cross_fit=5)
         plain = stratal.estimate(sample, labels, estimator="ppi++")
 
-        assert found.value == pytest.approx(plain.value, abs=plain.standard_error)
-        assert 0.7 < found.standard_error / plain.standard_error < 1.4
-        assert abs(found.value - z.mean()) < 4 * found.standard_error
+        assert estimate.value == pytest.approx(plain.value, abs=plain.standard_error)
+        assert 0.7 < estimate.standard_error / plain.standard_error < 1.4
+        assert abs(estimate.value - z.mean()) < 4 * estimate.standard_error
 
     @pytest.mark.parametrize("estimator", ["ppi++", "stratppi"])
     def test_a_census_is_exact(self, estimator):
         sample, labels, z = drawn(stratal.designs.SimpleRandom(budget=400))
-        found = stratal.estimate(sample, labels, estimator=estimator, cross_fit=5, target="population")
+        estimate = stratal.estimate(sample, labels, estimator=estimator, cross_fit=5, target="population")
 
-        assert found.value == pytest.approx(z.mean(), abs=1e-12)
-        assert found.standard_error == pytest.approx(0, abs=1e-12)
+        assert estimate.value == pytest.approx(z.mean(), abs=1e-12)
+        assert estimate.standard_error == pytest.approx(0, abs=1e-12)
 
     def test_a_constant_proxy_leaves_the_mean(self):
         population = stratal.Population.from_arrays(proxy=np.full(50, 0.8))
         sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
-        found = stratal.estimate(sample, [1, 0] * 10, estimator="ppi++", cross_fit=4)
+        estimate = stratal.estimate(sample, [1, 0] * 10, estimator="ppi++", cross_fit=4)
 
-        assert found.value == 0.5
+        assert estimate.value == 0.5
 
     def test_equal_labels_give_an_interval(self):
         sample, _, _ = drawn(stratal.designs.SimpleRandom(budget=30))
-        found = stratal.estimate(sample, np.ones(30), estimator="ppi++", cross_fit=5)
-        low, high = found.confidence_interval()
+        estimate = stratal.estimate(sample, np.ones(30), estimator="ppi++", cross_fit=5)
+        low, high = estimate.confidence_interval()
 
-        assert found.value == pytest.approx(1, abs=0.01)
-        assert low < found.value <= high <= 1
+        assert estimate.value == pytest.approx(1, abs=0.01)
+        assert low < estimate.value <= high <= 1
 
     def test_nothing_to_fit_is_said(self):
         sample, labels, _ = drawn(stratal.designs.SimpleRandom(budget=30))
-        found = stratal.estimate(sample, labels, estimator="difference", cross_fit=5)
+        estimate = stratal.estimate(sample, labels, estimator="difference", cross_fit=5)
 
-        assert found.value == stratal.estimate(sample, labels, estimator="difference").value
-        assert any("nothing to cross-fit" in note for note in found.notes)
+        assert estimate.value == stratal.estimate(sample, labels, estimator="difference").value
+        assert any("nothing to cross-fit" in note for note in estimate.notes)
 
     def test_more_folds_than_labels_are_refused(self):
         sample, labels, _ = drawn(stratal.designs.SimpleRandom(budget=30))

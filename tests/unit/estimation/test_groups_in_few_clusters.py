@@ -41,8 +41,8 @@ def test_the_group_in_two_of_twelve_talks_has_the_interval_of_r():
     sample, labels = stratal.Sample.from_labelled(
         CASE, value="rating", weight="weight", cluster="talk", groups=("lang",)
     )
-    found = stratal.estimate(sample, labels, by="lang", outcome="unbounded")
-    danish, english = found.of(domain="da"), found.of(domain="en")
+    estimate = stratal.estimate(sample, labels, by="lang", outcome="unbounded")
+    danish, english = estimate.of(domain="da"), estimate.of(domain="en")
 
     assert danish.degrees_of_freedom == 1.0
     assert danish.standard_error == pytest.approx(1.036923, abs=1e-6)
@@ -64,11 +64,11 @@ def test_clusters_of_the_group_count_and_not_its_labels(design):
     weighting = weights_of(cluster)
     if design == "whole clusters":
         weighting = ClusterWeighting(cluster=cluster, drawn=np.full(40, 5), clusters=10**6, size=5 * 10**6)
-    found = domain_mean(z, member, weighting)
+    estimate = domain_mean(z, member, weighting)
     means = z[member].reshape(4, 5).mean(axis=1)
-    low, high = found.confidence_interval()
+    low, high = estimate.confidence_interval()
 
-    assert found.degrees_of_freedom == 3.0
+    assert estimate.degrees_of_freedom == 3.0
     # Clusters of one size: the interval of the means of clusters, as if these were all labels.
     error = means.std(ddof=1) / 2.0
     reach = student.ppf(0.975, 3) * error
@@ -79,24 +79,24 @@ def test_clusters_of_the_group_count_and_not_its_labels(design):
 def test_one_cluster_has_no_interval(bounds):
     cluster, z = numbers(12)
     z = z if bounds is None else (z > 10.0).astype(np.float64)
-    found = domain_mean(z, cluster == 3, weights_of(cluster), bounds=bounds)
+    estimate = domain_mean(z, cluster == 3, weights_of(cluster), bounds=bounds)
 
-    assert found.limits() == (None if bounds is None else [0.0, 1.0])
-    assert np.isnan(found.standard_error)
-    assert found.degrees_of_freedom == 0.0
-    assert any("1 cluster" in note for note in found.notes)
+    assert estimate.limits() == (None if bounds is None else [0.0, 1.0])
+    assert np.isnan(estimate.standard_error)
+    assert estimate.degrees_of_freedom == 0.0
+    assert any("1 cluster" in note for note in estimate.notes)
     for method in ("t", "survey"):
         with pytest.raises(stratal.errors.InputError):
-            found.confidence_interval(method=method)
+            estimate.confidence_interval(method=method)
 
 
 def test_a_cluster_in_each_stratum_has_no_interval():
     cluster, z = numbers(12)
     member = cluster % 2 == 0
-    found = domain_mean(z, member, weights_of(cluster, stratum=cluster // 2))
+    estimate = domain_mean(z, member, weights_of(cluster, stratum=cluster // 2))
 
-    assert found.evidence.design_df == 0.0
-    assert found.limits() is None
+    assert estimate.evidence.design_df == 0.0
+    assert estimate.limits() is None
 
 
 def test_right_or_wrong_answers_in_few_clusters_are_worth_few_trials():

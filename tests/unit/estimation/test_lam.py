@@ -80,11 +80,11 @@ def test_margins_through_the_public_face():
     sample = stratal.designs.fit_margins(
         stratal.designs.SimpleRandom(budget=100).draw(units, seed=7), "proxy"
     )
-    found = stratal.estimate(sample, z[sample.ids])
-    low, high = found.confidence_interval()
+    estimate = stratal.estimate(sample, z[sample.ids])
+    low, high = estimate.confidence_interval()
     assert low < z.mean() < high
     assert high - low < 0.25
-    assert any("weights fitted to the proxy" in note for note in found.notes)
+    assert any("weights fitted to the proxy" in note for note in estimate.notes)
 
 
 @pytest.mark.parametrize("fixed", [True, False])

@@ -42,8 +42,8 @@ def test_bounds_of_models_outcomes_are_those_of_the_outcomes_themselves(compared
     sample, outcomes = compared
     ratings = {name: np.clip(1.0 + 9.0 * values, 2.0, 8.0) for name, values in outcomes.items()}
     for asked in (Difference(("m", "k")), WinRate(("m", "k")), Ratio(("m", "k"))):
-        found = stratal.estimate(sample, ratings, estimand=asked, bounds=(2, 8))
-        assert np.isfinite(found.confidence_interval().low)
+        estimate = stratal.estimate(sample, ratings, estimand=asked, bounds=(2, 8))
+        assert np.isfinite(estimate.confidence_interval().low)
     with pytest.raises(InputError, match="outside"):
         stratal.estimate(sample, ratings, estimand=Difference(("m", "k")), bounds=(3, 8))
 
@@ -51,17 +51,17 @@ def test_bounds_of_models_outcomes_are_those_of_the_outcomes_themselves(compared
 def test_groups_take_limits(compared):
     sample, outcomes = compared
     ratings, groups = 1.0 + 9.0 * outcomes["m"], ["x", "y"] * 100
-    found = stratal.estimate(sample, ratings, by=groups, limits=(2, 8))
+    estimate = stratal.estimate(sample, ratings, by=groups, limits=(2, 8))
     same = stratal.estimate(sample, np.clip(ratings, 2, 8), by=groups, bounds=(2, 8))
-    assert [row.value for row in found] == [row.value for row in same]
-    assert found[0].confidence_interval() == same[0].confidence_interval()
+    assert [row.value for row in estimate] == [row.value for row in same]
+    assert estimate[0].confidence_interval() == same[0].confidence_interval()
 
 
 def test_a_list_hands_options_to_each_and_refuses_what_one_does_not_take(compared):
     sample, outcomes = compared
     pairs = [Difference(("m", "k"), ("a", "b")), WinRate(("m", "k"), ("a", "b"))]
-    found = stratal.estimate(sample, outcomes, estimand=pairs, bounds=(0.0, 1.0))
-    for row, one in zip(found, pairs, strict=True):
+    estimate = stratal.estimate(sample, outcomes, estimand=pairs, bounds=(0.0, 1.0))
+    for row, one in zip(estimate, pairs, strict=True):
         assert row.value == stratal.estimate(sample, outcomes, estimand=one, bounds=(0.0, 1.0)).value
     with pytest.raises(InputError, match="'difference' takes no lam="):
         stratal.estimate(sample, outcomes, estimand=pairs, lam=1.0)
@@ -71,9 +71,9 @@ def test_metrics_hold_together_too(compared):
     sample, outcomes = compared
     true, answers = (np.where(outcomes[name] == 1, "yes", "no") for name in ("m", "k"))
     asked = ClassReport(["precision", "recall", "f1"])
-    found = stratal.estimate(sample, {"label": true, "predicted": answers}, estimand=asked)
-    alone, of_all = (found.confidence_interval(1 - 0.05 / part) for part in (1, len(found)))
-    low, high = found.simultaneous().confidence_interval(0.95)
+    estimate = stratal.estimate(sample, {"label": true, "predicted": answers}, estimand=asked)
+    alone, of_all = (estimate.confidence_interval(1 - 0.05 / part) for part in (1, len(estimate)))
+    low, high = estimate.simultaneous().confidence_interval(0.95)
     assert np.all((low < alone[0]) & (alone[1] < high))
     assert np.all(high - low < of_all[1] - of_all[0])
 

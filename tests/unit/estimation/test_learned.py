@@ -106,22 +106,22 @@ class TestEstimate:
         population, z = judged()
         sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1)
 
-        found = stratal.estimate(sample, z[sample.ids], calibration="ridge", proxy="judge_a")
+        estimate = stratal.estimate(sample, z[sample.ids], calibration="ridge", proxy="judge_a")
 
-        note = next(note for note in found.notes if "learned" in note)
+        note = next(note for note in estimate.notes if "learned" in note)
         assert note.startswith("ridge learned from judge_a, judge_b, judge_c, noise: used in 5 of 5 folds")
-        assert found.estimator == "difference"
+        assert estimate.estimator == "difference"
 
     def test_a_census_is_exact(self):
         population, z = judged(n=80)
         sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=1)
 
-        found = stratal.estimate(
+        estimate = stratal.estimate(
             sample, z[sample.ids], calibration="ridge", proxy="judge_a", target="population"
         )
 
-        assert found.value == pytest.approx(z.mean(), abs=1e-12)
-        assert found.standard_error == pytest.approx(0, abs=1e-12)
+        assert estimate.value == pytest.approx(z.mean(), abs=1e-12)
+        assert estimate.standard_error == pytest.approx(0, abs=1e-12)
 
     def test_an_outcome_without_bounds_and_no_proxy_at_all(self):
         rng = np.random.default_rng(5)
@@ -130,11 +130,11 @@ class TestEstimate:
         population = stratal.Population.from_arrays(features={"x": x})
         sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=1).with_outcome("unbounded")
 
-        found = stratal.estimate(sample, z[sample.ids], calibration="ridge")
+        estimate = stratal.estimate(sample, z[sample.ids], calibration="ridge")
         plain = stratal.estimate(sample, z[sample.ids])
 
-        assert found.standard_error < 0.2 * plain.standard_error
-        assert abs(found.value - z.mean()) < 4 * found.standard_error
+        assert estimate.standard_error < 0.2 * plain.standard_error
+        assert abs(estimate.value - z.mean()) < 4 * estimate.standard_error
 
     def test_mistakes(self):
         population, z = judged()

@@ -341,11 +341,11 @@ def test_a_difference_estimate_beyond_the_bounds_says_what_it_was():
     sample = stratal.designs.SimpleRandom(budget=31).draw(population, seed=1)
     short = 0.1 - float(sample.proxies.mean())
     beyond, inside = (1.0, 0.0) if short > 0 else (0.0, 1.0)
-    found = stratal.estimate(sample, np.full(31, beyond), estimator="difference")
-    notes = [note for note in found.notes if "possible value, so this limit is shown instead" in note]
+    estimate = stratal.estimate(sample, np.full(31, beyond), estimator="difference")
+    notes = [note for note in estimate.notes if "possible value, so this limit is shown instead" in note]
 
     assert abs(short) > 0.001
-    assert found.value == beyond
+    assert estimate.value == beyond
     assert len(notes) == 1
     assert f"{beyond + short:.4g}" in notes[0]
     other = stratal.estimate(sample, np.full(31, inside), estimator="difference")

@@ -26,9 +26,9 @@ def test_a_mean_is_estimated_as_without_an_estimand(population):
     sample = stratal.plan(population, budget=40, proxy="fluency").draw(seed=2)
     labels = (np.arange(40) % 3 > 0).astype(float)
 
-    found = stratal.estimate(sample, labels, estimand=Mean())
-    assert found == stratal.estimate(sample, labels)
-    assert Mean().estimate(sample, labels) == found
+    estimate = stratal.estimate(sample, labels, estimand=Mean())
+    assert estimate == stratal.estimate(sample, labels)
+    assert Mean().estimate(sample, labels) == estimate
 
 
 def test_the_influence_of_a_mean_is_the_proxy_less_its_mean(population):

@@ -15,9 +15,9 @@ def test_a_whole_stratum_without_an_answer_is_named_with_what_is_assumed():
 
     said = r"1 stratum has no label \(10.0% of the units\): kind = maths was merged with its neighbour"
     with pytest.warns(stratal.StratalWarning, match=said):
-        found = stratal.estimate(sample, labels)
+        estimate = stratal.estimate(sample, labels)
     assert any(
-        "assumes that units without labels are like those in neighbouring" in note for note in found.notes
+        "assumes that units without labels are like those in neighbouring" in note for note in estimate.notes
     )
 
 
@@ -37,16 +37,16 @@ def test_a_fifth_without_labels_names_the_assumption_and_the_worst_case():
     labels = z.copy()
     labels[np.flatnonzero(np.arange(300) % 5 == 0)] = np.nan
     with pytest.warns(stratal.StratalWarning, match="missing at random within strata"):
-        found = stratal.estimate(sample, labels)
+        estimate = stratal.estimate(sample, labels)
     weights = np.where(sample.stratum == 0, 1000, 2000) / 3000 / np.bincount(sample.stratum)[sample.stratum]
     low, high = (weights @ np.where(np.isnan(labels), bound, labels) for bound in (0.0, 1.0))
 
-    assert found.nonresponse.worst_bounds == pytest.approx((low, high))
-    assert found.to_dict()["nonresponse"]["worst_bounds"] == pytest.approx([low, high])
-    assert any("60 of 300 drawn units have no label (20.0%); the labelled" in note for note in found.notes)
-    assert any("valid only if labels are missing at random within strata" in note for note in found.notes)
-    assert f"would be {low:.1%}; with the highest possible outcome, {high:.1%}." in str(found)
-    assert low < found.value < high
+    assert estimate.nonresponse.worst_bounds == pytest.approx((low, high))
+    assert estimate.to_dict()["nonresponse"]["worst_bounds"] == pytest.approx([low, high])
+    assert any("60 of 300 drawn units have no label (20.0%); the labelled" in note for note in estimate.notes)
+    assert any("valid only if labels are missing at random within strata" in note for note in estimate.notes)
+    assert f"would be {low:.1%}; with the highest possible outcome, {high:.1%}." in str(estimate)
+    assert low < estimate.value < high
 
 
 def test_no_worst_case_where_nothing_is_missing_or_there_are_no_bounds():
@@ -93,8 +93,8 @@ def test_units_without_a_proxy_and_without_a_label_are_like_all_others(tmp_path)
     labels = {f"u{k}": score for k, score in enumerate(scores) if score != ""}
 
     with pytest.warns(stratal.StratalWarning, match=r"= missing \(25.0% of the units\)"):
-        found = stratal.estimate(sample, labels)
+        estimate = stratal.estimate(sample, labels)
 
-    interval = found.confidence_interval()
-    assert found.value == pytest.approx(26 / 30)
+    interval = estimate.confidence_interval()
+    assert estimate.value == pytest.approx(26 / 30)
     assert interval.low < 26 / 30 < interval.high

@@ -76,7 +76,7 @@ def test_a_pickled_estimate_is_small_and_gives_the_same(name: str, design: str) 
 
 def test_notes_keep_their_codes() -> None:
     drawn = sample("plan")
-    found = stratal.estimate(drawn, 1 - (drawn.proxies[:, 0] > 0.5))
-    again = pickle.loads(pickle.dumps(found))
+    estimate = stratal.estimate(drawn, 1 - (drawn.proxies[:, 0] > 0.5))
+    again = pickle.loads(pickle.dumps(estimate))
     assert "plan-refuted" in {note.code for note in again.notes}
     assert all(note.code == "plan-refuted" for note in again.refuted)

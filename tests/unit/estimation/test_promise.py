@@ -17,9 +17,9 @@ SURE = np.random.default_rng(0).beta(8, 1, N).clip(0.001, 0.999)
 
 
 def refuted(sample, z, **how):
-    found = stratal.estimate(sample, z[np.array(sample.ids)], **how)
-    assert found.notes[len(found.notes) - len(found.refuted) :] == found.refuted
-    return [note.removeprefix(f"{REFUTED}: ") for note in found.refuted]
+    estimate = stratal.estimate(sample, z[np.array(sample.ids)], **how)
+    assert estimate.notes[len(estimate.notes) - len(estimate.refuted) :] == estimate.refuted
+    return [note.removeprefix(f"{REFUTED}: ") for note in estimate.refuted]
 
 
 def notes(truth, draws, *, budget=100, design="stratified", proxy=SURE, residual_sd=None):
@@ -133,11 +133,11 @@ def test_no_note_has_an_interval_of_its_own():
     """The mean's note had one at 98 % beside the estimate's at 95 %."""
     population = stratal.Population.from_arrays(proxy=[0.3] * 500 + [0.5] * 500)
     sample = stratal.plan(population, budget=100, n_strata=2).draw(seed=7)
-    found = stratal.estimate(sample, np.arange(100) % 20 > 0)
-    note = next(note for note in found.notes if "the mean is" in note)
+    estimate = stratal.estimate(sample, np.arange(100) % 20 > 0)
+    note = next(note for note in estimate.notes if "the mean is" in note)
     assert "interval" not in note
     assert "%" not in note
-    low, high = found.confidence_interval(0.98)
+    low, high = estimate.confidence_interval(0.98)
     assert not any(f"{end:.3g}" in note for end in (low, high))
 
 

@@ -89,10 +89,12 @@ def test_strata_that_are_declared_may_be_labelled_unequally():
 def test_the_warning_is_in_the_first_lines_and_in_json():
     table, _ = table_of(np.random.default_rng(4), CHOICES["confidence"])
     sample, labels = quietly(table, proxy="confidence")
-    found = stratal.estimate(sample, labels)
-    assert "not a random sample" in str(found).splitlines()[1]
-    assert [note.code for note in found.notes if note in found.to_dict()["warnings"]] == [LABELS_BY_PROXY]
-    assert "--post-stratify confidence" in found.to_dict()["warnings"][0]
+    estimate = stratal.estimate(sample, labels)
+    assert "not a random sample" in str(estimate).splitlines()[1]
+    assert [note.code for note in estimate.notes if note in estimate.to_dict()["warnings"]] == [
+        LABELS_BY_PROXY
+    ]
+    assert "--post-stratify confidence" in estimate.to_dict()["warnings"][0]
 
 
 def test_strata_of_the_proxy_correct_a_choice_by_it():
@@ -142,9 +144,9 @@ def test_the_command_warns_and_post_stratifies(tmp_path, run_command):
     assert any("not a random sample of the table" in line for line in done.stdout.splitlines()[:3])
     weighted = run_command(*words, "--post-stratify", "confidence", "--json")
     assert not weighted.status, weighted.message
-    found = json.loads(weighted.stdout)
-    assert found["design"] == "post-stratified"
-    assert "warnings" not in found
+    result = json.loads(weighted.stdout)
+    assert result["design"] == "post-stratified"
+    assert "warnings" not in result
 
 
 def answers_table(draws, *, shares, size=600, labels=120):

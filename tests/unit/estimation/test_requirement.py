@@ -102,9 +102,11 @@ def test_of_two_judges_the_names_to_choose_from_are_said():
     verdicts = np.array(["yes", "no"] * 200)
     population = stratal.Population.from_arrays(groups={"a": verdicts, "b": verdicts})
     sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=7)
-    found = stratal.estimate(sample, sample.groups["a"], estimand=stratal.estimands.JudgeReport(["a", "b"]))
+    estimate = stratal.estimate(
+        sample, sample.groups["a"], estimand=stratal.estimands.JudgeReport(["a", "b"])
+    )
     with pytest.raises(stratal.InputError, match=r"'kappa' \(allowed: 'a:kappa', 'b:kappa'\)"):
-        assert_requirement(found, "kappa>=.5")
+        assert_requirement(estimate, "kappa>=.5")
 
 
 def test_a_judges_figure_in_a_group_is_called_by_both():
@@ -112,9 +114,9 @@ def test_a_judges_figure_in_a_group_is_called_by_both():
     population = stratal.Population.from_arrays(groups={"a": verdicts, "language": languages})
     sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=7)
     question = stratal.estimands.JudgeReport(["a"])
-    found = stratal.estimate(sample, sample.groups["a"], estimand=question, by="language")
+    estimate = stratal.estimate(sample, sample.groups["a"], estimand=question, by="language")
 
-    assert_requirement(found, "kappa@fr>=.5", "agreement@de>=.5")
+    assert_requirement(estimate, "kappa@fr>=.5", "agreement@de>=.5")
 
 
 def test_rows_are_called_by_what_they_are_of():

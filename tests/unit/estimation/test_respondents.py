@@ -24,11 +24,11 @@ def counts():
 
 def test_counts_that_show_only_0_and_1_stay_unbounded(counts):
     sample = stratal.plan(counts, 30).draw(seed=1)
-    found = stratal.estimate(sample, zeros_and_ones(sample))
+    estimate = stratal.estimate(sample, zeros_and_ones(sample))
 
     assert sample.question.outcome.scale == "unbounded"
-    assert (found.outcome, found.bounds) == ("unbounded", None)
-    assert found.confidence_interval().method == "skewness-corrected"
+    assert (estimate.outcome, estimate.bounds) == ("unbounded", None)
+    assert estimate.confidence_interval().method == "skewness-corrected"
 
 
 def test_the_kind_travels_in_the_file_and_through_rounds(counts, tmp_path):

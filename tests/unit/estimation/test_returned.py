@@ -30,9 +30,9 @@ CLASSES, NUMBERS = ["a", "b", "a"] * 20, [0.0, 1.0, 1.0] * 20
 
 
 def test_a_mean_is_an_estimate(sample):
-    found = stratal.estimate(sample, NUMBERS)
-    assert_type(found, Estimate)
-    assert isinstance(found, Estimate)
+    estimate = stratal.estimate(sample, NUMBERS)
+    assert_type(estimate, Estimate)
+    assert isinstance(estimate, Estimate)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_a_mean_is_an_estimate(sample):
 )
 def test_one_number_is_an_estimate(sample, asked):
     labels = NUMBERS if asked.kind in ("mean", "coefficient") else CLASSES
-    found = stratal.estimate(sample, labels, estimand=asked)
-    assert isinstance(found, Estimate)
-    assert found.label == ({} if asked.kind == "mean" else {"estimand": asked.text})
+    estimate = stratal.estimate(sample, labels, estimand=asked)
+    assert isinstance(estimate, Estimate)
+    assert estimate.label == ({} if asked.kind == "mean" else {"estimand": asked.text})
 
 
 def test_several_numbers_are_estimates(sample):
@@ -68,9 +68,9 @@ def test_several_numbers_are_estimates(sample):
 
 
 def test_an_estimand_tells_nothing_beforehand(sample):
-    found = stratal.estimate(sample, CLASSES, estimand="f1:a")
-    assert_type(found, Any)
-    assert stratal.estimate(sample, CLASSES, estimand=as_estimand("f1:a")).value == found.value
+    estimate = stratal.estimate(sample, CLASSES, estimand="f1:a")
+    assert_type(estimate, Any)
+    assert stratal.estimate(sample, CLASSES, estimand=as_estimand("f1:a")).value == estimate.value
 
 
 def test_a_wrong_keyword_is_refused(sample):

@@ -123,9 +123,9 @@ def test_a_slice_of_which_no_unit_was_drawn_is_named():
     sample = stratal.designs.SimpleRandom(budget=20).draw(
         stratal.Population.from_arrays(proxy={"p": rate}, groups=GROUPS), seed=2
     )
-    found = stratal.estimate(sample, z[sample.ids], by="g")
-    assert len(found) < 5
-    assert "no unit was drawn from g 'slice 0'" in str(found)
+    estimate = stratal.estimate(sample, z[sample.ids], by="g")
+    assert len(estimate) < 5
+    assert "no unit was drawn from g 'slice 0'" in str(estimate)
 
 
 def test_composites_hold_on_average_and_have_less_error():

@@ -94,9 +94,9 @@ def test_where_nothing_is_known_to_one_there_is_one_cell(pool):
 @pytest.mark.parametrize("target", ["population", "superpopulation"])
 def test_one_label_of_three_models_leaves_every_difference_open(target):
     sample = stratal.designs.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5] * 50), 7)
-    found = stratal.compare(sample, {"a": [1], "b": [0], "c": [1]}, target=target)
+    comparisons = stratal.compare(sample, {"a": [1], "b": [0], "c": [1]}, target=target)
 
-    for row in found:
+    for row in comparisons:
         low, high = row.confidence_interval()
         assert low < 0 < high
-    assert set(found.ranks().values()) == {(1, 3)}
+    assert set(comparisons.ranks().values()) == {(1, 3)}

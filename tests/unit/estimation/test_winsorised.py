@@ -18,13 +18,13 @@ def drawn(z, budget=100, seed=1):
 def test_the_mean_within_limits_is_that_of_a_bounded_outcome_and_says_its_bias():
     z = np.random.default_rng(1).lognormal(0, 1.5, N)
     sample, labels = drawn(z)
-    found = stratal.estimate(sample, labels, limits=(0.0, 10.0))
+    estimate = stratal.estimate(sample, labels, limits=(0.0, 10.0))
     values = np.array(list(labels.values()))
 
-    assert found.value == pytest.approx(np.minimum(values, 10).mean())
-    assert (found.outcome, found.bounds) == ("bounded", (0.0, 10.0))
-    assert f"{int((values > 10).sum())} of 100 labels" in found.notes[0]
-    assert f"{np.minimum(values, 10).mean() - values.mean():+.4g}" in found.notes[0]
+    assert estimate.value == pytest.approx(np.minimum(values, 10).mean())
+    assert (estimate.outcome, estimate.bounds) == ("bounded", (0.0, 10.0))
+    assert f"{int((values > 10).sum())} of 100 labels" in estimate.notes[0]
+    assert f"{np.minimum(values, 10).mean() - values.mean():+.4g}" in estimate.notes[0]
 
 
 def test_its_interval_holds_where_that_of_the_mean_without_limits_does_not():

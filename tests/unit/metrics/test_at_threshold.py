@@ -113,11 +113,11 @@ def test_a_threshold_that_no_unit_reaches_cannot_be_planned_for(data):
 
 def test_one_estimate_has_its_name_and_meets_requirements_however_the_threshold_is_written(data):
     sample = stratal.designs.SimpleRandom(budget=400).draw(data[0], seed=2)
-    found = stratal.estimate(sample, labels_of(data, sample), estimand="precision@threshold=.8")
+    estimate = stratal.estimate(sample, labels_of(data, sample), estimand="precision@threshold=.8")
 
-    assert str(found).startswith("Precision at threshold 0.8 ")
+    assert str(estimate).startswith("Precision at threshold 0.8 ")
     for written in ("precision@threshold=.8>=.1", "precision@threshold=0.80>=.1"):
-        assert_requirement(found, written)
+        assert_requirement(estimate, written)
 
 
 @pytest.mark.parametrize("text", ["precision@threshold=.5", "precision@threshold=.5,.8"])

@@ -29,14 +29,14 @@ def test_what_is_expected_is_the_proxy_of_the_same_loss(kind, proxy):
     rng = np.random.default_rng(1)
     f = probabilities(rng, 40)
     expected, population = proxy(f), population_of(f)
-    found = Estimand.parse_text(f"{kind}:p_*").influence(population)
-    batch = next(iter(population.batches(tuple(found.mean.columns))))
+    influence = Estimand.parse_text(f"{kind}:p_*").influence(population)
+    batch = next(iter(population.batches(tuple(influence.mean.columns))))
     value, mean = expected.values.mean(), expected.values
     second = expected.second_moments - 2 * value * mean + value**2
 
-    assert found.value == pytest.approx(value)
-    assert found.mean.evaluate(batch) == pytest.approx(mean - value)
-    assert found.square.evaluate(batch) == pytest.approx(second)
+    assert influence.value == pytest.approx(value)
+    assert influence.mean.evaluate(batch) == pytest.approx(mean - value)
+    assert influence.square.evaluate(batch) == pytest.approx(second)
 
 
 @pytest.mark.parametrize("kind", [SquaredError, CrossEntropy])
@@ -54,8 +54,8 @@ def test_a_census_gives_the_mean_loss_and_a_sample_is_unbiased(kind):
         return stratal.estimate(sample, {name: labels[name] for name in sample.ids.tolist()})
 
     whole = stratal.designs.SimpleRandom(budget=400).draw(population, seed=1)
-    found = stratal.estimate(whole, labels, estimand=kind(("p_*",)), target="population")
-    assert (found.value, found.standard_error) == (pytest.approx(truth.mean()), 0.0)
+    estimate = stratal.estimate(whole, labels, estimand=kind(("p_*",)), target="population")
+    assert (estimate.value, estimate.standard_error) == (pytest.approx(truth.mean()), 0.0)
     values = np.array([drawn(60, seed).value for seed in range(80)])
     assert abs(values.mean() - truth.mean()) < 4 * values.std(ddof=1) / np.sqrt(80)
     assert kind.kind.replace("_", " ") in str(drawn(60, 1)).casefold()

@@ -48,13 +48,13 @@ def test_one_positive_label_does_not_make_recall_certain(given):
     positive = int(sample.ids[np.argmax(sample.groups["answer"] == "match")])
     labels = {int(unit): "match" if int(unit) == positive else "other" for unit in sample.ids}
 
-    found = stratal.estimate(sample, labels)
-    low, high = found.confidence_interval()
+    estimate = stratal.estimate(sample, labels)
+    low, high = estimate.confidence_interval()
 
-    assert (found.value, found.n, found.labels) == (1.0, 1, 100)
+    assert (estimate.value, estimate.n, estimate.labels) == (1.0, 1, 100)
     assert low < 0.1
     assert high == 1.0
-    assert 0.0 < found.standard_error <= 0.5
+    assert 0.0 < estimate.standard_error <= 0.5
 
 
 @pytest.mark.parametrize("kind", ["f1", "recall", "fbeta", "precision", "specificity", "prevalence"])
@@ -75,23 +75,23 @@ def test_what_a_plan_expected_changes_no_interval(kind):
 def test_a_list_of_estimands_keeps_nothing_of_the_plan_and_has_the_intervals_of_each():
     asked = ["f1:match,probability=score", "recall:match,probability=score"]
     sample, labels = drawn(asked)
-    found = stratal.estimate(sample, labels)
+    estimate = stratal.estimate(sample, labels)
 
     assert set(sample.question.estimand) == {"kind", "estimands"}
     for text in asked:
         own = stratal.estimate(sample, labels, estimand=text).confidence_interval()
-        assert tuple(found.of(estimand=text).confidence_interval()) == tuple(own)
+        assert tuple(estimate.of(estimand=text).confidence_interval()) == tuple(own)
 
 
 def test_where_no_positive_is_seen_anything_is_possible():
     sample, labels = drawn("recall:match,probability=score")
-    found = stratal.estimate(sample, dict.fromkeys(labels, "other"))
+    estimate = stratal.estimate(sample, dict.fromkeys(labels, "other"))
     table = stratal.estimate(sample, dict.fromkeys(labels, "other"), estimand=["recall:match", "mcc"])
 
-    assert np.isnan(found.value)
-    assert tuple(found.confidence_interval()) == (0.0, 1.0)
-    assert found.confidence_interval().method == "every possible value"
-    assert "is undefined (95% interval 0.0% to 100.0%)" in str(found)
+    assert np.isnan(estimate.value)
+    assert tuple(estimate.confidence_interval()) == (0.0, 1.0)
+    assert estimate.confidence_interval().method == "every possible value"
+    assert "is undefined (95% interval 0.0% to 100.0%)" in str(estimate)
     assert [row.limits() for row in table] == [[0.0, 1.0], [-1.0, 1.0]]
 
 
@@ -100,27 +100,27 @@ def test_misses_that_no_label_showed_are_bounded_and_told():
     answers = dict(zip(sample.ids.tolist(), sample.groups["answer"].tolist(), strict=True))
     agreed = {unit: answers[unit] for unit in labels}
 
-    found = stratal.estimate(sample, agreed)
+    estimate = stratal.estimate(sample, agreed)
     others = np.array([h for h in range(sample.design.strata.n_strata)
                        if np.all(sample.groups["answer"][sample.stratum == h] == "other")])  # fmt: skip
     most = max_unseen_units(sample.summary.sizes[others], sample.n_h[others])
     hits = float(np.sum(sample.summary.sizes)) - float(np.sum(sample.summary.sizes[others]))
-    note = next(text for text in found.notes if "no" in text and "labels of units" in text)
+    note = next(text for text in estimate.notes if "no" in text and "labels of units" in text)
 
     assert f"up to {int(most):,} of these {int(sample.summary.sizes[others].sum()):,} units" in note
-    assert found.confidence_interval().low == pytest.approx(hits / (hits + most), rel=0.03)
+    assert estimate.confidence_interval().low == pytest.approx(hits / (hits + most), rel=0.03)
     table = stratal.estimate(sample, agreed, estimand=ClassReport("recall"))
     assert any(text.endswith(note) for text in table.notes)
 
 
 def test_prevalence_is_a_mean():
     sample, labels = drawn("prevalence:match,probability=score")
-    found = stratal.estimate(sample, labels)
+    estimate = stratal.estimate(sample, labels)
     plain = replace(sample, question=Question())
     mean = stratal.estimate(plain, {unit: float(word == "match") for unit, word in labels.items()})
 
-    assert found.value == pytest.approx(mean.value)
-    assert tuple(found.confidence_interval()) == pytest.approx(tuple(mean.confidence_interval()))
+    assert estimate.value == pytest.approx(mean.value)
+    assert tuple(estimate.confidence_interval()) == pytest.approx(tuple(mean.confidence_interval()))
 
 
 def test_the_share_of_answers_is_known_and_says_so():
@@ -144,14 +144,14 @@ def test_a_prevalence_lies_in_the_middle_of_its_own_interval_under_unequal_proba
     answers = rng.choice(["x", "y"], 800)
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
     sample = stratal.designs.Poisson(probability=0.15).draw(population, seed=3)
-    found = stratal.estimate(sample, rng.choice(["x", "y"], sample.size), estimand="prevalence:x")
-    low, high = found.confidence_interval()
+    estimate = stratal.estimate(sample, rng.choice(["x", "y"], sample.size), estimand="prevalence:x")
+    low, high = estimate.confidence_interval()
     mean = stratal.estimate(
         replace(sample, question=Question()), np.ones(sample.size), estimator="horvitz-thompson"
     )
 
     assert abs(mean.value - 1.0) > 1e-3
-    assert (low + high) / 2 == pytest.approx(found.value, abs=0.005)
+    assert (low + high) / 2 == pytest.approx(estimate.value, abs=0.005)
 
 
 @pytest.mark.parametrize("name", ["recall", "f1", "f0.5", "jaccard", "precision", "specificity"])
@@ -350,9 +350,9 @@ def test_cells_of_clusters_add_up_and_two_classes_mirror_each_other() -> None:
     judge = np.where(rng.random(len(cluster)) < 0.8, true, "fail")
     population = stratal.Population.from_arrays(groups={"judge": judge, "cluster": cluster.astype(str)})
     sample = stratal.designs.ClusterSample(cluster="cluster", n_clusters=25).draw(population, seed=1)
-    found = stratal.estimate(sample, true[sample.ids], judge="judge")
-    assert sum(row.value for row in found if row.label["metric"] == "share") == pytest.approx(1.0)
-    passed, failed = (found.of(metric="prevalence", **{"class": name}) for name in ("pass", "fail"))
+    estimate = stratal.estimate(sample, true[sample.ids], judge="judge")
+    assert sum(row.value for row in estimate if row.label["metric"] == "share") == pytest.approx(1.0)
+    passed, failed = (estimate.of(metric="prevalence", **{"class": name}) for name in ("pass", "fail"))
     low, high = failed.confidence_interval()
     assert passed.confidence_interval().low == pytest.approx(1 - high)
     assert passed.confidence_interval().high == pytest.approx(1 - low)

@@ -60,10 +60,10 @@ def test_classes_0_and_1_or_true_and_false_are_compared_however_they_are_spelt(s
     sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=3)
     labels = {unit: spelling[0] if truth[unit] else spelling[1] for unit in range(200)}
 
-    found = stratal.estimate(sample, labels)
+    estimate = stratal.estimate(sample, labels)
 
-    assert found.value == pytest.approx(1 - wrong.mean())
-    assert any("were compared with the answers" in note for note in found.notes)
+    assert estimate.value == pytest.approx(1 - wrong.mean())
+    assert any("were compared with the answers" in note for note in estimate.notes)
     assert str(stratal.findings(sample, labels)).startswith("Accuracy 90.0%")
 
 

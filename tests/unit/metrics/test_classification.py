@@ -105,20 +105,20 @@ def test_the_estimate_is_that_of_a_report(population, text):
     estimand, sample, labels = labelled(population, text)
     if text.startswith(("precision", "negative")):
         assert np.any(sample.n_h == 0)
-        found = stratal.estimate(sample, labels, estimand=text)
+        estimate = stratal.estimate(sample, labels, estimand=text)
         inside = sample.groups["answer"] == "a"
         expected = inside if text.startswith("precision") else ~inside
-        assert found.n == sample.size == int(expected.sum())
+        assert estimate.n == sample.size == int(expected.sum())
         return
     average = [estimand.of] if estimand.of in ("micro", "macro", "weighted") else []
     report = stratal.estimate(sample, labels, estimand=ClassReport(estimand.name, average=average))
     row = report.of(metric=estimand.name, **{"class": estimand.of})
 
-    found = stratal.estimate(sample, labels, estimand=text)
+    estimate = stratal.estimate(sample, labels, estimand=text)
 
-    assert found.value == pytest.approx(row.value, rel=1e-12)
-    assert found.standard_error == pytest.approx(row.standard_error, rel=1e-12)
-    np.testing.assert_allclose([*found.confidence_interval()], [*row.confidence_interval()], rtol=1e-9)
+    assert estimate.value == pytest.approx(row.value, rel=1e-12)
+    assert estimate.standard_error == pytest.approx(row.standard_error, rel=1e-12)
+    np.testing.assert_allclose([*estimate.confidence_interval()], [*row.confidence_interval()], rtol=1e-9)
 
 
 @pytest.mark.parametrize("text", METRICS)

@@ -38,27 +38,27 @@ def sample_of(truth, stratified):
 @pytest.mark.parametrize("stratified", [False, True])
 def test_it_is_the_difference_of_compare(truth, stratified):
     sample = sample_of(truth, stratified)
-    found = stratal.estimate(sample, ["right"] * 120, estimand=ASKED)
+    estimate = stratal.estimate(sample, ["right"] * 120, estimand=ASKED)
     outcomes = {name: truth[name][sample.ids] * 1.0 for name in ("new", "old")}
     pair = stratal.compare(sample, outcomes, proxies={"new": "p", "old": "q"})[0]
     plain = stratal.estimate(sample, ["right"] * 120, estimand="difference:new,old")
 
-    assert found.value == pytest.approx(pair.value, rel=1e-12)
-    assert found.standard_error == pytest.approx(pair.standard_error, rel=1e-12)
-    assert [*found.confidence_interval()] == pytest.approx([*pair.confidence_interval()], rel=1e-12)
-    assert found.estimator == "ppi++"
-    assert found.value != plain.value
+    assert estimate.value == pytest.approx(pair.value, rel=1e-12)
+    assert estimate.standard_error == pytest.approx(pair.standard_error, rel=1e-12)
+    assert [*estimate.confidence_interval()] == pytest.approx([*pair.confidence_interval()], rel=1e-12)
+    assert estimate.estimator == "ppi++"
+    assert estimate.value != plain.value
 
 
 def test_proxies_that_know_all_leave_no_error_beside_strata_without_labels(truth):
     population = population_of(truth, truth["new"] * 1.0, truth["old"] * 1.0)
     sample = stratal.plan(population, 60, estimand=Difference(("new", "old"))).draw(seed=2)
-    found = stratal.estimate(sample, ["right"] * 60, estimand=ASKED)
+    estimate = stratal.estimate(sample, ["right"] * 60, estimand=ASKED)
 
     assert sample.design.strata.is_known.any()
-    assert found.value == pytest.approx(truth["new"].mean() - truth["old"].mean(), abs=1e-4)
-    assert found.standard_error < 1e-3
-    assert found.population_size == 3000
+    assert estimate.value == pytest.approx(truth["new"].mean() - truth["old"].mean(), abs=1e-4)
+    assert estimate.standard_error < 1e-3
+    assert estimate.population_size == 3000
 
 
 def test_few_labels_fit_no_weight(truth):
@@ -76,10 +76,10 @@ def test_what_is_left_of_the_error_covers(truth):
     errors, stated, plain, covered = [], [], [], 0
     for seed in range(300):
         sample = stratal.designs.SimpleRandom(budget=100).draw(population, seed=seed)
-        found = stratal.estimate(sample, ["right"] * 100, estimand=ASKED)
-        low, high = found.confidence_interval()
-        errors.append(found.value - value)
-        stated.append(found.standard_error**2)
+        estimate = stratal.estimate(sample, ["right"] * 100, estimand=ASKED)
+        low, high = estimate.confidence_interval()
+        errors.append(estimate.value - value)
+        stated.append(estimate.standard_error**2)
         plain.append(stratal.estimate(sample, ["right"] * 100, estimand="difference:new,old").value - value)
         covered += low <= value <= high
 

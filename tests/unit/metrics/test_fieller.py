@@ -71,10 +71,10 @@ def test_strata_and_bounds_of_what_cannot_be_negative():
     errors = np.zeros(sample.size)
     errors[0] = 1
     labels, asked = {"errors": errors, "words": words}, RatioOfMeans(["errors", "words"])
-    found = stratal.estimate(sample, labels, estimand=asked)
-    low, high = found.confidence_interval()
+    estimate = stratal.estimate(sample, labels, estimand=asked)
+    low, high = estimate.confidence_interval()
     assert 0 == low < high < 0.2
-    assert found.p_value(0.5) < 0.01
+    assert estimate.p_value(0.5) < 0.01
     beyond = stratal.estimate(sample, labels, estimand=asked, target="superpopulation")
     wider = beyond.confidence_interval()
     assert wider.high > high

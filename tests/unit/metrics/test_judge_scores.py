@@ -189,14 +189,14 @@ def test_each_is_planned_for_drawn_in_rounds_and_estimated(judged, text):
     truth = numbers if of_score else names
     plan = stratal.plan(population, half_width=0.1, estimand=text)
     sample = stratal.plan(population, 120, estimand=text).draw(seed=3)
-    found = stratal.estimate(sample, truth[sample.ids])
+    estimate = stratal.estimate(sample, truth[sample.ids])
     more = stratal.next_round(sample, truth[sample.ids], additional=60)
     then = stratal.estimate(more, truth[more.ids])
 
     assert 10 < plan.budget < 3_000
-    assert found.label == {"estimand": text}
-    assert then.n > found.n or then.labels == 180
-    for each in (found, then):
+    assert estimate.label == {"estimand": text}
+    assert then.n > estimate.n or then.labels == 180
+    for each in (estimate, then):
         low, high = each.confidence_interval(0.999)
         every = stratal.designs.SimpleRandom(budget=3_000).draw(population, seed=1)
         assert low - 1e-9 <= stratal.estimate(every, truth[every.ids], estimand=text).value <= high + 1e-9

@@ -34,14 +34,14 @@ def judged():
 def test_rows_are_those_of_each_estimand(judged):
     population, truth, _ = judged
     sample = stratal.plan(population, 200, by="verdict").draw(seed=1)
-    found = stratal.estimate(sample, truth[sample.ids], estimand=JudgeReport("verdict"))
+    estimate = stratal.estimate(sample, truth[sample.ids], estimand=JudgeReport("verdict"))
     asked = {"kappa": "kappa:verdict", "agreement": "agreement:verdict"}
     asked |= {name: f"{name}:fail,predicted=verdict" for name in ("recall", "false_discovery_rate")}
 
     for metric, text in asked.items():
         of = "fail" if "fail" in text else None
         alone = stratal.estimate(sample, truth[sample.ids], estimand=text)
-        row = found.of(metric=metric, **{"class": of})
+        row = estimate.of(metric=metric, **{"class": of})
         assert row.value == pytest.approx(alone.value, abs=1e-12)
         assert [*row.confidence_interval()] == pytest.approx([*alone.confidence_interval()], abs=1e-12)
 
@@ -49,10 +49,10 @@ def test_rows_are_those_of_each_estimand(judged):
 def test_scores_have_rows_of_scores(judged):
     population, truth, _ = judged
     sample = stratal.plan(population, 200, proxy="score").draw(seed=1)
-    found = stratal.estimate(sample, (truth == "pass")[sample.ids], estimand="judge:score")
+    estimate = stratal.estimate(sample, (truth == "pass")[sample.ids], estimand="judge:score")
 
     metrics = ["pearson", "spearman", "icc", "bias", "calibration_error", "auc"]
-    assert [row.label["metric"] for row in found] == metrics
+    assert [row.label["metric"] for row in estimate] == metrics
 
 
 def test_rogan_gladen_is_right_of_random_labels_and_wrong_of_chosen_ones(judged):
@@ -69,9 +69,9 @@ def test_rogan_gladen_is_right_of_random_labels_and_wrong_of_chosen_ones(judged)
         held[name] = 0
         for seed in range(draws):
             sample = design.draw(population, seed=seed)
-            found = stratal.estimate(sample, truth[sample.ids], estimand=JudgeReport("verdict"))
-            values.append(found.of(metric="rogan_gladen", **{"class": "fail"}).value)
-            low, high = found.of(metric="prevalence", **{"class": "fail"}).confidence_interval()
+            estimate = stratal.estimate(sample, truth[sample.ids], estimand=JudgeReport("verdict"))
+            values.append(estimate.of(metric="rogan_gladen", **{"class": "fail"}).value)
+            low, high = estimate.of(metric="prevalence", **{"class": "fail"}).confidence_interval()
             held[name] += low <= true <= high
         means[name] = np.mean(values), np.std(values) / np.sqrt(draws)
 
@@ -123,15 +123,15 @@ def test_the_command_says_all_this(judged, tmp_path, monkeypatch, run_command):
     write("l.csv", ["id", "label"], [*zip(sample.ids.tolist(), said.tolist(), strict=True)])
     words = ["estimate", "s.parquet", "l.csv", "--positive", "pass", "--judge", "verdict"]
     done = run_command(*words, "--require", "kappa>=.99")
-    found = json.loads(run_command(*words, "--by", "half", "--json").stdout)
+    result = json.loads(run_command(*words, "--by", "half", "--json").stdout)
     page = run_command("report", *words[1:], "--output", "r.md")
 
     assert done.status == 4
     assert "'verdict' agrees with people on" in done.stdout
     assert len(done.stdout.splitlines()) <= 15
-    assert {row["metric"] for row in found["judge"]} >= {"agreement", "kappa", "recall", "rogan_gladen"}
-    assert any("in 'b', agreement of 'verdict' is lower than elsewhere" in note for note in found["notes"])
-    assert not any("in 'a'" in note for note in found["notes"])
+    assert {row["metric"] for row in result["judge"]} >= {"agreement", "kappa", "recall", "rogan_gladen"}
+    assert any("in 'b', agreement of 'verdict' is lower than elsewhere" in note for note in result["notes"])
+    assert not any("in 'a'" in note for note in result["notes"])
     assert page.status == 0
     assert "## Judge" in (tmp_path / "r.md").read_text()
     missing = run_command(*words[:-1], "nothing")
@@ -154,14 +154,14 @@ def crowd():
 def test_cells_of_the_table_with_people_are_the_samples_shares(crowd):
     population, truth = crowd
     sample = stratal.plan(population, 300, by="judge_0", allocation="equal").draw(seed=2)
-    found = stratal.estimate(sample, truth[sample.ids], judge="judge_0")
-    cells = [row for row in found if row.label["metric"] == "share"]
+    estimate = stratal.estimate(sample, truth[sample.ids], judge="judge_0")
+    cells = [row for row in estimate if row.label["metric"] == "share"]
     weights = sample.weighting(np.ones(300, dtype=bool)).weights
     is_cell = (truth[sample.ids] == "bad") & (sample.groups["judge_0"] == "poor")
 
     assert len(cells) == 9
     assert sum(row.value for row in cells) == pytest.approx(1.0, abs=1e-12)
-    found_cell = found.of(metric="share", judged="poor", **{"class": "bad"})
+    found_cell = estimate.of(metric="share", judged="poor", **{"class": "bad"})
     assert found_cell.value == pytest.approx(weights @ is_cell / weights.sum(), abs=1e-12)
 
 
@@ -210,8 +210,8 @@ def test_a_judge_that_is_worse_in_a_group_is_named_and_no_other_one(crowd):
     population, truth = crowd
     sample = stratal.designs.SimpleRandom(budget=600).draw(population, seed=5)
     question = JudgeReport(["judge_0", "judge_1"])
-    found = stratal.estimate(sample, truth[sample.ids], estimand=question, by="half")
-    warned = [note for note in found.notes if "is lower than elsewhere" in note]
+    estimate = stratal.estimate(sample, truth[sample.ids], estimand=question, by="half")
+    warned = [note for note in estimate.notes if "is lower than elsewhere" in note]
 
     assert any("in 'b', agreement of 'judge_0'" in note for note in warned)
     assert not any("judge_1" in note or "in 'a'" in note for note in warned)
@@ -221,15 +221,15 @@ def test_several_judges_have_a_majority_and_a_consistency_and_a_best_proxy(crowd
     population, truth = crowd
     sample = stratal.designs.SimpleRandom(budget=400).draw(population, seed=5)
     names = ["judge_0", "judge_1", "judge_2"]
-    found = stratal.estimate(sample, truth[sample.ids], judge=names)
+    estimate = stratal.estimate(sample, truth[sample.ids], judge=names)
     answers = np.stack([sample.groups[name] for name in names])
     majority = [max(column, key=lambda word: (column == word).sum()) for column in answers.T]
     same = np.mean([answers[a] == answers[b] for a, b in ((0, 1), (0, 2), (1, 2))])
 
-    agreed = found.of(judge="majority of 3", metric="agreement").value
+    agreed = estimate.of(judge="majority of 3", metric="agreement").value
     assert agreed == pytest.approx(np.mean(truth[sample.ids] == majority), abs=1e-12)
-    assert found.of(metric="consistency").value == pytest.approx(same, abs=1e-12)
-    lines = judge_sentences(found.rows())
+    assert estimate.of(metric="consistency").value == pytest.approx(same, abs=1e-12)
+    lines = judge_sentences(estimate.rows())
     assert "1 more: --details" in lines[2]
     assert "Two judges agree with each other on" in lines[3]
     assert lines[4].startswith("Best proxy on these labels: 'majority of 3', correlation ")
@@ -243,10 +243,10 @@ def test_two_scores_have_their_mean(judged):
         stratal.Population.from_arrays(proxy=scores), seed=1
     )
     right = (truth == "pass")[sample.ids].astype(float)
-    found = stratal.estimate(sample, right, judge="one,two")
+    estimate = stratal.estimate(sample, right, judge="one,two")
     mean = np.mean([scores[name][sample.ids] for name in scores], axis=0)
 
-    row = found.of(judge="mean of 2", metric="pearson")
+    row = estimate.of(judge="mean of 2", metric="pearson")
     assert row.value == pytest.approx(np.corrcoef(mean, right)[0, 1], abs=1e-9)
 
 
@@ -263,11 +263,11 @@ def test_units_without_a_verdict_are_named(crowd):
     some = {
         unit: said for k, (unit, said) in enumerate(zip(sample.ids, truth[sample.ids], strict=True)) if k % 6
     }
-    found = stratal.estimate(with_group(sample, "late", some), truth[sample.ids], judge="late")
+    estimate = stratal.estimate(with_group(sample, "late", some), truth[sample.ids], judge="late")
 
-    assert any("10 of 60 drawn units have no verdict of 'late'" in note for note in found.notes)
-    assert found.of(metric="agreement").value == pytest.approx(1.0)
-    assert found.of(metric="no_verdict").value == pytest.approx(1 / 6)
+    assert any("10 of 60 drawn units have no verdict of 'late'" in note for note in estimate.notes)
+    assert estimate.of(metric="agreement").value == pytest.approx(1.0)
+    assert estimate.of(metric="no_verdict").value == pytest.approx(1 / 6)
 
 
 WORDS = [
@@ -299,19 +299,21 @@ def test_units_without_a_verdict_are_compared_nowhere(gaps):
     sample = stratal.designs.SimpleRandom(budget=4_000).draw(population, seed=1)
     labels = truth[sample.ids]
 
-    found = stratal.estimate(sample, labels, judge="verdict")
+    estimate = stratal.estimate(sample, labels, judge="verdict")
 
     right = (truth == verdicts)[given]
-    assert found.of(metric="agreement").value == pytest.approx(right.mean())
-    assert found.of(metric="agreement").n == 3_600
+    assert estimate.of(metric="agreement").value == pytest.approx(right.mean())
+    assert estimate.of(metric="agreement").n == 3_600
     kappa = cohen_kappa_score(truth[given], verdicts[given].astype(str))
-    assert found.of(metric="kappa").value == pytest.approx(kappa)
+    assert estimate.of(metric="kappa").value == pytest.approx(kappa)
     failing = given & (truth == "fail")
     recall = (verdicts[failing] == "fail").mean()
-    assert found.of(metric="recall", **{"class": "fail"}).value == pytest.approx(recall)
-    assert found.of(metric="prevalence", **{"class": "fail"}).value == pytest.approx((truth == "fail").mean())
-    assert {row.label["class"] for row in found} == {None, "pass", "fail"}
-    assert any("400 of 4,000 drawn units have no verdict" in note for note in found.notes)
+    assert estimate.of(metric="recall", **{"class": "fail"}).value == pytest.approx(recall)
+    assert estimate.of(metric="prevalence", **{"class": "fail"}).value == pytest.approx(
+        (truth == "fail").mean()
+    )
+    assert {row.label["class"] for row in estimate} == {None, "pass", "fail"}
+    assert any("400 of 4,000 drawn units have no verdict" in note for note in estimate.notes)
     for estimand, value in (("agreement:verdict", right.mean()), ("kappa:verdict", kappa)):
         assert stratal.estimate(sample, labels, estimand=estimand).value == pytest.approx(value)
 
@@ -334,9 +336,9 @@ def test_a_word_that_people_say_too_is_a_class():
     population = stratal.Population.from_arrays(groups={"verdict": ["error", "fine"] * 20})
     sample = stratal.designs.SimpleRandom(budget=40).draw(population, seed=1)
 
-    found = stratal.estimate(sample, sample.groups["verdict"], judge="verdict")
+    estimate = stratal.estimate(sample, sample.groups["verdict"], judge="verdict")
 
-    assert found.of(metric="agreement").n == 40
+    assert estimate.of(metric="agreement").n == 40
 
 
 def test_a_judge_without_a_verdict_has_no_vote_and_is_no_disagreement(tmp_path):
@@ -345,8 +347,8 @@ def test_a_judge_without_a_verdict_has_no_vote_and_is_no_disagreement(tmp_path):
     sample = stratal.designs.SimpleRandom(budget=4).draw(population, seed=1)
     labels = np.array(["pass", "pass", "fail", "pass"])[sample.ids]
 
-    found = stratal.estimate(sample, labels, judge="a,c")
-    assert found.of(metric="consistency").value == 0.5
+    estimate = stratal.estimate(sample, labels, judge="a,c")
+    assert estimate.of(metric="consistency").value == 0.5
     with pytest.raises(stratal.LabelError, match="'b' gave no verdict on any labelled unit"):
         stratal.estimate(sample, labels, judge="b")
     path = tmp_path / "again.csv"

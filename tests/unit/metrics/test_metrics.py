@@ -374,8 +374,8 @@ class TestLabelsOfARanking:
     def test_plain_labels_need_no_table(self, sample):
         with pytest.raises(InputError, match="no class is called '1'"):
             stratal.estimate(sample, [0, 1] * 20, estimand="auc")
-        found = stratal.estimate(sample, [0, 1] * 20, estimand="auc:1,score=proxy")
-        assert not [note for note in found.notes if note.startswith("labels:")]
+        estimate = stratal.estimate(sample, [0, 1] * 20, estimand="auc:1,score=proxy")
+        assert not [note for note in estimate.notes if note.startswith("labels:")]
 
     @pytest.mark.parametrize("predicted", [True, "answer"])
     def test_answers_to_compare_with_are_refused(self, sample, predicted):
@@ -418,5 +418,5 @@ def test_an_estimate_goes_to_another_process_with_its_interval(estimand):
     answers = {"answer": np.where(score > 0.5, "1", "0")}
     population = stratal.Population.from_arrays(proxy=score, groups=answers, predicted="answer")
     sample = stratal.designs.SimpleRandom(budget=40).draw(population, 1)
-    found = stratal.estimate(sample, np.where(truth, "1", "0")[sample.ids], estimand=estimand)
-    assert pickle.loads(pickle.dumps(found)).confidence_interval() == found.confidence_interval()
+    estimate = stratal.estimate(sample, np.where(truth, "1", "0")[sample.ids], estimand=estimand)
+    assert pickle.loads(pickle.dumps(estimate)).confidence_interval() == estimate.confidence_interval()

@@ -139,11 +139,11 @@ def test_a_comparison_refuses_models_that_match_no_label(cities, estimand):
 
 def test_one_model_that_matches_no_label_is_a_warning_in_the_first_lines(cities):
     sample = stratal.designs.SimpleRandom(budget=60).draw(cities, seed=1)
-    found = stratal.estimate(sample, labels_of(sample), predicted="in_words")
-    warned = [note for note in found.notes if note.code == NO_MATCH]
+    estimate = stratal.estimate(sample, labels_of(sample), predicted="in_words")
+    warned = [note for note in estimate.notes if note.code == NO_MATCH]
     assert len(warned) == 1
-    assert found.to_dict()["warnings"] == warned
-    assert "match almost none of 60 labels" in str(found).splitlines()[1]
+    assert estimate.to_dict()["warnings"] == warned
+    assert "match almost none of 60 labels" in str(estimate).splitlines()[1]
     other = stratal.estimate(sample, labels_of(sample), predicted="poor")
     assert "warnings" not in other.to_dict()
 

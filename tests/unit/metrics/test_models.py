@@ -44,9 +44,9 @@ def test_only_units_that_the_models_answer_differently_are_drawn(pool, text):
     sample = drawn(population, text)
 
     assert np.all(sample.groups["new"] != sample.groups["old"])
-    found = stratal.estimate(sample, truth_of(sample, truth), estimand=text)
-    low, high = found.confidence_interval()
-    assert low < found.value < high
+    estimate = stratal.estimate(sample, truth_of(sample, truth), estimand=text)
+    low, high = estimate.confidence_interval()
+    assert low < estimate.value < high
 
 
 @pytest.mark.parametrize("text", ["difference:new,old", "win_rate:new,old"])
@@ -59,11 +59,11 @@ def test_labels_of_all_units_that_differ_know_the_answer_exactly(pool, text):
     expected = wins if text.startswith("win") else float(np.mean(right[0] - right[1]))
 
     sample = drawn(population, text, budget=differ)
-    found = stratal.estimate(sample, truth_of(sample, truth), estimand=text)
+    estimate = stratal.estimate(sample, truth_of(sample, truth), estimand=text)
 
-    assert found.value == pytest.approx(expected, abs=1e-12)
-    assert found.standard_error == 0.0
-    np.testing.assert_allclose([*found.confidence_interval()], [expected, expected], atol=1e-12)
+    assert estimate.value == pytest.approx(expected, abs=1e-12)
+    assert estimate.standard_error == 0.0
+    np.testing.assert_allclose([*estimate.confidence_interval()], [expected, expected], atol=1e-12)
 
 
 def test_the_interval_lies_within_what_the_units_that_differ_allow(pool):
@@ -90,10 +90,10 @@ def test_a_ratio_needs_labels_everywhere(pool):
         for name in ("new", "old")
     }
     (ratio,) = stratal.compare(sample, z).ratios
-    found = stratal.estimate(sample, labels, estimand=estimand)
+    estimate = stratal.estimate(sample, labels, estimand=estimand)
 
-    assert found.value == pytest.approx(ratio.value, rel=1e-12)
-    np.testing.assert_allclose([*found.confidence_interval()], [*ratio.confidence_interval()], rtol=1e-9)
+    assert estimate.value == pytest.approx(ratio.value, rel=1e-12)
+    np.testing.assert_allclose([*estimate.confidence_interval()], [*ratio.confidence_interval()], rtol=1e-9)
 
 
 @pytest.mark.parametrize("design", ["simple random", "strata"])
@@ -123,12 +123,12 @@ def test_units_that_are_answered_alike_shrink_an_interval_as_they_do_the_value(p
     labels = truth_of(sample, truth)
     columns = next(population.batches(("new", "old")))
     share = float(np.mean(columns["new"] != columns["old"]))
-    found = stratal.estimate(sample, labels, estimand="win_rate:new,old")
+    estimate = stratal.estimate(sample, labels, estimand="win_rate:new,old")
     difference = stratal.estimate(sample, labels, estimand="difference:new,old")
 
-    low, high = found.confidence_interval()
-    assert found.value == pytest.approx(0.5 + difference.value / 2, abs=1e-12)
-    assert 0.5 - share / 2 <= low < found.value < high <= 0.5 + share / 2
+    low, high = estimate.confidence_interval()
+    assert estimate.value == pytest.approx(0.5 + difference.value / 2, abs=1e-12)
+    assert 0.5 - share / 2 <= low < estimate.value < high <= 0.5 + share / 2
 
 
 def test_differences_of_outcomes_beyond_one_have_an_interval():
@@ -136,11 +136,11 @@ def test_differences_of_outcomes_beyond_one_have_an_interval():
     sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=5)
     rng = np.random.default_rng(4)
     stars = {"a": rng.integers(1, 6, 30) * 1.0, "b": rng.integers(1, 6, 30) * 1.0}
-    found = stratal.estimate(sample, stars, estimand="difference:a,b")
+    estimate = stratal.estimate(sample, stars, estimand="difference:a,b")
     pair = stratal.compare(sample, stars)[0]
 
-    assert found.outcome == "unbounded"
-    assert [*found.confidence_interval()] == pytest.approx([*pair.confidence_interval()], rel=1e-12)
+    assert estimate.outcome == "unbounded"
+    assert [*estimate.confidence_interval()] == pytest.approx([*pair.confidence_interval()], rel=1e-12)
 
 
 def test_outcomes_of_each_model_do_in_place_of_answers():
@@ -148,9 +148,9 @@ def test_outcomes_of_each_model_do_in_place_of_answers():
     population = stratal.Population.from_arrays(proxy={"a": rng.random(200), "b": rng.random(200)})
     sample = drawn(population, "difference:a,b", budget=60)
     outcomes = {name: rng.random(60) for name in ("a", "b")}
-    found = stratal.estimate(sample, outcomes, estimand="difference:a,b")
+    estimate = stratal.estimate(sample, outcomes, estimand="difference:a,b")
 
-    assert found.value == pytest.approx(stratal.compare(sample, outcomes)[0].value, rel=1e-12)
+    assert estimate.value == pytest.approx(stratal.compare(sample, outcomes)[0].value, rel=1e-12)
 
 
 def test_the_moments_are_those_of_who_may_be_right(pool):

@@ -52,9 +52,9 @@ def test_values_are_those_of_the_labels(drawn: tuple[stratal.Sample, Any]) -> No
         "interval_coverage:low,high": (np.abs(error) <= 0.5).mean(),
     }
     for text, value in expected.items():
-        found = stratal.estimate(sample, y, estimand=text)
-        assert found.value == pytest.approx(value), text
-        assert found.confidence_interval().low < value < found.confidence_interval().high, text
+        estimate = stratal.estimate(sample, y, estimand=text)
+        assert estimate.value == pytest.approx(value), text
+        assert estimate.confidence_interval().low < value < estimate.confidence_interval().high, text
     together = stratal.estimate(sample, y, estimand=list(expected))
     assert together.values == pytest.approx(list(expected.values()))
 
@@ -140,8 +140,8 @@ def test_heavy_tails_are_warned_of() -> None:
     sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=1)
     for text in ("mse", "rmse", "r2"):
         noise = 0.01 * np.arange(200)
-        found = stratal.estimate(sample, noise, estimand=text)
-        assert "heavy-tails" in {note.code for note in found.notes}, text
+        estimate = stratal.estimate(sample, noise, estimand=text)
+        assert "heavy-tails" in {note.code for note in estimate.notes}, text
 
 
 LAWS = {

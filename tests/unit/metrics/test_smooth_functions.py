@@ -52,12 +52,12 @@ class TestFunctions:
     def test_it_prints_and_has_a_json_twin(self, sample):
         rng = np.random.default_rng(12)
         labels = {"a": rng.uniform(1, 2, sample.size), "b": rng.uniform(1, 3, sample.size)}
-        found = stratal.estimate(sample, labels, estimand=RATIO)
+        estimate = stratal.estimate(sample, labels, estimand=RATIO)
 
-        described = found.to_dict(0.9)
-        assert described["confidence_interval"] == list(found.confidence_interval(0.9))
+        described = estimate.to_dict(0.9)
+        assert described["confidence_interval"] == list(estimate.confidence_interval(0.9))
         assert described["interval_method"] == "fieller"
-        assert str(found).startswith("Ratio of means of a, b 0.")
+        assert str(estimate).startswith("Ratio of means of a, b 0.")
 
     def test_refusals(self, sample):
         z = np.ones(sample.size)
@@ -170,8 +170,8 @@ class TestQuantiles:
 
     def test_one_sided_and_refused(self, sample):
         z = np.arange(sample.size, dtype=float)
-        found = stratal.estimate(sample, z, estimand=Quantile(0.5))
-        two, one = found.confidence_interval(), found.confidence_interval(alternative="greater")
+        estimate = stratal.estimate(sample, z, estimand=Quantile(0.5))
+        two, one = estimate.confidence_interval(), estimate.confidence_interval(alternative="greater")
         assert one.low >= two.low
         assert one.high == np.inf
         with pytest.raises(InputError, match="probability is out of range"):
@@ -179,9 +179,9 @@ class TestQuantiles:
 
     def test_a_census_is_exact(self):
         z = np.arange(9.0)
-        found = quantile_estimate(z, 0.5, simple(9, 9))
-        assert found.value == 4.0
-        assert tuple(found.confidence_interval()) == (4.0, 4.0)
+        estimate = quantile_estimate(z, 0.5, simple(9, 9))
+        assert estimate.value == 4.0
+        assert tuple(estimate.confidence_interval()) == (4.0, 4.0)
 
 
 def test_nan_in_an_array_is_a_unit_without_a_label():
@@ -238,10 +238,10 @@ class TestFiniteOrRefused:
 
     def test_the_standard_error_of_a_quantile_among_ties_is_a_number(self):
         labels = np.repeat([1.0, 2.0], [38, 2])
-        found = stratal.estimate(self.sample(40), labels, estimand=Quantile(0.5))
-        assert found.value == 1.0
-        assert 0 < found.standard_error < 0.5
-        assert tuple(found.confidence_interval()) == (1.0, 1.0)
+        estimate = stratal.estimate(self.sample(40), labels, estimand=Quantile(0.5))
+        assert estimate.value == 1.0
+        assert 0 < estimate.standard_error < 0.5
+        assert tuple(estimate.confidence_interval()) == (1.0, 1.0)
 
     @pytest.mark.parametrize("size", [1e120, 1e-120, 5e-324])
     def test_labels_whose_squares_no_computer_holds_are_refused(self, size):

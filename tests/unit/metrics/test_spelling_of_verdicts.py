@@ -74,8 +74,8 @@ def test_verdicts_may_be_missing_and_groups_are_compared_too():
     drawn = sample.ids.astype(int)
     judged = drawn % 10 > 0
 
-    found = stratal.estimate(sample, given, judge="verdict")
-    assert found.of(metric="agreement").value == pytest.approx(np.mean((TRUTH == VERDICT)[drawn[judged]]))
+    estimate = stratal.estimate(sample, given, judge="verdict")
+    assert estimate.of(metric="agreement").value == pytest.approx(np.mean((TRUTH == VERDICT)[drawn[judged]]))
     of_sites = stratal.estimate(sample, given, judge="verdict", by="site")
     inside = drawn[judged & (drawn % 2 == 0)]
     agreement = of_sites.of(domain="a", metric="agreement").value
@@ -89,16 +89,18 @@ def test_a_word_that_is_a_verdict_is_that_verdict_whatever_its_number():
         "minor" if k % 9 == 0 else ("pass" if TRUTH[int(unit)] else "fail") for k, unit in enumerate(ids)
     ]
     mapping = {"pass": 1, "minor": 1, "fail": 0}
-    found = stratal.estimate(sample, stratal.Labels(ids=ids, values=words, mapping=mapping), judge="verdict")
+    estimate = stratal.estimate(
+        sample, stratal.Labels(ids=ids, values=words, mapping=mapping), judge="verdict"
+    )
 
     agrees = [VERDICT[int(unit)] == (word != "fail") for unit, word in zip(ids, words, strict=True)]
-    assert found.of(metric="agreement").value == pytest.approx(np.mean(agrees))
+    assert estimate.of(metric="agreement").value == pytest.approx(np.mean(agrees))
 
 
 def test_ratings_of_what_passes_and_fails_are_scores():
     sample = sample_of(np.array([str(1 + k % 5) for k in range(300)]))
-    found = stratal.estimate(sample, labels_of(sample, ["fail", "pass"]), judge="verdict")
-    assert [row.label["metric"] for row in found] == ["pearson", "spearman", "auc"]
+    estimate = stratal.estimate(sample, labels_of(sample, ["fail", "pass"]), judge="verdict")
+    assert [row.label["metric"] for row in estimate] == ["pearson", "spearman", "auc"]
 
 
 def test_two_verdicts_of_one_number_are_refused():

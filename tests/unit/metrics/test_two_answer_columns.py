@@ -58,8 +58,8 @@ def test_strata_of_two_columns_know_the_answers_of_each() -> None:
 
 def test_intervals_are_those_of_strata_of_one_answer() -> None:
     """Cells of one name were merged: strata mixed answers, and intervals were up to 1.4 times as wide."""
-    found = stratal.estimate(sample(), labels())
-    for row in found:
+    estimate = stratal.estimate(sample(), labels())
+    for row in estimate:
         interval = row.confidence_interval()
         assert interval.method == "mover"
         assert interval.high - interval.low < 2 * 2.3 * row.standard_error

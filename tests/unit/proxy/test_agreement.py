@@ -100,11 +100,11 @@ def test_guessing_and_constant_models_count_nothing():
     _, codes = answers([*ACCURACIES, 1 / CLASSES, 1 / CLASSES])
     codes = np.column_stack([codes, np.zeros(SIZE, np.int64)])
 
-    found = peer_weights(codes)
+    peers = peer_weights(codes)
 
-    assert found.weights[-3:].tolist() == [0, 0, 0]
-    assert np.all(found.weights[:-3] > 0)
-    assert found.guessing == 3
+    assert peers.weights[-3:].tolist() == [0, 0, 0]
+    assert np.all(peers.weights[:-3] > 0)
+    assert peers.guessing == 3
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -119,21 +119,21 @@ def test_among_guessing_models_alone_none_counts(seed):
 def test_clones_weigh_together_as_one_model():
     _, codes = answers(ACCURACIES)
     alone = peer_weights(codes).weights
-    found = peer_weights(np.column_stack([codes, clones(codes[:, 4], 40)]))
+    peers = peer_weights(np.column_stack([codes, clones(codes[:, 4], 40)]))
 
-    of_clones = found.weights[3] + found.weights[4:].sum()
+    of_clones = peers.weights[3] + peers.weights[4:].sum()
 
-    assert found.copies == 41
-    assert found.weights[:3] / MAX_WEIGHT == pytest.approx(alone[:3] / MAX_WEIGHT, abs=0.1)
+    assert peers.copies == 41
+    assert peers.weights[:3] / MAX_WEIGHT == pytest.approx(alone[:3] / MAX_WEIGHT, abs=0.1)
     assert of_clones / MAX_WEIGHT == pytest.approx(alone[3] / MAX_WEIGHT, abs=0.05)
 
 
 def test_clones_of_the_evaluated_model_count_nothing():
     _, codes = answers(ACCURACIES)
-    found = peer_weights(np.column_stack([codes, clones(codes[:, 0], 30)]))
+    peers = peer_weights(np.column_stack([codes, clones(codes[:, 0], 30)]))
 
-    assert not found.weights[4:].any()
-    assert found.weights[:4] / MAX_WEIGHT == pytest.approx(peer_weights(codes).weights / MAX_WEIGHT, abs=0.1)
+    assert not peers.weights[4:].any()
+    assert peers.weights[:4] / MAX_WEIGHT == pytest.approx(peer_weights(codes).weights / MAX_WEIGHT, abs=0.1)
 
 
 def test_the_names_of_answers_and_the_order_of_models_do_not_matter():
@@ -157,13 +157,13 @@ def test_a_missing_answer_counts_for_nothing():
 
     values = peer_agreement(codes[:, 0], columns).values
     codes = answer_codes([codes[:, 0], *columns.values()])
-    found = peer_weights(codes)
+    peers = peer_weights(codes)
 
-    agreed = (codes[7, 2:] == codes[7, 0]) @ found.weights[1:]
-    one, all_of_them = found.prior
-    assert values[7] == (MAX_WEIGHT * agreed + one) / (MAX_WEIGHT * found.weights[1:].sum() + all_of_them)
+    agreed = (codes[7, 2:] == codes[7, 0]) @ peers.weights[1:]
+    one, all_of_them = peers.prior
+    assert values[7] == (MAX_WEIGHT * agreed + one) / (MAX_WEIGHT * peers.weights[1:].sum() + all_of_them)
     # Nobody answered the last: the mean share.
-    assert values[-1] == found.prior[0] / found.prior[1] == pytest.approx(values.mean(), abs=0.05)
+    assert values[-1] == peers.prior[0] / peers.prior[1] == pytest.approx(values.mean(), abs=0.05)
 
 
 def test_free_texts_need_no_classes():
@@ -175,10 +175,10 @@ def test_free_texts_need_no_classes():
     odd = 10**6 + np.arange(SIZE * 5).reshape(SIZE, 5)
     codes = np.where(right, truth[:, None], np.where(rng.random((SIZE, 5)) < 0.5, likely, odd))
 
-    found = peer_weights(answer_codes(codes.T))
+    peers = peer_weights(answer_codes(codes.T))
 
-    assert np.all(np.diff(found.weights) < 0)
-    share = found.shares(answer_codes(codes.T))
+    assert np.all(np.diff(peers.weights) < 0)
+    share = peers.shares(answer_codes(codes.T))
     assert share[right[:, 0]].mean() > share[~right[:, 0]].mean() + 0.5
 
 

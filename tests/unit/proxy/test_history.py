@@ -31,13 +31,13 @@ def test_the_rank_is_found_by_leaving_models_out(rng, rank):
 
 def test_labels_of_a_new_model_tell_its_other_results(rng):
     past, z, truth = results(rng, 800, 60, 2)
-    found = fit_history(past, rank=2)
-    after = FactorPosterior.of(found.values[:100, 1:], z[:100]).predict(found.values[:, 1:])
+    history = fit_history(past, rank=2)
+    after = FactorPosterior.of(history.values[:100, 1:], z[:100]).predict(history.values[:, 1:])
 
     def loss(p):
         return float(np.mean((p[100:] - truth[100:]) ** 2))
 
-    assert loss(after) < 0.5 * loss(found.values[:, 0])
+    assert loss(after) < 0.5 * loss(history.values[:, 0])
     assert loss(after) < 0.02
 
 
@@ -60,18 +60,18 @@ def test_the_order_of_items_changes_nothing(rng):
 
 
 def test_a_written_history_is_the_same(tmp_path, rng):
-    found = fit_history(results(rng, 60, 8, 1)[0])
-    back = History.read(found.write(tmp_path / "past.parquet"))
+    history = fit_history(results(rng, 60, 8, 1)[0])
+    back = History.read(history.write(tmp_path / "past.parquet"))
     assert back is not None
-    np.testing.assert_array_equal(back.values, found.values)
-    assert (back.models, dict(back.losses), back.rank) == (found.models, dict(found.losses), found.rank)
+    np.testing.assert_array_equal(back.values, history.values)
+    assert (back.models, dict(back.losses), back.rank) == (history.models, dict(history.losses), history.rank)
 
 
 def test_an_unknown_item_is_taken_to_be_like_the_others(rng):
-    found = fit_history(results(rng, 60, 8, 1)[0], rank=1)
-    known, unknown = found.of([5]), found.of([999])
-    np.testing.assert_array_equal(known[0], found.values[5])
-    assert unknown[0, 0] == pytest.approx(found.values[:, 0].mean(), abs=1e-3)
+    history = fit_history(results(rng, 60, 8, 1)[0], rank=1)
+    known, unknown = history.of([5]), history.of([999])
+    np.testing.assert_array_equal(known[0], history.values[5])
+    assert unknown[0, 0] == pytest.approx(history.values[:, 0].mean(), abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -94,26 +94,26 @@ class TestClassification:
             (proxies.squared_error, (1 - f) ** 2),
             (proxies.cross_entropy, -np.log(np.maximum(f, 1e-7))),
         ):
-            found = build(f, surrogate=surrogate)
+            proxy = build(f, surrogate=surrogate)
 
-            assert found.values == pytest.approx(np.sum(p * loss, axis=1))
-            assert found.second_moments == pytest.approx(np.sum(p * loss**2, axis=1))
+            assert proxy.values == pytest.approx(np.sum(p * loss, axis=1))
+            assert proxy.second_moments == pytest.approx(np.sum(p * loss**2, axis=1))
 
     def test_moments_are_those_of_drawn_labels(self):
         rng = np.random.default_rng(5)
         f, p = rows(1), rows(1, seed=1)
         z = (1 - f[0, rng.choice(4, 40_000, p=p[0])]) ** 2
 
-        found = proxies.squared_error(f, surrogate=p)
+        proxy = proxies.squared_error(f, surrogate=p)
 
-        assert found.values[0] == pytest.approx(z.mean(), abs=5 * z.std() / 200)
-        assert found.second_moments[0] == pytest.approx((z**2).mean(), abs=5 * (z**2).std() / 200)
+        assert proxy.values[0] == pytest.approx(z.mean(), abs=5 * z.std() / 200)
+        assert proxy.second_moments[0] == pytest.approx((z**2).mean(), abs=5 * (z**2).std() / 200)
 
     def test_a_certain_miss_costs_the_floor(self):
-        found = proxies.cross_entropy([[1.0, 0.0]], surrogate=[[0.0, 1.0]], floor=1e-3)
+        proxy = proxies.cross_entropy([[1.0, 0.0]], surrogate=[[0.0, 1.0]], floor=1e-3)
 
-        assert found.values == pytest.approx(-np.log(1e-3))
-        assert found.bounds == pytest.approx((0.0, -np.log(1e-3)))
+        assert proxy.values == pytest.approx(-np.log(1e-3))
+        assert proxy.bounds == pytest.approx((0.0, -np.log(1e-3)))
 
     def test_float32_and_many_classes(self):
         f = rows(3000, 700).astype(np.float32)
@@ -175,9 +175,9 @@ class TestRegression:
         assert squared.second_moments == pytest.approx(moment(4), rel=1e-7)
 
     def test_certainty_leaves_the_bias(self):
-        found = proxies.absolute_regression_error([0.0, 0.0], mean=[1.0, 2.0], prediction=[1.0, 5.0])
+        proxy = proxies.absolute_regression_error([0.0, 0.0], mean=[1.0, 2.0], prediction=[1.0, 5.0])
 
-        assert found.values.tolist() == [0.0, 3.0]
+        assert proxy.values.tolist() == [0.0, 3.0]
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -199,10 +199,10 @@ class TestCalibration:
         y, w = rng.random(300) < x**2, rng.uniform(0.5, 2, 300)
         monkeypatch.setattr(calibration_module, "SMOOTHING", 0.0)
 
-        found = calibrate(x, y, weights=w).apply(np.linspace(0, 1, 50))
+        predictions = calibrate(x, y, weights=w).apply(np.linspace(0, 1, 50))
 
         peer = IsotonicRegression(out_of_bounds="clip").fit(x, y, sample_weight=w)
-        assert found == pytest.approx(peer.predict(np.linspace(0, 1, 50)), abs=1e-9)
+        assert predictions == pytest.approx(peer.predict(np.linspace(0, 1, 50)), abs=1e-9)
 
     @pytest.mark.parametrize("method", ["isotonic", "logistic"])
     def test_recovers_an_overconfident_score(self, method):
@@ -219,12 +219,12 @@ class TestCalibration:
     @pytest.mark.parametrize("outcome", [0.0, 1.0])
     @pytest.mark.parametrize("score", [[0.1, 0.9] * 5, [0.5] * 10, [0.0, 1.0] * 5, [-40.0, 3.0] * 5])
     def test_labels_that_all_agree_leave_room_for_doubt(self, method, outcome, score):
-        found = calibrate(score, [outcome] * 10, method=method).apply([*score, -1e6, 1e6])
+        predictions = calibrate(score, [outcome] * 10, method=method).apply([*score, -1e6, 1e6])
 
-        assert np.isfinite(found).all()
-        assert np.all((found >= 0) & (found <= 1))
+        assert np.isfinite(predictions).all()
+        assert np.all((predictions >= 0) & (predictions <= 1))
         if method == "logistic" and min(score) >= 0:
-            assert 0 < found[0] < 1
+            assert 0 < predictions[0] < 1
 
     def test_logistic_maximises_its_objective(self):
         from scipy.optimize import minimize
@@ -247,18 +247,18 @@ class TestCalibration:
         x = rng.normal(size=500)
         y = np.clip(3 + x + rng.normal(0, 0.5, 500), 1, 5)
 
-        found = calibrate(x, y, bounds=(1.0, 5.0)).proxy(x)
+        proxy = calibrate(x, y, bounds=(1.0, 5.0)).proxy(x)
 
-        assert found.bounds == (1.0, 5.0)
-        assert np.median(found.conditional_variances) == pytest.approx(0.22, abs=0.05)
+        assert proxy.bounds == (1.0, 5.0)
+        assert np.median(proxy.conditional_variances) == pytest.approx(0.22, abs=0.05)
 
     def test_takes_and_makes_proxies(self):
         margin = proxies.margin(np.random.default_rng(5).normal(size=100))
 
-        found = calibrate(margin, np.arange(100) % 3 > 0, method="logistic").proxy(margin)
+        proxy = calibrate(margin, np.arange(100) % 3 > 0, method="logistic").proxy(margin)
 
-        assert found.scaled
-        assert found.second_moments is None
+        assert proxy.scaled
+        assert proxy.second_moments is None
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
@@ -288,10 +288,10 @@ class TestCombination:
     def test_beats_its_best_judge(self):
         scores, z, truth = self.judges()
 
-        found = combine(scores[:1000], z[:1000]).apply(scores[1000:])
+        predictions = combine(scores[:1000], z[:1000]).apply(scores[1000:])
 
         best = calibrate(scores[:1000, 0], z[:1000]).apply(scores[1000:, 0])
-        assert np.mean((found - truth[1000:]) ** 2) < np.mean((best - truth[1000:]) ** 2)
+        assert np.mean((predictions - truth[1000:]) ** 2) < np.mean((best - truth[1000:]) ** 2)
 
     def test_linear_is_least_squares(self, monkeypatch):
         from stratal.proxy import calibration as combination
@@ -310,10 +310,10 @@ class TestCombination:
         scores, z, _ = self.judges()
         more = np.column_stack([scores, scores[:, 0], np.full(len(z), 7.0)])
 
-        found = combine(more, z)
+        fit = combine(more, z)
 
-        assert found.model.coefficients[3] == 0.0
-        assert found.apply(more) == pytest.approx(combine(scores, z).apply(scores), abs=1e-3)
+        assert fit.model.coefficients[3] == 0.0
+        assert fit.apply(more) == pytest.approx(combine(scores, z).apply(scores), abs=1e-3)
 
     def test_named_proxies(self):
         scores, z, _ = self.judges()
@@ -365,11 +365,11 @@ class TestCrossFit:
         drawn = rng.permutation(100)[:20]
         fitted = cross_fit(scores[drawn], rng.random(20) < 0.5)
 
-        found = fitted.proxy(scores, labelled_rows=drawn)
+        proxy = fitted.proxy(scores, labelled_rows=drawn)
 
-        assert found.values[drawn].tolist() == fitted.labelled_values.tolist()
+        assert proxy.values[drawn].tolist() == fitted.labelled_values.tolist()
         rest = np.setdiff1d(np.arange(100), drawn)
-        assert found.values[rest].tolist() == fitted.apply(scores)[rest].tolist()
+        assert proxy.values[rest].tolist() == fitted.apply(scores)[rest].tolist()
 
     def test_several_judges(self):
         rng = np.random.default_rng(11)

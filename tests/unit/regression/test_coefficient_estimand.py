@@ -62,14 +62,14 @@ def test_before_labels_it_varies_as_the_regression_s_allocation_has_it(populatio
 def test_the_estimate_is_that_of_regress_at_any_level(population, units, family):
     sample = stratal.plan(population, 200, estimand=Coefficient("length", FEATURES, family)).draw(seed=1)
     y = units["y"][sample.ids]
-    found = stratal.estimate(sample, y)
+    estimate = stratal.estimate(sample, y)
     fitted: Any = stratal.regress(sample, y, family=family, features=FEATURES)
 
-    assert (found.value, found.standard_error) == (fitted.values[1], fitted.standard_errors[1])
+    assert (estimate.value, estimate.standard_error) == (fitted.values[1], fitted.standard_errors[1])
     for level in (0.8, 0.95):
         low, high = fitted.confidence_interval(level)
-        assert [*found.confidence_interval(level)] == pytest.approx([low[1], high[1]], rel=1e-12)
-    assert found.p_value(0.0) == pytest.approx(float(np.asarray(fitted.p_values())[1]), rel=1e-4)
+        assert [*estimate.confidence_interval(level)] == pytest.approx([low[1], high[1]], rel=1e-12)
+    assert estimate.p_value(0.0) == pytest.approx(float(np.asarray(fitted.p_values())[1]), rel=1e-4)
 
 
 def test_the_plan_s_labels_tell_more_than_a_simple_random_sample_s(population, units):
@@ -167,8 +167,8 @@ def test_a_sample_s_file_is_enough_to_know_it():
         "assert 'stratal.regression' not in sys.modules;"
         "print(as_estimand({'kind': 'coefficient', 'of': 'x', 'features': ['x', 'y']}).text)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout == "coefficient:x,features=x+y\n"
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert output.stdout == "coefficient:x,features=x+y\n"
 
 
 def test_features_that_are_listed_like_models_are_told_how_to_be_written():
@@ -189,10 +189,10 @@ def test_it_takes_the_options_of_a_fit_and_refuses_others(population, units):
         ({"estimator": "difference"}, {"lam": 1.0}),
         ({"lam": 0.5, "target": "superpopulation"}, {"lam": 0.5, "target": "superpopulation"}),
     ):
-        found = stratal.estimate(sample, y, **asked, **given)
+        estimate = stratal.estimate(sample, y, **asked, **given)
         fitted = stratal.regress(sample, y, features=FEATURES, **same)
-        assert (found.value, found.standard_error) == (fitted.values[1], fitted.standard_errors[1])
-        assert found.target == fitted[1].target
+        assert (estimate.value, estimate.standard_error) == (fitted.values[1], fitted.standard_errors[1])
+        assert estimate.target == fitted[1].target
     for refused in ({"clip": True}, {"cross_fit": 5}, {"calibration": "isotonic"}, {"limits": (0, 1)}):
         with pytest.raises(InputError, match="takes no"):
             stratal.estimate(sample, y, **asked, **refused)
@@ -201,7 +201,9 @@ def test_it_takes_the_options_of_a_fit_and_refuses_others(population, units):
 def test_a_quantile_takes_them_too(population, units):
     sample = stratal.plan(population, 200).draw(seed=1)
     y = (units["told"] + units["y"] / 10)[sample.ids]
-    found = stratal.estimate(sample, y, estimand="quantile:.3", estimator="ppi++", target="superpopulation")
+    estimate = stratal.estimate(
+        sample, y, estimand="quantile:.3", estimator="ppi++", target="superpopulation"
+    )
     same = quantile(
         y,
         0.3,
@@ -212,10 +214,10 @@ def test_a_quantile_takes_them_too(population, units):
         ),
         target="superpopulation",
     )
-    assert found.value == same.value
-    assert found.confidence_interval() == same.confidence_interval()
-    assert found.standard_error > 0
-    assert found.population_size == 4000
+    assert estimate.value == same.value
+    assert estimate.confidence_interval() == same.confidence_interval()
+    assert estimate.standard_error > 0
+    assert estimate.population_size == 4000
     plain = stratal.estimate(sample, y, estimand="quantile:.3", estimator="horvitz-thompson")
     assert (
         plain.confidence_interval()

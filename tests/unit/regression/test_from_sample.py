@@ -99,7 +99,7 @@ def test_a_table_s_units_are_found_by_their_ids(world, tmp_path):
     population = stratal.Population.read(path, id="id", proxy="p", features=("length",))
     sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=5)
     drawn = frame.set_index("id").loc[sample.ids]
-    found = regress(sample, drawn["y"], features="length")
+    fit = regress(sample, drawn["y"], features="length")
     told = linear_regression(
         lines(drawn["length"].to_numpy()),
         drawn["y"].to_numpy(),
@@ -107,15 +107,15 @@ def test_a_table_s_units_are_found_by_their_ids(world, tmp_path):
         proxy=drawn["p"].to_numpy(),
         unlabelled=ArrayUnlabelled(features=lines(table["length"]), proxy=table["p"]),
     )
-    assert found.values == pytest.approx(told.values)
+    assert fit.values == pytest.approx(told.values)
 
 
 def test_a_post_stratified_sample_keeps_its_groups(world):
     table, population, _, _ = world
     sample = stratal.designs.SimpleRandom(budget=150).draw(population, seed=5)
     grouped = stratal.designs.post_stratify(sample, "language")
-    found = regress(grouped, table["y"][sample.ids], features="length", estimator="stratppi")
-    assert found.lam.shape == (3,)
+    fit = regress(grouped, table["y"][sample.ids], features="length", estimator="stratppi")
+    assert fit.lam.shape == (3,)
     codes = np.searchsorted(["de", "en", "fr"], table["language"])
     plain = linear_regression(
         lines(table["length"][sample.ids]),
@@ -125,7 +125,7 @@ def test_a_post_stratified_sample_keeps_its_groups(world):
         unlabelled=ArrayUnlabelled(features=lines(table["length"]), proxy=table["p"], stratum=codes),
         estimator="stratppi",
     )
-    assert found.values == pytest.approx(plain.values)
+    assert fit.values == pytest.approx(plain.values)
 
 
 def test_formulas_take_groups_from_the_sample(world):
@@ -162,8 +162,8 @@ def test_means_and_quantiles_need_no_features(world):
     given = {"weighting": sample.weighting(), "proxy": table["p"][rows], "unlabelled": units}
 
     assert regress(sample, y, family=MeanLoss()).values == pytest.approx(mean_vector(y, **given).values)
-    found = stratal.estimate(sample, y, estimand="quantile:.3", estimator="ppi++")
-    assert found.value == quantile(y, 0.3, **given).value
+    estimate = stratal.estimate(sample, y, estimand="quantile:.3", estimator="ppi++")
+    assert estimate.value == quantile(y, 0.3, **given).value
 
 
 def test_missing_labels_are_nonresponse(world):

@@ -69,9 +69,9 @@ def test_the_blend_lies_between_both_denominators():
 def test_a_constant_proxy_means_no_trust():
     u, _, stratum = noisy(8, [0.7, 0.7])
     for shrinkage in (None, 0.0, SHRINKAGE_LABELS):
-        found = fitted(u, np.zeros(16), stratum, whole=0.0, shrinkage=shrinkage)
-        assert np.all(found.lam == 0)
-        assert np.all(found.n_parameters == 0)
+        fit = fitted(u, np.zeros(16), stratum, whole=0.0, shrinkage=shrinkage)
+        assert np.all(fit.lam == 0)
+        assert np.all(fit.n_parameters == 0)
 
 
 def test_equal_strata_are_pooled_and_different_ones_are_not():
@@ -90,9 +90,9 @@ def test_five_labels_are_too_few_for_a_λ_of_one_s_own():
 def test_a_proxy_that_differs_between_strata_by_exact_slopes_is_believed():
     """Residuals of rounding: Q has no bound, and no stratum's share is NaN."""
     _, v, stratum = noisy(10, [1.0, 2.0])
-    found = fitted(np.array([1.0, 2.0])[stratum] * v, v, stratum, shrinkage=SHRINKAGE_LABELS)
-    assert np.all(np.isfinite(found.lam))
-    assert found.lam[0, 0] < found.lam[1, 0]
+    fit = fitted(np.array([1.0, 2.0])[stratum] * v, v, stratum, shrinkage=SHRINKAGE_LABELS)
+    assert np.all(np.isfinite(fit.lam))
+    assert fit.lam[0, 0] < fit.lam[1, 0]
 
 
 def test_one_λ_is_charged_once_and_own_ones_once_each():

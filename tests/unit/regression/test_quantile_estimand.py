@@ -34,12 +34,12 @@ def test_labels_are_sent_where_the_quantile_may_be(population):
 def test_the_estimate_is_the_quantile_of_the_labels_at_any_level(population):
     sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=2)
     labels = np.random.default_rng(1).normal(size=80)
-    found = stratal.estimate(sample, labels, estimand="quantile:.5")
+    estimate = stratal.estimate(sample, labels, estimand="quantile:.5")
     plain = quantile_estimate(labels, 0.5, sample.weighting())
     for level in (0.8, 0.95):
-        assert found.value == plain.value
-        assert [*found.confidence_interval(level)] == [*plain.confidence_interval(level)]
-    assert found.confidence_interval().method == "woodruff"
+        assert estimate.value == plain.value
+        assert [*estimate.confidence_interval(level)] == [*plain.confidence_interval(level)]
+    assert estimate.confidence_interval().method == "woodruff"
     assert set(np.unique(Quantile(0.5).labelled_influence(sample, labels).u)) == {-0.5, 0.5}
 
 

@@ -68,8 +68,8 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
             stratum_weights_known=known,
             bounds=(0.0, 1.0),
         )
-        found = replicate_means(sums, truth, settings, estimator)
-        ranges = replicate_intervals(found)
+        replicates = replicate_means(sums, truth, settings, estimator)
+        ranges = replicate_intervals(replicates)
         for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, REPLICATES, 5)):
             expected = estimate_mean(
                 np.clip(labels, 0, 1) if graded else np.round(labels),
@@ -84,9 +84,9 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
             )
 
             near = {"rel": 1e-12, "abs": 1e-12}
-            assert expected.value == pytest.approx(np.clip(found.value[r], 0, 1), **near)
-            assert expected.standard_error**2 == pytest.approx(found.estimated_variances[r], **near)
-            assert expected.degrees_of_freedom == pytest.approx(found.degrees_of_freedom[r], **near)
+            assert expected.value == pytest.approx(np.clip(replicates.value[r], 0, 1), **near)
+            assert expected.standard_error**2 == pytest.approx(replicates.estimated_variances[r], **near)
+            assert expected.degrees_of_freedom == pytest.approx(replicates.degrees_of_freedom[r], **near)
             for method in GUARDED:
                 interval = expected.confidence_interval(method=method)
                 assert interval.low == pytest.approx(ranges[method][0][r], **near)
@@ -113,8 +113,8 @@ def test_intervals_without_bounds_are_those_of_one_sample(n_h):
         settings = Settings(
             estimators=(estimator,), intervals=methods, budgets=(sum(n_h),), replicates=8, seed=5
         )
-        found = replicate_means(sums, truth, settings, estimator)
-        ranges = replicate_intervals(found)
+        replicates = replicate_means(sums, truth, settings, estimator)
+        ranges = replicate_intervals(replicates)
         for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 8, 5)):
             expected = estimate_mean(
                 labels,
@@ -141,7 +141,7 @@ def test_published_estimator_is_the_libraries_without_shrinkage_or_lost_degrees(
     n_h = np.array([20, 25])
     sums = OrderedUnits(truth, n_h, 3, np.random.default_rng(5)).sums(n_h)
     settings = Settings(estimators=SIMULATED_ESTIMATORS, intervals=(), budgets=(45,), replicates=3, seed=5)
-    found = replicate_means(sums, truth, settings, "published-stratppi")
+    replicates = replicate_means(sums, truth, settings, "published-stratppi")
 
     for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 3, 5)):
         value = variance = 0.0
@@ -151,8 +151,8 @@ def test_published_estimator_is_the_libraries_without_shrinkage_or_lost_degrees(
             value += truth.weights[h] * np.mean(y - lam * (f - truth.proxy_means[h]))
             left = (1 - n_h[h] / truth.sizes[h]) / n_h[h]
             variance += truth.weights[h] ** 2 * left * np.var(y - lam * f, ddof=1)
-        assert found.value[r] == pytest.approx(value)
-        assert found.estimated_variances[r] == pytest.approx(variance)
+        assert replicates.value[r] == pytest.approx(value)
+        assert replicates.estimated_variances[r] == pytest.approx(variance)
 
 
 @pytest.mark.parametrize(("size", "n"), [(5, 2), (5, 4), (40, 2)])
@@ -234,9 +234,9 @@ def test_number_of_workers_changes_nothing(benchmark):
 def test_joblib_decides_where_to_run(benchmark):
     joblib = pytest.importorskip("joblib")
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        found = run(benchmark, workers=None)
+        output = run(benchmark, workers=None)
 
-    assert found == run(benchmark)
+    assert output == run(benchmark)
 
 
 def test_errors_of_a_worker_arrive(benchmark):

@@ -27,9 +27,11 @@ def test_kappa_equals_scikit_learns(weights):
     one = generator.integers(1, 6, 300)
     other = np.where(generator.random(300) < 0.6, one, generator.integers(1, 6, 300))
 
-    found = pair_agreement([str(v) for v in one], [str(v) for v in other], scale=weights is not None)
+    agreement = pair_agreement([str(v) for v in one], [str(v) for v in other], scale=weights is not None)
 
-    assert found["kappa"] == pytest.approx(metrics.cohen_kappa_score(one, other, weights=weights), abs=1e-12)
+    assert agreement["kappa"] == pytest.approx(
+        metrics.cohen_kappa_score(one, other, weights=weights), abs=1e-12
+    )
 
 
 def test_kappa_is_undefined_where_chance_always_agrees():
@@ -49,13 +51,13 @@ def test_an_annotator_who_changes_is_mentioned(make_study):
     answer_all(study, "ann")
     answer_all(study, "bob", lambda item: "Pass" if item.position <= 20 else "Fail")
 
-    found = study_status(study)
+    status = study_status(study)
 
-    (pair,) = found["agreement"]["pairs"]
+    (pair,) = status["agreement"]["pairs"]
     assert (pair["classes"], pair["confusion"]) == (["Fail", "Pass"], [[0, 0], [20, 20]])
-    assert any("bob: agreement changed over time" in note for note in found["notes"])
-    assert any("bob: outcome changed over time" in note for note in found["notes"])
-    assert not any("ann: outcome" in note for note in found["notes"])
+    assert any("bob: agreement changed over time" in note for note in status["notes"])
+    assert any("bob: outcome changed over time" in note for note in status["notes"])
+    assert not any("ann: outcome" in note for note in status["notes"])
 
 
 def test_perfect_agreement(make_study):

@@ -21,11 +21,11 @@ def test_backup_while_four_people_save(make_study, tmp_path):
     threads = [threading.Thread(target=answer_all, args=(study, who)) for who in PEOPLE]
     for thread in threads:
         thread.start()
-    found = backup_study(study, tmp_path / "backup")
+    check = backup_study(study, tmp_path / "backup")
     for thread in threads:
         thread.join()
 
-    assert found.sound
+    assert check.sound
     with open_study(tmp_path / "backup") as copied:
         labels, now = copied.labels(), study.labels()
         assert set(zip(labels.ids, labels.values, strict=True)) <= set(zip(now.ids, now.values, strict=True))

@@ -161,8 +161,8 @@ def test_a_server_that_is_killed_again_and_again_loses_no_submission_and_doubles
                 "SELECT annotator, item.id, count(*) FROM journal JOIN item USING (item) "
                 "WHERE action <> 'round' GROUP BY annotator, item.id"
             ).fetchall()
-        found = check_study(study)
-        assert found.sound, found.problems
+        check = check_study(study)
+        assert check.sound, check.problems
         assert kills == most_kills
         assert not retry
         assert len(acknowledged) == len(set(acknowledged)) == size
@@ -359,7 +359,9 @@ def test_both_journals_work(make_study, journal):
     assert kept == {"auto": "wal", "rollback": "delete"}[journal]
 
 
-def test_what_was_given_while_one_waited_for_the_database_is_not_taken_away_again(make_study, clock):
+def test_items_that_were_assigned_while_one_waited_for_the_database_is_not_taken_away_again(
+    make_study, clock
+):
     # The time was read before the wait: what somebody got meanwhile lay in the future.
     study = make_study(sample=stratal.designs.SimpleRandom(budget=1).draw(population_of(9), seed=7))
     found = []

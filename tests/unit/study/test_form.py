@@ -191,18 +191,18 @@ def test_the_mean_of_a_question_under_a_condition_is_that_of_the_items_where_it_
 
 def test_status_has_every_question_and_the_share_of_disagreements(answered):
     study, truth = answered
-    found = study_status(study)
+    status = study_status(study)
     shared = [said for said in truth.values() if len(said) == 2]
     apart = sum(one is not other for one, other in shared)
 
-    assert [entry["outcome"] for entry in found["questions"]] == [
+    assert [entry["outcome"] for entry in status["questions"]] == [
         "correct", "modes_Made_up", "modes_Incomplete", "tone", "minutes",
     ]  # fmt: skip
-    assert found["disagreements"] == {
+    assert status["disagreements"] == {
         "open": apart, "decided": 0, "apart": apart, "shared": len(shared), "share": apart / len(shared),
     }  # fmt: skip
-    assert found["estimate"] == found["questions"][0]["estimate"]
-    assert found["questions"][0]["agreement"]["pairs"][0]["classes"] == ["Fail", "Pass", "Unsure"]
+    assert status["estimate"] == status["questions"][0]["estimate"]
+    assert status["questions"][0]["agreement"]["pairs"][0]["classes"] == ["Fail", "Pass", "Unsure"]
     assert check_study(study).problems == ()
 
 

@@ -153,10 +153,10 @@ def test_a_scale_is_bounded_by_its_ends(make_study):
     study = make_study(question=StudyQuestion.of_scale("How helpful?", 1, 5), annotators=["ann"])
     answer_all(study, "ann", lambda item: "4" if item.position % 2 else "5")
 
-    found = estimate_study(study)
+    estimate = estimate_study(study)
 
-    assert found.bounds == (1.0, 5.0)
-    assert 4 < found.value < 5
+    assert estimate.bounds == (1.0, 5.0)
+    assert 4 < estimate.value < 5
     assert anytime_interval(study).high <= 5
 
 
@@ -180,12 +180,12 @@ def test_a_study_of_classes_compares_with_the_models_answers(make_study):
 
 
 def test_status_before_any_label_says_why_there_is_no_estimate(study):
-    found = study_status(study)
+    status = study_status(study)
 
-    assert found["estimate"] is None
-    assert found["agreement"] is None
-    assert any("no item is labelled yet" in note for note in found["notes"])
-    assert found["nonresponse"]["open"] == 40
+    assert status["estimate"] is None
+    assert status["agreement"] is None
+    assert any("no item is labelled yet" in note for note in status["notes"])
+    assert status["nonresponse"]["open"] == 40
 
 
 def test_status_counts_nonresponse_by_stratum(make_study):
@@ -249,11 +249,11 @@ def test_a_design_with_unequal_probabilities_has_no_such_interval(make_study):
     )
     answer_all(study, "ann", right)
 
-    found = study_status(study)
+    status = study_status(study)
 
-    assert found["anytime_interval"] is None
-    assert any("requires a simple random or stratified sample" in note for note in found["notes"])
-    assert found["estimate"] is not None
+    assert status["anytime_interval"] is None
+    assert any("requires a simple random or stratified sample" in note for note in status["notes"])
+    assert status["estimate"] is not None
 
 
 def test_what_was_taken_back_or_set_aside_has_not_come_yet(make_study, random_sample):
@@ -336,7 +336,7 @@ def test_labels_that_change_over_time_have_no_interval_that_holds_at_every_momen
     while (item := study.next_item("ann")) is not None:
         study.submit("ann", item.id, "Pass" if item.position <= 45 else "Fail")
 
-    found = study_status(study)
+    status = study_status(study)
 
-    assert found["anytime_interval"] is None
-    assert any("labels changed over time" in note for note in found["notes"])
+    assert status["anytime_interval"] is None
+    assert any("labels changed over time" in note for note in status["notes"])

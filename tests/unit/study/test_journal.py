@@ -33,11 +33,11 @@ def tamper(study, *statements):
 
 
 def test_a_sound_study_has_no_problems(labelled):
-    found = check_study(labelled)
+    check = check_study(labelled)
 
-    assert found.problems == ()
-    assert found.items == 40
-    assert found.lines == 2 + 60 + 1
+    assert check.problems == ()
+    assert check.items == 40
+    assert check.lines == 2 + 60 + 1
 
 
 @pytest.mark.parametrize(
@@ -140,8 +140,8 @@ def test_counts_say_what_the_journal_says_whatever_people_do(make_study, clock, 
             else:
                 study.submit(who, item.id, "Fail" if act == "fail" else "Pass")
 
-    found = check_study(study)
-    assert found.sound, found.problems
+    check = check_study(study)
+    assert check.sound, check.problems
     if not aside:
         finish(study)
 

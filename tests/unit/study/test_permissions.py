@@ -191,7 +191,7 @@ def test_status_counts_decisions_and_names_those_without_disagreement(make_study
     for item in (first, second):
         study.adjudicate("ann", item, "Pass")
     study.submit("bob", first, "Pass")  # who now agrees
-    found = study_status(study)
+    status = study_status(study)
 
-    assert found["decisions"] == {"decided": 2, "by": {"ann": 2}, "without_disagreement": [first]}
-    assert any(first in note and "do not differ" in note for note in found["notes"])
+    assert status["decisions"] == {"decided": 2, "by": {"ann": 2}, "without_disagreement": [first]}
+    assert any(first in note and "do not differ" in note for note in status["notes"])

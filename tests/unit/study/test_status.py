@@ -11,13 +11,13 @@ def test_a_status_says_what_is_decided(make_study, run_command):
     study = make_study(overlap=0.0)
     answer_all(study, "ann")
     answer_all(study, "bob")
-    found = study_status(study, require=["value>=.9", "value<=.2", "value>=.999"])
-    verdicts = {entry["required"]: entry["verdict"] for entry in found["requirements"]}
-    low, _ = found["anytime_interval"]
+    result = study_status(study, require=["value>=.9", "value<=.2", "value>=.999"])
+    verdicts = {entry["required"]: entry["verdict"] for entry in result["requirements"]}
+    low, _ = result["anytime_interval"]
 
     assert verdicts["value<=0.2"] == "FAIL"
     assert verdicts["value>=0.9"] == ("PASS" if low >= 0.9 else "UNDECIDED")
-    assert found["requirements"][0]["confidence_interval"] == found["anytime_interval"]
+    assert result["requirements"][0]["confidence_interval"] == result["anytime_interval"]
     for requirement, status in (("value>=.1", 0), ("value<=.2", 4), ("value>=.999", 5)):
         done = run_command("study", "status", str(study.folder), "--require", requirement)
         assert done.status == status

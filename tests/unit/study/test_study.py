@@ -303,12 +303,12 @@ def test_the_estimate_takes_the_present_labels(make_study, drawn):
     answer_all(study, "ann", lambda item: "Pass" if int(item.id.split("-")[1]) % 3 else "Fail")
     answer_all(study, "bob", lambda item: "Pass" if int(item.id.split("-")[1]) % 3 else "Fail")
 
-    found = stratal.estimate(study.sample(), study.labels())
+    estimate = stratal.estimate(study.sample(), study.labels())
 
     truth = {text: float(int(text.split("-")[1]) % 3 > 0) for text in id_texts(drawn.ids)}
     expected = stratal.estimate(drawn, truth)
-    assert found.value == expected.value
-    assert found.standard_error == expected.standard_error
+    assert estimate.value == expected.value
+    assert estimate.standard_error == expected.standard_error
 
 
 def test_sides_of_a_pair_are_shuffled_and_unshuffled_in_the_labels(make_study):

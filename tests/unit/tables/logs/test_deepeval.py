@@ -32,13 +32,13 @@ def test_the_latest_run_is_read_from_its_envelope(found):
 
 
 def test_the_turns_of_a_conversation_are_one_cluster(tools, changed):
-    found = json.loads((tools / "deepeval-4.3.1-conversation.json").read_text())
+    result = json.loads((tools / "deepeval-4.3.1-conversation.json").read_text())
 
     def longer(document):
         talk = document["conversationalTestCases"][0]
         talk["turns"] += [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": "So long"}]
 
-    log = read_log_document(changed(found, longer), "a")
+    log = read_log_document(changed(result, longer), "a")
 
     assert log.cluster == "conversation"
     assert log.columns["id"] == ["talk#1", "talk#2"]

@@ -99,6 +99,6 @@ def test_damaged_files_end_in_one_error(lines, changed, refusal, how, said):
 
 
 def test_aggregated_results_are_named_as_such(tools, refusal):
-    found = json.loads((tools / "lm-eval-0.4.13-results.json").read_text())
+    result = json.loads((tools / "lm-eval-0.4.13-results.json").read_text())
 
-    assert "--log_samples" in refusal(found)
+    assert "--log_samples" in refusal(result)
