@@ -66,13 +66,13 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     Parameters
     ----------
     value, standard_error, degrees_of_freedom : float
-        In the outcome's units; the value lies within its bounds.
+        In the units of the outcome; the value is within its bounds.
     n : int
-        Labels used.
+        Number of labels used.
     population_size : int
         N.
     design, estimator : str
-        Names of the design and of the estimator that was used; never `auto`.
+        Names of the design and of the estimator that was used, which is never `auto`.
     lam : tuple of float
         One λ per proxy; empty if λ = 0 by definition. `strata` contains the λ of each stratum.
     nonresponse : Nonresponse
@@ -128,7 +128,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
 
     @classmethod
     def from_evidence(cls, evidence: Evidence, **shown: object) -> Estimate:
-        """Return the estimate from evidence; `shown` are the fields that differ from those it implies."""
+        """Return the estimate for evidence; `shown` replaces fields that the evidence determines."""
         labels = evidence.n
         defaults: Keywords = {
             "value": evidence.value,
@@ -178,8 +178,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """The design effect and the effective sample size, to first order for functions of several means."""
         evidence = self.evidence
         variance = self.standard_error**2
-        # Labels that all agree show no variance, which is unknown then unless every unit is labelled. This is
-        # so for an average, too, if labels of one class agree: no label shows a part of its standard error.
+        # The variance of equal labels is unknown, unless every unit is labelled. So is that of an average if
+        # the labels of one of its classes are equal: a part of its standard error is then an assumption.
         is_shown = not evidence.linearised or np.isclose(variance, evidence.variance)
         if not (evidence.varies and is_shown) and not evidence.census:
             variance = np.nan
@@ -310,7 +310,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
         """Return a JSON-ready dict of plain values; numbers that are not finite are None."""
         described = self._described(self.confidence_interval(confidence_level, method))
-        if method != "auto":  # the note explains the width of the default interval
+        # The note explains the width of the default interval.
+        if method != "auto":
             described["notes"] = without_code(described["notes"], UNLIKE_CLUSTERS)
         return described
 
@@ -388,7 +389,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """Return the two ends of the interval and the name of its method; None if there is no interval."""
         try:
             interval = self.confidence_interval(confidence_level, method)
-        except InputError:  # labels of an outcome without bounds that all agree
+        except InputError:
+            # Equal labels of an outcome without bounds have no interval.
             return None, None
         ends: list[float | None] = json_value([*interval])
         if ends == [None, None]:
@@ -582,7 +584,8 @@ def undefined_estimate(
 
 def correlation_from(covariance: FloatArray) -> FloatArray:
     """Return the correlation matrix (d, d) of a covariance; 0 for a variable that does not vary."""
-    covariance = np.nan_to_num(covariance)  # the covariance of one label is NaN
+    # The covariance of one label is NaN.
+    covariance = np.nan_to_num(covariance)
     spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
     correlation = np.asarray(scale[:, None] * covariance * scale)

@@ -39,7 +39,7 @@ class ComputedRows(Sequence[Estimate], ABC):
     @property
     @abstractmethod
     def counts(self) -> IntArray:
-        """Their numbers of labels (m,)."""
+        """The numbers of labels of the estimates (m,)."""
 
     @abstractmethod
     def label(self, index: int) -> dict[str, str]:
@@ -47,7 +47,7 @@ class ComputedRows(Sequence[Estimate], ABC):
 
     @abstractmethod
     def with_own_notes(self) -> Iterator[Estimate]:
-        """Yield the estimates that may have notes which the others do not have."""
+        """Yield the estimates that may have notes of their own."""
 
     def lowest_rows(
         self, n_lowest: int, confidence_level: float, method: str, read: LabelInterpretation | None
@@ -314,7 +314,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
                 "these estimates do not use the same labelled units", given=counts_text, action=action
             )
         covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
-        # One label leaves a covariance unknown, whatever is added to it.
+        # With too few labels, the covariance is NaN, and a finite term does not change this.
         if self[0].target == "superpopulation" and np.all(np.isfinite(covariance)):
             outcomes = np.column_stack([row.evidence.z for row in self])
             covariance = covariance + weighting.superpopulation_covariance(outcomes)
@@ -478,7 +478,7 @@ def with_tables(
     else:
         described_tables = [table.lowest_to_dict(lowest, confidence_level) for table in tables]
     notes = [note for each in [*described_tables, described] for note in each["notes"]]
-    # The level is an entry of the estimate's own dict, whose place among the entries stays.
+    # The confidence level is already an entry of the estimate's dict.
     rows = {
         name: value for each in described_tables for name, value in each.items() if name != "confidence_level"
     }

@@ -129,11 +129,11 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
         N_h, and labels of each stratum.
     """
     empty = np.flatnonzero(counts == 0)
-    part = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
+    share = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
     shown = list_first((names[h] for h in empty), STRATA_NAMED)
-    consequence = f"{len(empty)} strata have no label ({part}): {shown} were merged with their neighbours"
+    consequence = f"{len(empty)} strata have no label ({share}): {shown} were merged with their neighbours"
     if len(empty) == 1:
-        consequence = f"1 stratum has no label ({part}): {shown} was merged with its neighbour"
+        consequence = f"1 stratum has no label ({share}): {shown} was merged with its neighbour"
     return (
         f"{consequence}. The estimate assumes that units without labels are like those in neighbouring "
         "strata, and the interval does not allow for a difference"
@@ -269,7 +269,7 @@ class Respondents(Record):
         notes = (*without_label, *unrepresentative_notes(sample), *notes)
         if empty:
             codes = merge_empty(counts)
-            # Units without a proxy have no neighbouring stratum: they are taken to be like all others.
+            # Units without a proxy have no neighbouring stratum: they are assumed to be like all others.
             without_proxy = np.zeros(len(counts), dtype=bool)
             if isinstance(weighting, StratifiedWeighting) and strata is not None and retained is None:
                 without_proxy = (counts == 0) & _has_no_proxy(strata)
@@ -334,10 +334,10 @@ def known_outcome(
     outcomes: LabelOutcomes | None = None,
     labelled: BoolArray | None = None,
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
-    """Return the kind and the bounds of the outcome, and notes on them.
+    """Return the scale and the bounds of the outcome, and notes on them.
 
     The first source that has them is used: the user's statement, the words of the labels, the sample's
-    question. Otherwise labels that are all 0 or 1 determine them, with a note. If the kind is None,
+    question. Otherwise labels that are all 0 or 1 determine them, with a note. If the scale is None,
     `infer_outcome` determines it.
     """
     if outcome == "binary":
@@ -346,7 +346,7 @@ def known_outcome(
         return outcome, bounds, ()
     if outcomes is not None and outcomes.bounds is not None:
         return outcome, outcomes.bounds, ()
-    # One of the kinds of outcome, which the question checked; its type is a text.
+    # The question checked that the text is a scale; its type is `str`.
     scale: Any = sample.question.outcome.scale
     if outcome is None and scale not in (None, "binary", "bounded"):
         return scale, None, ()
@@ -363,7 +363,7 @@ def known_outcome(
         outside = z
     are_binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
     inferred_bounds = None if len(outside) else common_bounds
-    # Means of several answers of 0 and 1 lie between these.
+    # The mean of several answers of 0 and 1 is between these.
     are_averages = (
         inferred_bounds is None and not are_binary and outcomes is not None and outcomes.right_or_wrong
     )
@@ -400,7 +400,7 @@ def refuse_outside(
     outcome: object,
     bounds: tuple[float, float] | None,
 ) -> None:
-    """Refuse labels outside the values that the user allows; the error names the first such unit.
+    """Raise an error for labels outside the allowed values; it names the first such unit.
 
     `labelled` are the drawn units that have these labels, by default all.
     """

@@ -185,7 +185,8 @@ def _answered(
     predicted = predicted[labelled].tolist()
     answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
     if not is_column and not {*true, *predicted} <= set(answered_levels):
-        answered_levels = []  # classes of another task than the sample's answers
+        # These are classes of another task than the sample's answers.
+        answered_levels = []
     all_classes = {*true, *predicted, *answered_levels}
     requested = set(map(class_text, classes or ()))
     # A requested class may be misspelt, or rare and not drawn. It is an error only if similar names exist.
@@ -231,7 +232,7 @@ def _share_of_second(
 
 
 def _refuse_numbers(sample: Sample) -> None:
-    """Refuse a metric of classes if the labels are declared to stand for numbers."""
+    """Raise an error for a metric of classes if the labels are declared to be numbers."""
     if sample.question.outcome.decoding == NUMBER:
         raise InputError(
             "labels are declared to be numbers, not classes",
@@ -312,7 +313,6 @@ def irrelevant_units(metric: str, level: str | None, column: str | None) -> Expr
 
 # Metrics that are shares of all units, whose sum over the classes is 1.
 _SHARES = ("prevalence", "predicted_prevalence")
-
 
 # Metrics that depend on the number of missed units of the class, as F measures do.
 _COUNTS_MISSES = ("recall", "false_negative_rate", "jaccard")
@@ -450,14 +450,14 @@ class ClassProbabilities(Record):
         """Return the formula that is 1 where the answer is this class, else 0."""
         if self.level_of is None:
             return ByLevel(name=self.answers, levels=(level,), values=(1.0,))
-        texts = tuple(text for text, at in self.level_of.items() if self.levels[at] == level)
+        texts = tuple(text for text, number in self.level_of.items() if self.levels[number] == level)
         return ByLevel(name=self.answers, levels=texts, values=(1.0,) * len(texts))
 
     def by_answer(self, values: FloatArray) -> Expression:
         """Return the formula of a number (K,) for each answer."""
         if self.level_of is None:
             return ByLevel(name=self.answers, levels=self.levels, values=tuple(values.tolist()))
-        of_texts = tuple(float(values[at]) for at in self.level_of.values())
+        of_texts = tuple(float(values[number]) for number in self.level_of.values())
         return ByLevel(name=self.answers, levels=tuple(self.level_of), values=of_texts)
 
     def of_class(self, values: FloatArray) -> Expression:
@@ -476,7 +476,7 @@ class ClassProbabilities(Record):
         return PROBABILITY_WEIGHT * expected + (1.0 - PROBABILITY_WEIGHT) * by_shares
 
     def _expected(self, values: FloatArray) -> Expression:
-        """Return Σ_c P(c | x) values[c] by the stated probabilities alone.
+        """Return Σ_c P(c | x) values[c] by the stated probabilities.
 
         If the probability of one class is declared, the others share the rest equally. Otherwise they share
         the probability of a wrong answer in proportion to their shares.

@@ -35,13 +35,10 @@ _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 
 CLASS_METRICS = tuple(_FORMS)
 
-
 # Metrics of a class that are a share of the units in their denominator.
 RATES = tuple(name for name in _FORMS if name != "f1")
 
-
 OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc", "kappa")
-
 
 # Metrics of a class whose denominator excludes the hits.
 OF_OTHER_CLASSES = ("specificity", "negative_predictive_value", "false_positive_rate")
@@ -69,13 +66,13 @@ MIN_SHARE = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shares:
-    """Weighted shares per class, or slopes with respect to them; axes of replicates may go before.
+    """Weighted shares per class, or slopes with respect to them; leading axes are for replicates.
 
     Parameters
     ----------
     hits, predicted, true : float (…, K)
     total : float or float (…,)
-        Of all units.
+        Share of all units.
     """
 
     hits: FloatArray
@@ -112,8 +109,8 @@ class Shares:
 
     def forms(self, form: FloatArray) -> FloatArray:
         """Return a linear form of the shares for each class (…, K)."""
-        parts = form[0] * self.hits + form[1] * self.predicted + form[2] * self.true
-        return np.asarray(parts + form[3] * self.total)
+        sums = form[0] * self.hits + form[1] * self.predicted + form[2] * self.true
+        return np.asarray(sums + form[3] * self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +122,8 @@ class ClassRatio:
     which: int | str
     n_classes: int
 
-    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return each class's ratio (…, K), 0 where it has none, what it counts by, and its denominator."""
+    def _ratios(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the ratio of each class (…, K), 0 if undefined, its weight and its denominator."""
         above, below = (shares.forms(form) for form in (self.above, self.below))
         class_codes = np.arange(below.shape[-1])
         if isinstance(self.which, str):
@@ -135,44 +132,44 @@ class ClassRatio:
             counted = class_codes == self.which
         is_defined = (below > MIN_SHARE * shares.total) & counted
         below = np.where(is_defined, below, 1.0)
-        by = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)
-        return np.where(is_defined, above / below, 0.0), np.asarray(by * is_defined, np.float64), below
+        weights = {"micro": below, "weighted": shares.true}.get(str(self.which), 1.0)
+        return np.where(is_defined, above / below, 0.0), np.asarray(weights * is_defined, np.float64), below
 
     def value(self, shares: Shares) -> FloatArray:
         """Return the ratio or the average (…,), NaN where there is none."""
-        each, part, _ = self._parts(shares)
+        ratios, weights, _ = self._ratios(shares)
         # A mean over the classes needs all of them.
-        is_defined = np.all(part[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
-        total = part.sum(axis=-1)
+        is_defined = np.all(weights[..., : self.n_classes] > 0, axis=-1) | (self.which != "macro")
+        total = weights.sum(axis=-1)
         is_defined &= total > MIN_SHARE
-        ratio = (part * each).sum(axis=-1) / np.where(is_defined, total, 1.0)
+        ratio = (weights * ratios).sum(axis=-1) / np.where(is_defined, total, 1.0)
         return np.where(is_defined, np.clip(ratio, 0.0, 1.0), np.nan)
 
     def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
         """Return the value, its slopes, and why it is undefined; `unit` is the name of the counted units."""
         value = float(self.value(shares))
-        each, part, below = self._parts(shares)
+        ratios, weights, below = self._ratios(shares)
         if np.isnan(value) and isinstance(self.which, int):
             return np.nan, shares, f"no {unit} counts towards its denominator"
         if np.isnan(value):
-            missing = self.n_classes - int(np.sum(part > 0))
+            missing = self.n_classes - int(np.sum(weights > 0))
             return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
-        # A micro average is one ratio, whose slopes are taken at its own value.
-        around = np.full_like(each, value) if self.which == "micro" else each
-        share = part / part.sum()
-        slopes = self._slopes(share, below, around)
+        # A micro average is one ratio of sums, so that all classes have the slopes at its value.
+        at_ratios = np.full_like(ratios, value) if self.which == "micro" else ratios
+        slopes = self._slopes(weights / weights.sum(), below, at_ratios)
+        # The weights of this average are shares of true classes, which are estimated too.
         if self.which == "weighted":
-            slopes[:, 2] += np.where(part > 0, each - value, 0.0) / part.sum()
+            slopes[:, 2] += np.where(weights > 0, ratios - value, 0.0) / weights.sum()
         return value, Shares.of_forms(slopes), ""
 
     def slopes(self, shares: Shares) -> Shares:
-        """Return the slopes of the ratio of one class; axes of replicates (…, K) may go before."""
-        each, part, below = self._parts(shares)
-        return Shares.of_forms(self._slopes(part, below, each))
+        """Return the slopes of the ratio of one class; leading axes are for replicates."""
+        ratios, weights, below = self._ratios(shares)
+        return Shares.of_forms(self._slopes(weights, below, ratios))
 
-    def _slopes(self, share: FloatArray, below: FloatArray, around: FloatArray) -> FloatArray:
-        """Return the slopes (…, K, 4) of Σ share · ratio with respect to hits, predicted, true and all."""
-        return np.asarray((share / below)[..., None] * (self.above - around[..., None] * self.below))
+    def _slopes(self, weights: FloatArray, below: FloatArray, ratios: FloatArray) -> FloatArray:
+        """Return the slopes (…, K, 4) of Σ weight · ratio with respect to hits, predicted, true and all."""
+        return np.asarray((weights / below)[..., None] * (self.above - ratios[..., None] * self.below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +181,8 @@ class _Signed:
 
     name: str
 
-    def _parts(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return the numerator (…,), and the denominator as the root of a product of two, and these."""
+    def _terms(self, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return the numerator (…,), the denominator, and the two factors whose root of the product it is."""
         p = shares.predicted
         t = shares.true
         total = shares.total
@@ -198,20 +195,20 @@ class _Signed:
         return above, np.sqrt(np.maximum(first * second, 0.0)), first, second
 
     def value(self, shares: Shares) -> FloatArray:
-        """Return it (…,)."""
-        above, below, first, second = self._parts(shares)
+        """Return the metric (…,), NaN if it is undefined."""
+        above, below, first, second = self._terms(shares)
         is_defined = np.minimum(first, second) > MIN_SHARE * shares.total**2
         return np.where(is_defined, np.clip(above / np.where(is_defined, below, 1.0), -1.0, 1.0), np.nan)
 
     def __call__(self, shares: Shares, unit: str = "labelled unit") -> tuple[float, Shares, str]:
-        """Return it, its slopes, and what is wrong where there is none."""
+        """Return the value, its slopes, and why it is undefined."""
         value = float(self.value(shares))
         if np.isnan(value):
             return np.nan, shares, "only one class was observed"
         p = shares.predicted
         t = shares.true
         total = shares.total
-        _, below, first, second = self._parts(shares)
+        _, below, first, second = self._terms(shares)
         of_answers, of_truth = (p, t) if self.name == "mcc" else (t, p)
         slopes = Shares(
             hits=np.full(len(p), total / below),
@@ -227,7 +224,7 @@ Metric = ClassRatio | _Signed
 
 
 def metric_function(name: str, which: int | str | None, n_classes: int) -> Metric:
-    """Return a metric as a function of the shares of K classes: its value, its slopes, and what is wrong.
+    """Return a metric as a function of the shares of K classes.
 
     Parameters
     ----------
@@ -278,7 +275,7 @@ class TwoShareMetric:
 
 
 def _shares_of_two(hits: Number, misses: Number, answered: Number) -> Shares:
-    """Return the shares of a class and of all others, from those of its hits, its misses and its answers."""
+    """Return the shares of a class and of all other classes from its hits, misses and answers."""
     hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
     true = hits + misses
     either = ((hits, 1.0 - answered - misses), (answered, 1.0 - answered), (true, 1.0 - true))
@@ -287,15 +284,14 @@ def _shares_of_two(hits: Number, misses: Number, answered: Number) -> Shares:
 
 
 def of_two_shares(function: Metric, n_classes: int) -> TwoShareMetric | None:
-    """Return a metric as a function of the shares (…,) of hits, of misses, and answered with a class.
+    """Return a metric as a function of the shares (…,) of hits, misses, and answers with a class.
 
-    That is what every metric of one class is, and of two classes any metric, of either one's shares alike.
-    None of others.
+    Every metric of one class is such a function, and so is any metric of two classes. None for others.
 
     Parameters
     ----------
     function : Metric
-        As `metric_function` returns it.
+        The result of `metric_function`.
     n_classes : int
     """
     metric = function
@@ -325,9 +321,9 @@ def is_f_measure(name: str) -> bool:
 
 
 def require_names(requested: Sequence[str] | str, allowed: tuple[str, ...], kind: str) -> tuple[str, ...]:
-    """Return the names of metrics or averages, once each; refuses others, of the `kind` in the message."""
+    """Return the names of metrics or averages without duplicates; `kind` is the noun in the error."""
     if isinstance(requested, str):
-        names = [part.strip() for part in requested.split(",")]
+        names = [name.strip() for name in requested.split(",")]
     else:
         names = list(requested)
     for name in names:

@@ -198,17 +198,17 @@ class Classification(Estimand):
         return ClassProbabilities.of(population, self.predicted, self.classes, *self._probability_columns)
 
     def _cells(self, probabilities: ClassProbabilities) -> tuple[Cells, tuple[str, ...]]:
-        """Return the parts of the population by the model's answer, and those that need no label."""
+        """Return the cells of the population by the model's answer, and the cells that need no label."""
         levels = probabilities.levels
         # Metrics of one class depend on whether the answer is this class; others on all answers.
         class_answers = [self.of] if self.of in levels else list(levels)
-        # Each part of the population would get few labels.
+        # Each cell would get few labels.
         if len(class_answers) > _MAX_CELLS:
             return Cells(names=("all",)), ()
         tests = [probabilities.is_answer(level) for level in class_answers]
         names = tuple(f"answer {level}" for level in class_answers)
         if len(class_answers) == len(levels):
-            # Units of the last part are those that no test is true for.
+            # Units for which no test is true are in the last cell.
             return Cells(names=names, tests=tuple(tests[:-1])), ()
         with_answer = names[0]
         others = "other answers"
@@ -278,7 +278,8 @@ class Classification(Estimand):
         answered = self._answered(sample, labels)
         confusion = answered.confusion
         weights = confusion.weighting.weights
-        if answered.judged is not None:  # units without a verdict do not count
+        # Units without a verdict do not count.
+        if answered.judged is not None:
             weights = weights * answered.judged
         shares = class_functions.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
         metric = class_functions.metric_function(
@@ -304,7 +305,7 @@ class Classification(Estimand):
             )
         labels, new_answers = split_answers(labels)
         answers = self.predicted or sample.question.answer
-        # Strata of the sample's answers say nothing about new answers.
+        # Strata by the sample's answers do not separate new answers.
         irrelevant = irrelevant_units(self.name, self.of, answers if new_answers is None else None)
         compared = self.predicted if new_answers is None else new_answers
         return answered_classes(sample, labels, compared, self.classes or None, irrelevant=irrelevant)
@@ -411,7 +412,8 @@ class Accuracy(_OfAllClasses, kind="accuracy"):
         labels, new_answers = split_answers(labels)
         if new_answers is None:
             if self.predicted is None and request.predicted is None:
-                compared_column(sample, labels)  # raises an error for ambiguous labels, such as 0 and 1
+                # Raises an error for ambiguous labels, such as 0 and 1.
+                compared_column(sample, labels)
             return sample, labels, replace(request, predicted=self.predicted or True)
         return with_group(sample, GIVEN, new_answers), labels, replace(request, predicted=GIVEN)
 
