@@ -301,7 +301,7 @@ def joint_verdict(entries: Sequence[JsonMapping]) -> str:
 def log_to_mlflow(
     estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95
 ) -> dict[str, float]:
-    """Log an estimate in MLflow's active run, or in a new one: its figures as metrics, and a JSON file.
+    """Log an estimate in the active run of MLflow or in a new one, as metrics and as a complete JSON file.
 
     Parameters
     ----------

@@ -220,7 +220,7 @@ def regress(
     intercept: bool = True,
     **options: Any,
 ) -> Coefficients:
-    """Estimate a regression of the outcome on features in the population that a sample was drawn from.
+    """Estimate how the outcome depends on features in the population from which a sample was drawn.
 
     Parameters
     ----------
