@@ -43,7 +43,10 @@ FILES_AND_SERVERS = {
 
 # What a command still takes from modules that compute or interpret, each with its reason.
 EXCEPTIONS = {
-    ("stratal.designs.extending", "describe_differences"): "names what changed in a file since it was planned for",
+    (
+        "stratal.designs.extending",
+        "describe_differences",
+    ): "names what changed in a file since it was planned for",
     ("stratal.estimation.stratum_table", "StratumRow"): "a row of the JSON schema",
     ("stratal.labels.labels", "TO_LABEL_NAME"): "the file to fill in, for the next command",
     ("stratal.planning.plan", "PlannedDesign"): "a row of the JSON schema",

@@ -61,7 +61,7 @@ def test_fewer_than_two_clusters_or_more_than_there_are_is_refused(options):
 
 
 @pytest.mark.parametrize("options", [{}, {"n_clusters": 3, "budget": 9}])
-def test_either_clusters_or_labels_are_given(options):
+def test_exactly_one_of_clusters_and_labels_is_required(options):
     with pytest.raises(InputError, match="either n_clusters or a budget"):
         stratal.designs.ClusterSample(cluster="document", **options)
 

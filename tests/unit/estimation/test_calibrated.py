@@ -173,7 +173,7 @@ class TestEstimate:
 
         assert estimate.value == pytest.approx(z.mean(), abs=0.05)
 
-    def test_a_sample_from_a_file_takes_the_population_given(self, tmp_path):
+    def test_a_sample_from_a_file_uses_the_population_argument(self, tmp_path):
         population, _, z = world()
         sample = stratal.designs.SimpleRandom(budget=60).draw(population, seed=1)
         labels = z[sample.ids]

@@ -150,7 +150,7 @@ def test_informative_labels_limit_the_lam_of_several_proxies(k):
     assert np.ptp(fitted[1]) == pytest.approx(share * np.ptp(trusted[1]), rel=1e-6)
 
 
-def test_one_proxy_given_twice_has_the_lam_of_one():
+def test_a_duplicate_proxy_has_the_lam_of_one():
     z, moments, weighting = several(1, 2)
     twice = lam.LabelledProxies(
         values=np.repeat(moments.values, 2, axis=1),

@@ -231,7 +231,7 @@ def test_poisson_difference_has_a_variance():
 
 
 @pytest.mark.parametrize("lam", [0.5, [0.5], [0.5, 0.5], [[0.5], [0.5]]])
-def test_shapes_of_a_given_lam(lam):
+def test_shapes_of_a_stated_lam(lam):
     assert np.all(Problem([50, 60], [10, 12]).mean(lam=lam).lam == 0.5)
 
 

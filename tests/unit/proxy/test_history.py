@@ -23,7 +23,7 @@ def results(rng, items, models, rank, spread=1.5):
 
 
 @pytest.mark.parametrize("rank", [0, 2])
-def test_the_rank_is_found_by_leaving_models_out(rng, rank):
+def test_the_rank_is_chosen_by_left_out_models(rng, rank):
     past, _, _ = results(rng, 800, 100, rank)
     losses = left_out_losses(past.astype(np.int8), (0, 2, 8))
     assert min(losses, key=lambda one: losses[one]) == rank

@@ -87,7 +87,7 @@ def test_the_plan_s_labels_tell_more_than_a_simple_random_sample_s(population, u
     assert random / stratified == pytest.approx(plan.recommended.relative_efficiency, rel=0.25)
 
 
-def test_rounds_read_the_population_that_they_are_given(population, units, tmp_path):
+def test_rounds_read_the_population_argument(population, units, tmp_path):
     drawn = stratal.plan(population, 100, estimand="coefficient:length,features=length+age").draw(seed=1)
     sample = stratal.Sample.read(drawn.write(tmp_path / "sample.parquet"))
     y = units["y"][sample.ids]

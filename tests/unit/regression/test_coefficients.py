@@ -215,7 +215,7 @@ def test_bad_arguments_are_told(result, call, message):
         call(result)
 
 
-def test_coefficients_are_found_by_name_or_position(result):
+def test_coefficients_have_names_and_positions(result):
     assert result.of(coefficient="length") is result[1]
 
 

@@ -88,7 +88,7 @@ def test_features_come_from_the_population_by_the_sample_s_ids(world, family, tm
         regress(read, labels, features="length", estimator="classical")
 
 
-def test_a_table_s_units_are_found_by_their_ids(world, tmp_path):
+def test_units_of_a_table_are_matched_by_id(world, tmp_path):
     """Rows in another order than the sample's, ids of text."""
     table, _, _, _ = world
     pd = pytest.importorskip("pandas")

@@ -148,7 +148,7 @@ def test_λ_of_a_mean_in_one_stratum_is_the_closed_form():
     assert result.values[0] == pytest.approx(y.mean() + λ * (data.f.mean() - f.mean()))
 
 
-def test_the_variance_of_a_mean_at_a_given_λ_is_the_closed_form():
+def test_the_variance_of_a_mean_at_a_fixed_λ_is_the_closed_form():
     data = Data()
     y, f = data.y[data.rows], data.f[data.rows]
     stratum = data.stratum[data.rows]

@@ -96,7 +96,7 @@ def test_a_proxy_is_corrected_equally_in_memory_and_in_batches():
     assert np.concatenate([block.proxy for block in units.blocks()]).tolist() == f.tolist()
 
 
-def test_a_number_that_is_not_finite_is_found_at_its_place_among_all_units():
+def test_an_error_names_the_position_of_a_number_that_is_not_finite():
     f = np.zeros(60_000)
     f[51_234] = np.nan
     with pytest.raises(InputError, match=r"proxy holds 1 value that is NaN .first at position 51234;"):

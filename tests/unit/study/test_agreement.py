@@ -83,7 +83,7 @@ def test_a_scale_weighs_disagreements_by_distance(make_study):
     assert found["pairs"][0]["kappa"] > 0.7 > found["pairs"][0]["agreeing"]
 
 
-def test_why_there_is_no_alpha_is_said(make_study, monkeypatch):
+def test_the_reason_for_a_missing_alpha_is_reported(make_study, monkeypatch):
     monkeypatch.setitem(sys.modules, "krippendorff", None)
     study = make_study(overlap=1.0)
     answer_all(study, "ann")

@@ -175,7 +175,7 @@ def submit_until_it_fails(study):
         study.submit("ann", study.next_item("ann").id, "Pass", note="x" * 5000)
 
 
-def test_a_full_disk_is_said_so_and_loses_nothing(make_study, clock):
+def test_a_full_disk_raises_an_error_and_loses_nothing(make_study, clock):
     study = make_study(annotators=["ann"])
     study.submit("ann", study.next_item("ann").id, "Pass")
     before = study.labels()

@@ -66,7 +66,7 @@ def test_a_file_of_questions_is_read_and_kept(form):
     assert not form.is_plain
 
 
-def test_answers_come_back_as_they_were_given_and_conditions_hold(form):
+def test_answers_are_unchanged_and_conditions_hold(form):
     kept = form.answer({**PASS, "modes": ["Incomplete"]})
 
     assert form.answers(kept) == {"correct": "Pass", "tone": "4", "minutes": "12.5"}

@@ -70,7 +70,7 @@ FREE = "DROP TRIGGER journal_keeps_rows", "DROP TRIGGER journal_keeps_values"
         ("DROP VIEW standing", "the definition of 'standing' in the database was changed"),
     ],
 )
-def test_every_change_by_hand_is_found(labelled, statement, problem):
+def test_every_manual_change_is_detected(labelled, statement, problem):
     tamper(labelled, *FREE, statement)
 
     with open_study(labelled.folder) as study:
@@ -87,7 +87,7 @@ def test_a_journal_that_was_written_anew_no_longer_holds_the_head_that_was_noted
     assert "contains no line with hash" in check_study(other, known_head=noted).problems[0]
 
 
-def test_a_changed_sample_file_is_found(labelled):
+def test_a_changed_sample_file_is_detected(labelled):
     path = labelled.folder / "sample-1.parquet"
     content = path.read_bytes()
     path.write_bytes(content[:-1] + b"x")

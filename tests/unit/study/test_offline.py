@@ -67,7 +67,7 @@ def test_what_was_kept_for_somebody_is_not_taken_by_others_however_long_it_takes
     assert not {item.id for item in out} & set(answer_all(study, "bob"))
 
 
-def test_all_free_items_go_out_unless_a_number_is_given(make_study):
+def test_a_page_has_all_free_items_or_a_stated_number(make_study):
     assert len(make_study(annotators=["ann"]).reserve_for_page_file("ann")) == 40
 
 

@@ -19,7 +19,7 @@ def said(study, annotator):
     return {answer.item: answer.value for answer in study.history(annotator, limit=1000)}
 
 
-def test_everybody_is_given_other_items_except_those_that_two_label(study, drawn):
+def test_people_get_different_items_except_those_that_two_label(study, drawn):
     ann, bob = [], []
     for _ in range(100):
         for who, seen in (("ann", ann), ("bob", bob)):
@@ -205,7 +205,7 @@ def test_two_annotators_may_use_the_same_request(study):
         assert not study.submit(who, study.next_item(who).id, "Pass", request="1").repeated
 
 
-def test_only_items_that_were_given_can_be_answered(make_study):
+def test_only_assigned_items_can_be_answered(make_study):
     study = make_study()
     study.next_item("ann")
     other = study.next_item("bob").id
@@ -298,7 +298,7 @@ def test_labels_are_set_aside_and_taken_back_without_deleting_any(make_study):
     assert check_study(study).sound
 
 
-def test_the_estimate_takes_the_present_labels(make_study, drawn):
+def test_the_estimate_uses_the_current_labels(make_study, drawn):
     study = make_study(overlap=0.5)
     answer_all(study, "ann", lambda item: "Pass" if int(item.id.split("-")[1]) % 3 else "Fail")
     answer_all(study, "bob", lambda item: "Pass" if int(item.id.split("-")[1]) % 3 else "Fail")
