@@ -764,8 +764,8 @@ def assemble(
         position = "below the smallest" if result.value < value else "above the largest"
         note = (
             f"the labels and the proxy give a mean of {result.value:.4g}, {position} possible value, so "
-            "this limit is shown instead; the scale of the proxy is wrong; estimator='ppi++' (--estimator ppi++) "
-            "fits the weight of the proxy"
+            "this limit is shown instead; the scale of the proxy is wrong; estimator='ppi++' (--estimator "
+            "ppi++) fits the weight of the proxy"
         )
         notes = (*notes, note)
     evidence = Evidence(
