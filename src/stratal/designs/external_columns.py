@@ -78,6 +78,13 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     size_column = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]
     numbers = columns.numbers(size_column, positive=True, whole_numbers=True)
     stratum_column = columns.find("stratum", stratum or "stratum") or "stratum"
+    if stratum is None and columns.find(stratum_column) is None:
+        raise InputError(
+            f"{columns.table_name}: no column 'stratum'",
+            given=", ".join(map(repr, columns.lists)),
+            action="Name the column of the strata: stratum=, or chosen='random-within:COLUMN' (--chosen "
+            "random-within:COLUMN).",
+        )
     names = columns.texts(stratum_column).tolist()
     size_by_stratum = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
     for name, number in zip(names, numbers.tolist(), strict=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from shlex import quote
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -404,9 +405,11 @@ class Estimand(Described, noun="estimand", registry={}):
             if name in takes or (name == "predicted" and self.compares(value, sample.question.answer)):
                 continue
             allowed = ", ".join(f"{option}=" for option in takes)
-            raise InputError(
-                f"{named} takes no {name}=", given=repr(value), allowed=allowed, action="Leave it out."
-            )
+            action = "Leave it out."
+            if name == "predicted" and name in field_names(self) and isinstance(value, str):
+                text = type(self)(**field_values(self) | {"predicted": value}).text
+                action = f"Name the column in the estimand: estimand={text!r} (--estimand {quote(text)})."
+            raise InputError(f"{named} takes no {name}=", given=repr(value), allowed=allowed, action=action)
 
     def compares(self, predicted: str | bool, sample_answer: str | None) -> bool:
         """Return whether labels are compared with a column of answers; `sample_answer` is the sample's."""

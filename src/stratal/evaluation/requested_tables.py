@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from shlex import quote
 
 from stratal.designs.sample import Sample, with_declared_scores
 from stratal.errors import InputError, check_choice, list_first, suggest_names
@@ -13,7 +14,9 @@ from stratal.estimation.estimates import Estimates, with_intervals
 from stratal.estimation.resolve import class_column, compared_column
 from stratal.evaluation.evidence import LabelledSample
 from stratal.evaluation.request import BRIER, CONFUSION
+from stratal.question.column_words import CONFIDENCE_WORDS
 from stratal.question.decoding import truth_number
+from stratal.question.facts import words_of_name
 from stratal.question.scores import class_probability
 from stratal.question.vocabulary import METRIC_SYNONYMS, average_name
 
@@ -131,7 +134,19 @@ def _with_score_of_class(evidence: LabelledSample) -> Sample:
             action="Name both: classes= (--class CLASS) and proxy= (--proxy COL); or declare the class of "
             "each column: predicts= (--predicts COL=class:CLASS).",
         )
-    return with_declared_scores(sample, {names[0]: class_probability(request.classes[0])})
+    (name,), (level,) = names, request.classes
+    role = sample.question.score(name)
+    # A confidence is that of whichever answer was given, unless the user names it with the class.
+    is_of_answers = bool(words_of_name(name) & CONFIDENCE_WORDS) or (role is not None and role.declared)
+    if role is not None and role.is_probability and is_of_answers and name not in request.proxy:
+        raise InputError(
+            f"{name!r} is not the probability of the class {level!r}",
+            given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
+            allowed="a proxy that is declared as the probability of the class",
+            action=f"Use such a column. If {name!r} is this probability, declare it: "
+            f"predicts={f'class:{level}'!r} (--predicts {quote(f'{name}=class:{level}')}).",
+        )
+    return with_declared_scores(sample, {name: class_probability(level)})
 
 
 def _confusion_matrix(evidence: LabelledSample) -> Estimates:

@@ -150,8 +150,10 @@ class Declaration:
 
     @property
     def may_be_softmax(self) -> bool:
-        """Whether there are several proxies without a declared scale."""
+        """Whether there are several proxies without a declared scale or meaning."""
         is_scale_declared = self.bounds is not None or self.scaled is not None or bool(self.second_moments)
+        # Meanings of single columns are those of scores, not of a softmax.
+        is_scale_declared = is_scale_declared or isinstance(self.predicts, Mapping)
         return len(self.proxies) > 1 and not is_scale_declared
 
     def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:

@@ -61,6 +61,8 @@ PROXY_WORDS = _word_set(
     coherence fluency helpfulness groundedness quality comet bleurt bertscore chrf bleu
     """
 )
+# Words of scores of whichever answer was given.
+CONFIDENCE_WORDS = _word_set("confidence conf certainty")
 # Scores with such names may be the probabilities of classes.
 PROBABILITY_WORDS = _word_set("prob probs probability proba p")
 # Names of columns of labels: a label in every row may also be the model's answer.

@@ -157,6 +157,41 @@ def test_the_brier_score_of_classes_is_of_the_named_class(run_command, classes):
     assert row.split()[:3] == ["brier", "spam", f"{brier:.4f}"]
 
 
+def test_the_brier_score_of_a_class_is_not_that_of_a_confidence(run_command, tmp_path):
+    rng = np.random.default_rng(8)
+    probability = rng.random(ROWS).round(3)
+    labels = np.where(rng.random(ROWS) < probability, "spam", "ham")
+    answers = np.where(probability > 0.5, "spam", "ham")
+    file = tmp_path / "table.csv"
+    confidence = np.maximum(probability, 1 - probability).round(3)
+    rows = zip(range(ROWS), answers, confidence, labels, strict=True)
+    write(file, ["id", "prediction", "confidence", "label"], rows)
+
+    refused = run_command("estimate", file, "--metric", "brier", "--class", "spam")
+
+    assert refused.status == 1
+    assert "'confidence' is not the probability of the class 'spam'" in refused.message
+    assert "--predicts confidence=class:spam" in refused.message
+
+
+def test_the_columns_of_a_softmax_keep_the_meanings_that_are_declared(run_command, tmp_path):
+    file = tmp_path / "two.csv"
+    rows = [f"{i},{i % 10 / 10},{1 - i % 10 / 10:.1f},{'cat' if i % 10 > 5 else 'dog'}" for i in range(60)]
+    file.write_text("\n".join(["id,p_cat,p_dog,answer", *rows]))
+    declared = ("--proxy", "p_cat,p_dog", "--predicts", "p_cat=class:cat,p_dog=class:dog")
+
+    drawn = run_command(
+        "draw", file, *declared, "--predicted", "answer", "--budget", "60", "--output", tmp_path / "a"
+    )
+
+    assert drawn.status == 0
+    sample = stratal.Sample.read(tmp_path / "a" / "sample.parquet")
+    assert sample.proxy_names == ("p_cat", "p_dog")
+    labels = dict.fromkeys(sample.ids.tolist(), "cat")
+    found = stratal.evaluate(sample, labels, metric="brier", classes="cat").to_dict()["metrics"]
+    assert found[0]["estimate"] == pytest.approx(np.mean([(i % 10 / 10 - 1) ** 2 for i in range(60)]))
+
+
 def test_the_brier_scores_of_declared_classes_are_those_of_the_named_class(run_command, tmp_path):
     rows = []
     for i in range(60):

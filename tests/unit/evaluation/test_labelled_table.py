@@ -1315,3 +1315,20 @@ def test_judges_with_different_words_are_compared_by_the_same_mapping():
     agreement = {row["judge"]: row["estimate"] for row in rows if row["metric"] == "agreement"}
     assert agreement["first"] == pytest.approx(agreement["second"])
     assert agreement["first"] > 0.7
+
+
+def test_an_estimand_of_answers_names_their_column_itself():
+    population = stratal.Population.from_arrays(groups={"answer": ["x", "y"] * 20})
+    sample = stratal.designs.SimpleRandom(budget=20).draw(population, seed=1)
+    labels = dict.fromkeys(sample.ids.tolist(), "x")
+
+    with pytest.raises(InputError, match="estimand='f1:x,predicted=answer'"):
+        stratal.estimate(sample, labels, estimand="f1:x", predicted="answer")
+    assert stratal.estimate(sample, labels, estimand="f1:x,predicted=answer").value > 0
+
+
+def test_sizes_without_a_column_of_strata_are_told_how_to_name_it():
+    table = {"id": list("abcd"), "kind": list("xxyy"), "label": [1, 0, 1, 1]}
+
+    with pytest.raises(InputError, match="random-within:COLUMN"):
+        stratal.evaluate(table, sizes={"kind": ["x", "y"], "size": [10, 20]})
