@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,7 +17,13 @@ from stratal.designs.sample import Sample, require_sample, with_declared_scores
 from stratal.errors import InputError, LabelError, MissingColumnError, no_effect_error
 from stratal.estimation.entry_points import compared_answers
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.resolve import check_label_codes, with_corrected_scores, with_group
+from stratal.estimation.resolve import (
+    check_label_codes,
+    class_column,
+    group_column,
+    with_corrected_scores,
+    with_group,
+)
 from stratal.evaluation.labelled_table import LabelledTable, read_labelled_table, sample_of_table
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import LABEL, EvaluationRequest
@@ -27,6 +33,7 @@ from stratal.labels.label_files import is_table, read_labels, read_labels_of_tab
 from stratal.labels.labels import Labels
 from stratal.protocols import JsonMapping
 from stratal.question.selection import UNKNOWN
+from stratal.randomness import id_texts
 
 if TYPE_CHECKING:
     from stratal.study import Study
@@ -419,7 +426,33 @@ def _with_models(evidence: LabelledSample) -> LabelledSample:
         question = evidence.sample.question.refine(predicted=False)
         evidence = replace(evidence, sample=replace(evidence.sample, question=question))
     if request.model is None:
-        return replace(evidence, models=tuple(request.compare))
+        return replace(evidence, models=tuple(request.compare), read=cache(partial(_read_outcomes, evidence)))
     outcomes = split_by_model(evidence.read(request.model), evidence.labels, tuple(request.compare))
     models = tuple(outcomes)
     return replace(evidence, read=outcomes.__getitem__, column=models[0], models=models)
+
+
+def _read_outcomes(evidence: LabelledSample, name: str) -> Labels:
+    """Return the outcomes of a model: a column of the labels, or 1 where its stored answer equals the label.
+
+    The sample stores the answers as a group column, and the labels are classes.
+    """
+    try:
+        return evidence.read(name)
+    except MissingColumnError as error:
+        if error.column != name:
+            raise
+        if name not in evidence.sample.groups:
+            raise error.with_action(
+                "Name columns of the labels, or columns of the sample with the models' answers: compare= "
+                "(--compare A,B)."
+            ) from None
+    labels = evidence.read(evidence.request.value or LABEL)
+    answers = group_column(evidence.sample, name)
+    classes = class_column(evidence.sample, labels, "labels", answers=answers)
+    values = [
+        None if label is None else float(label == answer)
+        for label, answer in zip(classes, answers, strict=True)
+    ]
+    ids = id_texts(evidence.sample.ids)
+    return Labels(ids=tuple(ids), values=tuple(values), source=labels.source, notes=labels.notes)

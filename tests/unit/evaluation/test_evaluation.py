@@ -563,3 +563,27 @@ def test_the_confusion_matrix_of_many_classes_has_the_most_frequent_ones():
     repeated = stratal.evaluate(table, classes=["class 7", "class 7"], **options)
     assert len(repeated.tables[0]) == 36
     assert "name two or more" in str(repeated)
+
+
+def test_answers_of_models_that_the_sample_stores_are_compared_with_labels_that_are_classes(tmp_path):
+    draws = np.random.default_rng(4)
+    truth = draws.choice(["cat", "dog"], 200)
+    answers = {
+        name: np.where(draws.random(200) < right, truth, "cow") for name, right in (("a", 0.9), ("b", 0.6))
+    }
+    population = stratal.Population.from_arrays(
+        ids=[f"u{row}" for row in range(200)], groups={name: list(column) for name, column in answers.items()}
+    )
+    sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=2)
+    rows = [int(unit[1:]) for unit in sample.ids.tolist()]
+    file = tmp_path / "labels.csv"
+    file.write_text("id,label\n" + "".join(f"u{row},{truth[row]}\n" for row in rows))
+
+    found = stratal.evaluate(sample, file, compare=("a", "b")).to_dict()
+
+    means = {row["model"]: row["mean"] for row in found["leaderboard"]}
+    for name, column in answers.items():
+        assert means[name] == pytest.approx(np.mean(column[rows] == truth[rows]))
+        assert stratal.evaluate(sample, file, predicted=name).estimate.value == pytest.approx(means[name])
+    with pytest.raises(InputError, match=r"no column 'c'.*columns of the sample with the models' answers"):
+        stratal.evaluate(sample, file, compare=("a", "c"))
