@@ -92,6 +92,7 @@ MAIN = {
             "least coverage", "× that of the side", "exact coverage with a guard at 1 to 2 times its error"
         ),
     ),
+    "default_cuts": (Figure("mean"), Figure("largest", called="largest variance over that of k-means")),
     "default_plans": (
         Figure("n = 100", "largest", "largest variance over that of k-means strata, 100 labels"),
         Figure("n = 1,000", "geometric mean", "mean, 1,000 labels"),

@@ -79,6 +79,10 @@ _SIMPLE_IS_NARROWER = (
 # Above this share of a random sample's width, other strata than the default ones are compared too.
 _CLEARLY_NARROWER = 0.97
 
+# Strata of k-means are planned if a miscalibration gives the default strata more than this many times their
+# variance (decision 7).
+_LARGEST_VARIANCE_RATIO = 1.02
+
 # Halves of fewer strata of the score are planned if they lose no more by the score alone.
 _LARGEST_LOSS = 1.05
 
@@ -540,7 +544,7 @@ class Planner:
 
     def _compare_candidates(self, budget: int) -> _PlannedStrata:
         """Return the best strata of a budget, and whether these or a simple random sample is planned."""
-        stratified = [self._allocated(strata, budget) for strata in self.anticipated.alternatives(budget)]
+        stratified = self._stratified_candidates(budget)
         simple = self._simple_candidate(budget)
         if not stratified:
             return _PlannedStrata(strata=simple.strata, candidate=simple)
@@ -561,8 +565,7 @@ class Planner:
         if min(candidate.half_width for candidate in stratified) > _CLEARLY_NARROWER * simple.half_width:
             # Robust cuts put few labels where a near-perfect score leaves little variance, and intervals of
             # such strata are wide. Larger strata can be narrower than these and than a random sample.
-            fallbacks = self.anticipated.fallback_alternatives(budget)
-            stratified += [self._allocated(strata, budget) for strata in fallbacks]
+            stratified += self._fallback_candidates(budget)
         choice = simple
         if self.is_worthwhile:
             precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]
@@ -577,6 +580,22 @@ class Planner:
         else:
             allocation = None
         return _PlannedStrata(strata=shown.strata, allocation=allocation, candidate=choice)
+
+    def _stratified_candidates(self, budget: int) -> list[Candidate]:
+        """Return the default strata, or those of k-means if a miscalibration makes these more precise."""
+        default = [self._allocated(strata, budget) for strata in self.anticipated.alternatives(budget)]
+        fallbacks = self._fallback_candidates(budget)
+        if not default or not fallbacks or self.is_worst_case:
+            return default
+        variances = first_within_tolerance(default).miscalibrated_variances
+        fallback_variances = first_within_tolerance(fallbacks).miscalibrated_variances
+        if np.any(variances > _LARGEST_VARIANCE_RATIO * fallback_variances):
+            return fallbacks
+        return default
+
+    def _fallback_candidates(self, budget: int) -> list[Candidate]:
+        """Return the strata of k-means where robust Neyman cuts are the default."""
+        return [self._allocated(strata, budget) for strata in self.anticipated.fallback_alternatives(budget)]
 
     def _divide_by_previous_waves(
         self, planned: _PlannedStrata, budget: int, previous: PreviousWaves
