@@ -436,6 +436,8 @@ def history(path: Path) -> None:
     text = (PLACE.parents[1] / "benchmarks" / "results" / "history.md").read_text()
     rows = [[part.strip() for part in line.strip("|").split("|")] for line in re.findall(r"^\|.*", text, re.MULTILINE)]
     first, _, *rows = rows
+    # The page has a second table, with other columns.
+    rows = [row for row in rows if len(row) == len(first)]
     names = list(dict.fromkeys(row[0] for row in rows))
     drawn = Figure(figsize=(6.6, 4.4), layout="constrained")
     axis = drawn.subplots()

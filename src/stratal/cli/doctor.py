@@ -419,8 +419,18 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
         return [*lines, f"No estimate is possible: {problem}"]
     labels = columns.get(recognition.value or "")
     if labels is not None and labels.is_partial:
-        lines += ["If the labelled rows were not chosen at random, state how they were chosen: --chosen."]
+        lines += [
+            "If the labelled rows were not chosen at random, state how they were chosen: --chosen.",
+            _how_to_label_more(file, recognition.groups),
+        ]
     return [*lines, tuple(command)]
+
+
+def _how_to_label_more(file: Path, groups: Sequence[str]) -> str:
+    """Return the line on the command that draws further rows of a table with labels in some rows."""
+    options = ["--groups", ",".join(groups)] if groups else []
+    command = ["stratal", "draw", "--extend", str(file), "--additional", "N", *options, "--output", "DIR"]
+    return f"To label N more rows: {shlex.join(command)}"
 
 
 def _with_possible_labels(file: Path, names: Sequence[str]) -> list[Any] | None:

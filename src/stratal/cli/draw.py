@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,10 +137,21 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
             )
 
 
-# Options of a first round, which the sample stores.
-_FIRST_ROUND = (
-    "budget seed design cluster residual_sd strata stratify by allocation minimum estimand for_ previous"
+# Options of a first round, which the sample stores. A seed also belongs to the draw from a table with labels.
+_FIRST_ROUND_DESIGN = (
+    "budget design cluster residual_sd strata stratify by allocation minimum estimand for_ previous"
 )
+_FIRST_ROUND = f"{_FIRST_ROUND_DESIGN} seed"
+
+
+def _draws_with_seed(values: Values) -> bool:
+    """Return whether the units are not those of a further round, whose seed the sample stores."""
+    from stratal.evaluation import is_sample
+
+    return values["extend"] is None or not is_sample(values["extend"])
+
+
+FIRST_DRAW = ValueCondition("without --extend SAMPLE, which stores the seed", _draws_with_seed)
 
 # Options that may differ from the plan: the shown and stored columns, and how the file is read.
 _FREE_OPTIONS = "seed show groups threads memory engine"
@@ -157,7 +169,11 @@ def _may_differ(name: str, *, is_planned: bool) -> bool:
 @command(
     DrawOptions,
     without="assume",
-    needs={_FIRST_ROUND: without_all("extend", reason="in a first round"), **DRAW_NEEDS},
+    needs={
+        _FIRST_ROUND_DESIGN: without_all("extend", reason="in a first round"),
+        "seed": FIRST_DRAW,
+        **DRAW_NEEDS,
+    },
 )
 def draw(requested: DrawOptions) -> Result:
     """Draw the units to label, from a plan or its options.
@@ -306,6 +322,7 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
             table,
             proxy=split_names(requested.proxy),
             predicts=meanings(requested.predicts),
+            groups=split_names(requested.groups),
             **requested.role_keywords,
             **requested.counted,
             **options,
@@ -321,7 +338,10 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
                 return _nothing_to_draw(requested, needed)
             additional, half_width = needed.additional, None
         sample = evaluation.next_round(
-            additional=additional, half_width=half_width, show=split_names(requested.show)
+            additional=additional,
+            half_width=half_width,
+            show=split_names(requested.show),
+            seed=requested.seed,
         )
     is_first_round = int(sample.round.max()) == 1
     labels = None if is_first_round else evaluation.labels
@@ -356,12 +376,18 @@ def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Resu
 
 
 def _stratum_rows(sample: Sample) -> list[list[Any]]:
-    """Return name, size and number of drawn units of each stratum; empty if the strata have no names."""
+    """Return name, size, new units and units of earlier rounds for each stratum; empty without names."""
     names = sample.design.stratum_names
     sizes = sample.summary.sizes.tolist()
     if len(names) != len(sizes):
         return []
-    return [list(row) for row in zip(names, sizes, sample.n_h.tolist(), strict=True)]
+    is_new = sample.round == sample.round.max()
+    new_units = Counter(sample.stratum[is_new].tolist())
+    drawn_units = sample.n_h.tolist()
+    return [
+        [name, size, new_units[h], drawn_units[h] - new_units[h]]
+        for h, (name, size) in enumerate(zip(names, sizes, strict=True))
+    ]
 
 
 def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, RequiredSampleSize | None]:

@@ -278,7 +278,12 @@ class Evaluation:
         )
 
     def next_round(
-        self, *, additional: int | None = None, half_width: Any = None, show: Sequence[str] = ()
+        self,
+        *,
+        additional: int | None = None,
+        half_width: Any = None,
+        show: Sequence[str] = (),
+        seed: int | None = None,
     ) -> Sample:
         """Return the sample with a further round, for labels that are in a table.
 
@@ -294,6 +299,8 @@ class Evaluation:
             Target half-width of the interval, instead of `additional`.
         show : sequence of str
             Columns of the table that annotators see.
+        seed : int, optional
+            Seed of the draw. Default: 0.
 
         Raises
         ------
@@ -322,7 +329,10 @@ class Evaluation:
             )
         level = request.confidence_level
         options: JsonDict = {"additional": additional, "half_width": half_width, "confidence_level": level}
-        larger = next_round(self.sample, self.labels, **options)
+        sample = self.sample
+        if seed is not None:
+            sample = replace(sample, seed=seed)
+        larger = next_round(sample, self.labels, **options)
         position = {text: row for row, text in enumerate(id_texts(ids_of(rows, request.id)))}
         drawn = [position[text] for text in id_texts(larger.ids)]
         columns = {name: np.array([rows.values(name)[row] for row in drawn], dtype=object) for name in shown}
@@ -509,6 +519,8 @@ def evaluate(
         Column of the models' names, if the labels have one row per unit and model.
     by : str
         Column of the groups, each of which gets its own estimate.
+    groups : sequence of str
+        Further columns of a table that its sample stores, so that `by=` can name them after a next round.
     judge : sequence of str
         Columns of verdicts, or proxies with scores, that are compared with the labels.
     failed_answers : {"missing", "wrong"}

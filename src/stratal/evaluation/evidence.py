@@ -312,7 +312,7 @@ def _of_table(request: EvaluationRequest, source: Any) -> LabelledSample:
     table = read_labelled_table(source, request)
     request = table.request
     margins = () if request.margins is None else StatedMargins.of(request.margins).columns
-    groups = [request.by, request.post_stratify, *margins]
+    groups = [request.by, request.post_stratify, *margins, *request.groups]
     sample, first = sample_of_table(table, tuple(dict.fromkeys(name for name in groups if name)))
     sample, request = _with_question(sample, request)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stratal.arrays import field_values, number_of_text
+from stratal.designs.sample import require_column_name
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
 from stratal.protocols import JsonDict, JsonMapping, Keywords
@@ -75,6 +76,7 @@ class EvaluationRequest(DeclaredRoles):
     compare: tuple[str, ...] = ()
     model: str | None = None
     by: str | None = None
+    groups: tuple[str, ...] = ()
     failed_answers: str | None = None
     require: str | Sequence[str] | None = None
     against: Any = None
@@ -84,9 +86,11 @@ class EvaluationRequest(DeclaredRoles):
 
     def __post_init__(self) -> None:
         self._freeze()
-        listed = ("features", "metric", "classes", "compare", "judge", "proxy")
+        listed = ("features", "metric", "classes", "compare", "judge", "proxy", "groups")
         for name, names in field_values(self, listed).items():
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names or ())})
+        if self.by is not None:
+            require_column_name(self.by, "by")
         # No name of a metric has a comma.
         metrics = (name for text in self.metric for name in text.split(",") if name.strip())
         self._set(metric=tuple(map(metric_name, metrics)))

@@ -222,7 +222,7 @@ _METHOD_NOUNS = {
     "interval_method": "interval",
     "outcome": "outcome",
 }
-_HEADERS = {"standard_error": "standard error", "p_value": "p"}
+_HEADERS = {"standard_error": "standard error", "p_value": "p", "domain": "group"}
 
 
 def _tables(result: JsonMapping) -> list[ReportTable]:

@@ -86,7 +86,7 @@ def draw_page(
         `n`, `population_size`, `design`, `seed`, `round`, `new`, `columns_to_fill`, and the paths `sample`
         and `to_label`. Optional: `pilot`, the reason for the size of a pilot, `previous`, how labels of
         earlier waves are used, `label_format` for labels that are sets, and `clusters` with the `budget`.
-    strata : sequence of (name, units, drawn units)
+    strata : sequence of (name, units, new units, units of earlier rounds)
     has_columns : bool
         Whether the labelling table has columns in addition to ids.
     content : sequence of str
@@ -103,8 +103,12 @@ def draw_page(
         f"`{name}`" for name in columns
     )
     tables = []
+    header = ("stratum", "units", "to label", "earlier rounds")
+    if draw["round"] == 1:
+        header = header[:3]
+        strata = [row[:3] for row in strata]
     if strata:
-        tables.append(ReportTable(title="Strata", header=("stratum", "units", "to label"), rows=strata))
+        tables.append(ReportTable(title="Strata", header=header, rows=strata))
     notes = [
         f"To label: {draw['to_label']}  (fill in {to_fill}{hint})",
         f"Sample:   {draw['sample']}  (keep it: the estimate needs it)",

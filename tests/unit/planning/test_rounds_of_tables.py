@@ -136,6 +136,50 @@ def test_the_command_writes_the_labels_of_the_first_round(run_command, tmp_path,
     assert low <= np.mean(list(truth.values())) <= high
 
 
+def test_the_sample_of_both_rounds_has_the_groups_that_were_named(run_command, tmp_path, monkeypatch):
+    """The option was accepted, and the sample had no column of groups."""
+    monkeypatch.chdir(tmp_path)
+    table, truth = table_of()
+    write("table.csv", list(table), zip(*table.values(), strict=True))
+    (line,) = [
+        line.removeprefix("To label N more rows: stratal ")
+        for line in run_command("doctor", "table.csv").stdout.splitlines()
+        if line.startswith("To label")
+    ]
+
+    run_command(*line.replace("N", "50").replace("DIR", "more").split(), "--seed", "5")
+    with open("more/to_label.csv", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    write("more/to_label.csv", list(rows[0]), [[*list(row.values())[:-1], truth[row["id"]]] for row in rows])
+    estimate = ["estimate", "more/sample.parquet", "more/labels.csv", "more/to_label.csv", "--by", "site"]
+    groups = json.loads(run_command(*estimate, "--json").stdout)["domains"]
+
+    assert stratal.Sample.read("more/sample.parquet").seed == 5
+    assert {row["domain"]: row["n"] > 50 for row in groups} == {"north": True, "south": True}
+    refused = run_command(
+        "draw", "--extend", "table.csv", "--additional", "9", "--groups", "town", "--output", "x"
+    )
+    assert "no column 'town'" in refused.message
+
+
+def test_the_strata_of_a_further_round_have_new_and_earlier_units_apart(run_command, tmp_path, monkeypatch):
+    """The column to label was the sum of both."""
+    monkeypatch.chdir(tmp_path)
+    table, _ = table_of()
+    write("table.csv", list(table), zip(*table.values(), strict=True))
+    printed = run_command("draw", "--extend", "table.csv", "--additional", "50", "--output", "more").stdout
+    counts = [line.split()[-2:] for line in printed.splitlines() if line.startswith(" confidence")]
+
+    assert sum(int(new) for new, _ in counts) == 50
+    assert sum(int(earlier) for _, earlier in counts) == 120
+
+
+def test_the_column_of_groups_is_one_name():
+    table, _ = table_of()
+    with pytest.raises(InputError, match="by must be the name of a column"):
+        stratal.evaluate(table, by=("site",))
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
