@@ -59,8 +59,8 @@ def plan_variance(plan: Plan, rates: FloatArray) -> float:
 def generated_cells(units: int) -> Iterator[Cell]:
     """Yield the cells of generated scores."""
     rng = np.random.default_rng(SEED)
-    for parameters in BETAS:
-        score = np.clip(rng.beta(*parameters, units), 1e-6, 1 - 1e-6)
+    for a, b in BETAS:
+        score = np.clip(rng.beta(a, b, units), 1e-6, 1 - 1e-6)
         log_odds = np.log(score / (1 - score))
         population = stratal.Population.from_arrays(proxy=score)
         for n_labels in BUDGETS:

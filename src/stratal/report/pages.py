@@ -103,7 +103,7 @@ def draw_page(
         f"`{name}`" for name in columns
     )
     tables = []
-    header = ("stratum", "units", "to label", "earlier rounds")
+    header: tuple[str, ...] = ("stratum", "units", "to label", "earlier rounds")
     if draw["round"] == 1:
         header = header[:3]
         strata = [row[:3] for row in strata]

@@ -311,7 +311,8 @@ def test_strata_that_cost_more_than_they_give_are_noted_beside_a_simple_random_s
 )
 def test_default_strata_are_about_as_precise_as_k_means_or_better(shape, seed, budget, slope, largest):
     """Robust cuts had up to 1.2 times the variance of k-means if positives are rarer than predicted."""
-    proxy = np.clip(np.random.default_rng(seed).beta(*shape, 20_000), 1e-6, 1 - 1e-6)
+    a, b = shape
+    proxy = np.clip(np.random.default_rng(seed).beta(a, b, 20_000), 1e-6, 1 - 1e-6)
     rates = 1 / (1 + np.exp(1.5 - slope * np.log(proxy / (1 - proxy))))
     population = stratal.Population.from_arrays(proxy=proxy)
     variances = []
