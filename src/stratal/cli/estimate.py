@@ -134,7 +134,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Column of groups; each group is estimated separately.
     judge : COL,…
         Judges to compare with the labels: columns of verdicts, or proxies with scores. For several judges, or
-        repeated calls of one judge, their majority or mean is also compared.
+        repeated calls to one judge, their majority or mean is also compared.
     failed_answers : str, default wrong with --require, else missing
         How answers in a log count if the application returned an error or nothing: missing or wrong.
     require : 'NAME>=X'

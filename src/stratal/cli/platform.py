@@ -233,8 +233,8 @@ def _is_no_answer(label: object, number_of: Mapping[str, object] | None) -> bool
 def write(requested: WriteOptions) -> Result:
     """Write labels and the estimate to the platform.
 
-    Each label becomes feedback on its unit, and the estimate becomes figures of the project. Labels and
-    figures that the platform already contains are not written again.
+    Each label is written as feedback on its unit, and the estimate is written as metrics. Labels and metrics
+    that the platform already contains are not written again.
     """
     from stratal.cli.parsing import mapping
     from stratal.evaluation import estimate_figures

@@ -460,8 +460,8 @@ def extend(requested: ExtendOptions) -> Result:
 
     The new items are assigned to the annotators of the study, even while a server is running. They are
     allocated on the basis of the existing labels; items that were drawn earlier remain in the sample. With
-    --until, no items are assigned once the interval is narrow enough; otherwise the study is extended by as
-    many items as the labels show to be needed.
+    --until, no items are assigned once the interval is narrow enough. With neither --until nor --additional,
+    the study is extended by the number of items that are still needed according to the labels.
     """
     from stratal.study.interim import current_selection, units_needed
 

@@ -56,7 +56,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
     ----------
     judges : sequence of str
         Group columns with verdicts in the words of the labels, or proxies with scores. Each of several
-        judges, or of repeated calls of one, has rows; further rows contain their consistency, the mean of
+        judges, or of repeated calls to one, has rows; further rows contain their consistency, the mean of
         their scores, and the majority of three or more verdicts (for a tie, the verdict of the judge named
         first).
     classes : sequence of str, optional
