@@ -223,7 +223,7 @@ def test_the_coverage_is_stated_with_the_condition_of_its_source(page):
     groups = re.findall(r"^\| [^|]+ \| (\d+) \| \d+ \| ([\d.]+) ", measured, re.MULTILINE)
     cells = sum(int(number) for number, _ in groups)
     lowest = min(float(coverage) for _, coverage in groups)
-    claim = f"{condition}the lowest coverage of {cells} cells is {lowest:.3f}"
+    claim = f"{condition}the lowest coverage in {cells} cells is {lowest:.3f}"
 
     assert claim in source
     assert claim in " ".join((ROOT / page).read_text().split())

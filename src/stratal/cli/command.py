@@ -124,7 +124,7 @@ _CLICK_TYPES: dict[Any, tuple[Any, str]] = {
 }
 
 # The option that every command has.
-JSON = Option(field="json", kind=bool, help_text="Print one JSON object and nothing else.", default=False)
+JSON = Option(field="json", kind=bool, help_text="Print only a JSON object.", default=False)
 
 
 def command(
