@@ -56,8 +56,8 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
     most_frequent, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:
         action = (
-            "If these are answers of several annotators, give each of them a column instead of a row: "
-            "value='A,B' (--value A,B)."
+            "Remove duplicate rows, or number the rows: id='row' (--id row). If they are the answers of "
+            "several annotators, give each of them a column instead of a row: value='A,B' (--value A,B)."
         )
         raise LabelError(f"{columns.table_name}: id {most_frequent!r} occurs twice", action=action)
     return ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 from statistics import multimode
 from typing import Any, TypeVar
 
@@ -34,7 +35,7 @@ from stratal.labels.label_values import (
 from stratal.labels.labels import Labels, UnitRows, count_undeclared
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
-from stratal.question.vocabulary import MAPPING_HELP, is_known_word
+from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
 from stratal.randomness import id_text, id_texts
 from stratal.report.notes import UNUSED_MAPPING, without_code
 
@@ -119,6 +120,11 @@ class JoinedLabels(Record):
             f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted= "
             "(--predicted). This column must be in the sample or in the file of labels."
         )
+        success = success_word(set(texts))
+        if success is not None:
+            action = (
+                f"For the share of {success!r}: positive={success!r} (--positive {quote(success)}). {action}"
+            )
         if has_stray_numbers:
             action = f"Correct it or, if it is not an answer, use {format_mapping({first_text: None})}."
         elif DECIMAL_COMMA.fullmatch(first_text):

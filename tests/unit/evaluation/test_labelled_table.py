@@ -1301,7 +1301,7 @@ def test_the_columns_of_several_annotators_are_their_answers(words):
 def test_rows_of_several_annotators_are_to_be_columns():
     table = {"id": ["a", "a", "b", "b"], "annotator": ["x", "y"] * 2, "label": [1, 0, 1, 1]}
 
-    with pytest.raises(LabelError, match="give each of them a column"):
+    with pytest.raises(LabelError, match=r"id='row'.*give each of them a column"):
         stratal.evaluate(table)
 
 

@@ -332,3 +332,11 @@ def test_labels_in_percent_are_refused_with_the_number_to_write(sample):
 
     with pytest.raises(LabelError, match=r"such as 0\.83 for 83%"):
         stratal.estimate(sample, labels)
+
+
+def test_two_words_of_which_one_means_success_are_refused_with_its_option(sample):
+    values = ["safe" if row % 3 else "unsafe" for row in range(sample.size)]
+
+    with pytest.raises(LabelError, match="For the share of 'safe': positive='safe'"):
+        stratal.estimate(sample, values)
+    assert stratal.evaluate(sample, values, positive="safe").estimate.value == pytest.approx(13 / 20)
