@@ -31,15 +31,17 @@ COMMANDS: dict[str, Callable[[], Command]] = {}
 # Maximum number of options in `--help`: those that most users need. `--help-all` shows all.
 MAX_SHOWN = 20
 
-# Section and order of the options in a help text; other options come first, in the order of declaration.
+# Section and order of the options in a help text; other options come first, in the order of declaration. The
+# short help shows the first ones, so that options for special cases are at the end.
 OPTION_GROUPS = {
-    "Columns": "wave id proxy predicted tags judge groups by show features chosen",
-    "Design": """half_width require score estimand design seed extend labels previous additional looks look
-        strata stratify allocation estimator replicates""",
-    "Advanced": """value calibrate_by confidence_level interval positive map pair classes adjudicators
-        pseudonyms until
-        answers new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
-        predicts population model sizes weight population_size rate detect
+    "Columns": "wave id proxy predicts predicted value judge groups by show",
+    "Design": """half_width require score seed extend additional labels estimand chosen interval
+        confidence_level design previous estimator replicates strata stratify allocation looks look""",
+    "Advanced": """positive compare model map answers target tags lists features against new_labels same_rows
+        for_ select indifference sensitivity specificity failed_answers
+        question quantity items calibrate_by pair classes adjudicators pseudonyms until
+        minimum cluster outcome bounds assume residual_sd combine calibration
+        population sizes weight population_size rate detect
         equal_answers power disagreements softmax missing label margin
         history max_change margins post_stratify cross_fit winsorise workers resume
         figures delimiter remote engine threads memory""",
