@@ -361,7 +361,7 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
         lines += [f"If the columns hold the answers of several annotators: {by_annotators}"]
         next_command += ["--compare", ",".join(others)]
     elif not filled:
-        empty = f"Nothing is filled in yet: {name!r} is empty in every row. Once it is filled in:"
+        empty = f"Nothing is filled in yet: {name!r} is empty in every row. Once the column is filled in:"
         return [*lines, empty, f"  {shlex.join(['stratal', *next_command])}"]
     elif home.is_dir():
         if table.find(*ANNOTATOR_NAMES) is None:

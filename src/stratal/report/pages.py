@@ -223,7 +223,7 @@ def _plan_lines(plan: JsonMapping) -> list[str]:
         if labels["proxy_mean"] is not None:
             proxy = f", and the mean of their proxy is {labels['proxy_mean']:.3g}"
         lines.append(
-            f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
+            f"Recalibrated on {labels['used']:,} labels from {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
         )
     if plan.get("previous"):

@@ -158,7 +158,8 @@ def parquet_column_names(part: Path, count: int) -> list[str]:
     if SAMPLE_KEY in (schema.metadata or {}):
         raise InputError(
             f"{part} is a drawn sample, not a file of predictions or labels",
-            action="Give the file that it was drawn from; pass the sample itself to `stratal estimate`.",
+            action="Give the file from which the sample was drawn; pass the sample itself to `stratal "
+                "estimate`.",
         )
     names = list(schema.names)
     if len(names) <= count:

@@ -104,7 +104,7 @@ def test_a_plan_with_labels_of_a_pilot_promises_by_them(demo, tmp_path):
     assert found["labels"]["source"] == str(filled)
     assert found["budget"] < alone["budget"]
     said = run(*words, "--labels", filled)
-    assert f"Recalibrated on 50 labels of {filled}" in said
+    assert f"Recalibrated on 50 labels from {filled}" in said
     assert f"--budget {found['budget']}" in said.splitlines()[-1]
     with pytest.raises(InputError, match="--value would have no effect"):
         run(*words, "--value", "other")
