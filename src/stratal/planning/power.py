@@ -66,7 +66,7 @@ def plan_to_detect(
     --------
     >>> result = plan_to_detect(0.02, rate=0.8, equal_answers=0.9)
     >>> [(row["comparison"], row["labels"]) for row in result["detections"]][:2]
-    [('both models on the same items', 1960), ('both models, labelled only where answers differ', 196)]
+    [('both models on the same items', 1960), ('the same items, labelled only where answers differ', 196)]
     """
     shares = {"detect": detect, "rate": rate, "equal_answers": equal_answers, "power": power}
     for name, share in shares.items():
@@ -104,7 +104,7 @@ def plan_to_detect(
     rows = {"both models on the same items": n_paired}
     if equal_answers is not None:
         n_changed = _finite_sample_size(different * paired, different * size)
-        rows["both models, labelled only where answers differ"] = n_changed
+        rows["the same items, labelled only where answers differ"] = n_changed
         name = f"a new version, given {n_paired:,} labels of the old one: labels of changed answers"
         rows[name] = n_changed
     separate_variance = low * (1.0 - low) + high * (1.0 - high)

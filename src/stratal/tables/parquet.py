@@ -159,7 +159,7 @@ def parquet_column_names(part: Path, count: int) -> list[str]:
         raise InputError(
             f"{part} is a drawn sample, not a file of predictions or labels",
             action="Give the file from which the sample was drawn; pass the sample itself to `stratal "
-                "estimate`.",
+            "estimate`.",
         )
     names = list(schema.names)
     if len(names) <= count:

@@ -160,7 +160,7 @@ def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
         (("--to", "html"), "a page requires one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
         (("--to", "csv", "--annotator", "eve"), "unknown annotator"),
-        (("--to", "excel"), "Excel needs a different file name"),
+        (("--to", "excel"), "Excel requires a different file name"),
     ],
 )
 def test_options_that_do_not_fit_are_errors(study, tmp_path, options, said):

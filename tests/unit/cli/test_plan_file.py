@@ -106,7 +106,7 @@ def test_plans_are_as_their_schema_says(truth):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: rows[:-1], "given: 399 units; allowed: 400 units"),
+        (lambda rows: rows[:-1], "given: 399 units; allowed: the 400 units"),
         (lambda rows: [*rows[:-1], [*rows[-1][:1], "0.123", *rows[-1][2:]]], "proxy 'score' differs"),
         (lambda rows: [["other", *rows[0][1:]], *rows[1:]], "ids differ"),
     ],

@@ -518,7 +518,7 @@ def test_labels_keep_the_meaning_that_they_declare():
         assert stratal.evaluate(sample, replace(labels, **declared)).estimate.value == pytest.approx(0.75)
 
 
-@pytest.mark.filterwarnings("ignore:the labels all agree")
+@pytest.mark.filterwarnings("ignore:all labels are equal")
 def test_intervals_of_labels_that_agree_are_printed_without_rounding_errors():
     """They were 99.99999999999999% to 100.0%, and the expected width 4.4e-15 points."""
     table = {"id": [str(number) for number in range(300)], "label": [*[1] * 100, *[None] * 200]}

@@ -130,7 +130,7 @@ def sample():
 
 
 @pytest.mark.parametrize(
-    ("label", "message"), [("CAT", "say 'cat'"), ("d og", "say 'dog'"), (1, "leave out predicted=")]
+    ("label", "message"), [("CAT", "contain 'cat'"), ("d og", "contain 'dog'"), (1, "leave out predicted=")]
 )
 def test_labels_that_match_no_class_are_refused(sample, label, message):
     labels = dict.fromkeys(sample.ids.tolist(), label)

@@ -214,7 +214,7 @@ def rare_class(positives, size=4_000):
 def test_a_plan_warns_that_few_labels_are_of_a_rare_class(kind):
     """A plan for 16 expected positives of 4,000 items was accepted without a word."""
     plan = stratal.plan(rare_class(16), 100, estimand=f"{kind}:match,probability=probability")
-    (note,) = (note for note in plan.notes if "expected to be of the class" in note)
+    (note,) = (note for note in plan.notes if "expected to belong to the class" in note)
     sample = plan.draw(seed=1)
     shares = [sample.proxies[sample.stratum == h, 0].mean() for h in range(len(plan.strata.sizes))]
     expected = float(plan.allocation.n_h @ shares)
@@ -233,7 +233,7 @@ def test_a_plan_does_not_warn_of_a_class_that_is_frequent_enough():
         (16, "precision:match"),
     ):
         plan = stratal.plan(rare_class(positives), 100, estimand=text)
-        assert "expected to be of the class" not in " ".join(plan.notes)
+        assert "expected to belong to the class" not in " ".join(plan.notes)
 
 
 def test_a_class_that_the_population_hardly_has_needs_no_more_labels():

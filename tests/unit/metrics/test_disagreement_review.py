@@ -99,7 +99,7 @@ def test_answers_of_a_second_look_replace_the_first_and_keep_them(run_command):
     assert dict(zip(labels.ids, labels.values, strict=True))[rows[0][0]] == rows[0][3]
     agreed = [found["judge"][0]["estimate"] for found in (before, after)]
     assert agreed == pytest.approx([32 / 40, 35 / 40])
-    assert any("in 3 of 5 the first label was wrong" in note for note in after["notes"])
+    assert any("the first label was wrong for 3 of 5" in note for note in after["notes"])
     assert report.status == 0
     text = Path("r.md").read_text(encoding="utf-8")
     assert "5 items were reviewed: the first label of 3 of 5 was wrong." in text

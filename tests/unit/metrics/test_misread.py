@@ -74,7 +74,7 @@ def test_a_draw_prints_the_warning_of_the_plan(scores, tmp_path, monkeypatch, ru
 
     assert "the forecast would be wrong" in planned.stdout
     for source in (["file.csv", *options], ["plan.json"]):
-        with pytest.warns(StratalWarning, match="'recall:match,probability=score' takes 'score' as the"):
+        with pytest.warns(StratalWarning, match="'recall:match,probability=score' uses 'score' as the"):
             run_command("draw", *source, "--output", f"drawn-{source[0]}")
 
 

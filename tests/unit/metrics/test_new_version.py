@@ -192,7 +192,7 @@ def test_answers_of_other_units_alone_are_refused(world):
 def test_an_option_that_it_has_not_is_refused(world):
     sample, _, old, _ = world
     judged = dict.fromkeys(sample.ids.tolist(), 1.0)
-    with pytest.raises(stratal.InputError, match=r"takes no lambda_= \(allowed: estimand, target"):
+    with pytest.raises(stratal.InputError, match=r"does not accept lambda_= \(allowed: estimand, target"):
         stratal.new_version(sample, judged, dict(enumerate(old)), lambda_=1.0)
 
 

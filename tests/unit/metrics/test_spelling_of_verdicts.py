@@ -107,7 +107,7 @@ def test_two_verdicts_of_one_number_are_refused():
     verdicts = np.where(VERDICT, "yes", "no")
     verdicts[:150][VERDICT[:150]] = "y"
     sample = sample_of(verdicts)
-    with pytest.raises(LabelError, match="'y', 'yes' all count as 1"):
+    with pytest.raises(LabelError, match="'y', 'yes' and the label 'pass' all count as 1"):
         stratal.estimate(sample, labels_of(sample, ["fail", "pass"]), judge="verdict")
 
 

@@ -159,7 +159,7 @@ def test_metrics_at_thresholds_have_a_random_pilot_and_then_all_labels(rare):
         ({"for_": "mean"}, "invalid threshold goal"),
         ({"for_": "threshold:error>=.05"}, "unsupported requirement of a threshold"),
         ({"for_": "threshold:error<=.05", "estimand": "mean"}, "mutually exclusive"),
-        ({"for_": "threshold:error<=.05", "n_strata": 3}, "takes no n_strata="),
+        ({"for_": "threshold:error<=.05", "n_strata": 3}, "does not accept n_strata="),
         ({"for_": "threshold:error<=.05,seed=3"}, "invalid threshold goal"),
     ],
 )

@@ -97,7 +97,7 @@ def test_a_column_of_costs_makes_the_budget_money_and_dear_units_rarer():
 def test_costs_need_a_column_and_money():
     population = priced(200)
     for rule, message in (
-        ("cost-optimal", "write .cost-optimal"),
+        ("cost-optimal", "requires a column with the costs"),
         ("cost-optimal:hours", r"allowed: .*minutes"),
     ):
         with pytest.raises(InputError, match=message):

@@ -68,7 +68,7 @@ def test_a_difference_spends_no_label_where_the_models_agree(pool):
     sample = plan.draw(seed=3)
 
     assert np.all(sample.groups["answer"] != sample.groups["older"])
-    assert any("need no label" in note for note in plan.notes)
+    assert any("require no label" in note for note in plan.notes)
 
 
 def test_more_labels_than_matter_are_not_planned(pool):
@@ -126,8 +126,8 @@ def test_a_list_is_planned_and_estimated_together(pool):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"budget": 50, "by": "part"}, "takes no by="),
-        ({"budget": 50, "allocation": "equal"}, "takes no allocation="),
+        ({"budget": 50, "by": "part"}, "does not accept by="),
+        ({"budget": 50, "allocation": "equal"}, "does not accept allocation="),
         ({"budget": 50, "pilot": True}, "requires a target half-width"),
         ({"half_width": -1}, "positive number"),
         ({"half_width": [0.1, 0.2]}, "one half-width per estimand"),
@@ -238,7 +238,7 @@ def test_the_method_that_is_asked_for_is_used_and_an_allocation_is_refused_even_
 
     assert usual.strata.method.startswith("neyman")
     assert asked.strata.method.startswith("k-means")
-    with pytest.raises(InputError, match="takes no allocation="):
+    with pytest.raises(InputError, match="does not accept allocation="):
         stratal.plan(population, 200, estimand=f1, allocation="robust")
 
 

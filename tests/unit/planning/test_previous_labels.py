@@ -122,7 +122,7 @@ def test_labels_of_nobody_and_of_strangers_are_refused():
     population = stratal.Population.from_arrays(proxy=[0.2, 0.8] * 50)
 
     with pytest.raises(
-        LabelError, match=r"1 of 2 labelled ids are not in the population.*with the proxy's column"
+        LabelError, match=r"1 of 2 labelled ids are not in the population.*with a column of the proxy"
     ):
         stratal.plan(population, 20, labels={3: 1.0, 777: 0.0})
     with pytest.raises(LabelError, match="no unit is labelled yet"):
@@ -138,7 +138,7 @@ def test_another_estimand_than_the_mean_learns_nothing_and_says_what_to_do(estim
     population = stratal.Population.from_arrays(
         proxy=[0.2, 0.8] * 50, groups={"answer": ["match", "other"] * 50}, predicted="answer"
     )
-    with pytest.raises(InputError, match="takes no labels=") as refused:
+    with pytest.raises(InputError, match="does not accept labels=") as refused:
         stratal.plan(population, 20, labels={3: 1.0, 4: 0.0}, estimand=estimand)
 
     assert f"'{estimand}'" in str(refused.value)

@@ -210,5 +210,5 @@ def test_what_cannot_be_meant_is_refused(waves):
     assert "was drawn without the proxy 'other'" in message(InputError, waves, population=other)
     ordered = stratal.Population.from_arrays(proxy={"score": [1.0, 9.0] * 100}, scaled=False)
     without_bounds = refusal(InputError, waves, population=ordered)
-    assert "scale with known bounds; 'score' is not one" in without_bounds.what
+    assert "scale with known bounds; 'score' is not such a proxy" in without_bounds.what
     assert without_bounds.action == "State the bounds: bounds=(lowest, highest) (--bounds LOW,HIGH)."

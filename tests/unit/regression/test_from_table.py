@@ -164,7 +164,7 @@ def test_outcomes_of_whole_groups_are_a_sample_of_clusters():
     for seed in range(tries):
         table, slope = of_questions(np.random.default_rng(seed))
         result = stratal.regress("y ~ x", table)
-        assert any("40 'question' with labels" in note for note in result.notes)
+        assert any("40 clusters ('question') with labels" in note for note in result.notes)
         low, high = result[1].limits(0.95)
         covered += low <= slope <= high
     assert covered > 0.93 * tries - 3.5 * np.sqrt(0.065 * tries)

@@ -68,7 +68,7 @@ def test_a_proxy_that_is_a_line_of_the_features_is_not_stretched():
         weighting=StratifiedWeighting(stratum=np.zeros(60, int), sizes=np.array([N])),
     )
     assert np.all(np.isfinite(fit.standard_errors))
-    assert "moved by" in " ".join(fit.notes)
+    assert "of the proxy's bias" in " ".join(fit.notes)
 
 
 def test_units_with_a_corrected_proxy_have_the_same_blocks():

@@ -177,7 +177,7 @@ def test_an_answer_has_at_most_13_lines_and_the_next_command_unless_tables_are_r
     [
         (
             {"estimate": 0.03, "confidence_interval": [-0.01, 0.07], "more_labels": 350},
-            "a and b: undecided; about 350 more labels may decide. "
+            "a and b: undecided; about 350 more labels may be enough to decide. "
             "a − b: 3.0 points (95% interval −1.0 to 7.0 points)",
         ),
         ({"estimate": 0.03, "confidence_interval": [0.01, 0.07]}, "a is above b. a − b: 3.0 points (95%"),

@@ -64,12 +64,12 @@ def test_the_same_seed_gives_the_same_table(labelled):
     [
         ({"designs": ["equal-size:4:opt-a1"]}, "allocation '(opt-a1|oracle)'"),
         ({"designs": ["equal-size:4:oracle"]}, "allocation '(opt-a1|oracle)'"),
-        ({"estimators": ["hajek"]}, "takes no estimators="),
-        ({"intervals": ["t"]}, "takes no intervals="),
-        ({"bounds": (0, 1)}, "takes no bounds="),
-        ({"proxy": "score"}, "takes no proxy="),
-        ({"with_replacement": True}, "takes no with_replacement="),
-        ({"stratum_weights_known": False}, "takes no stratum_weights_known="),
+        ({"estimators": ["hajek"]}, "does not accept estimators="),
+        ({"intervals": ["t"]}, "does not accept intervals="),
+        ({"bounds": (0, 1)}, "does not accept bounds="),
+        ({"proxy": "score"}, "does not accept proxy="),
+        ({"with_replacement": True}, "does not accept with_replacement="),
+        ({"stratum_weights_known": False}, "does not accept stratum_weights_known="),
         ({"estimand": "f1:match;recall:match"}, "one estimand"),
     ],
 )

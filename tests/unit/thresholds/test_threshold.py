@@ -241,7 +241,7 @@ def test_a_table_of_clusters_has_a_wider_limit_than_one_of_single_units(units):
         ("error>=.1", "unsupported requirement of a threshold"),
         ("precision>=1.5", "unsupported requirement of a threshold"),
         ("accuracy>=.9", "no such metric"),
-        ("error:yes<=.1", "no class"),
+        ("error:yes<=.1", "not accept a class"),
         ("precision:maybe>=.9", "no label is 'maybe'"),
     ],
 )

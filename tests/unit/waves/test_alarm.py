@@ -236,7 +236,7 @@ def test_waves_of_the_reference_are_not_tested(falling):
 
     assert result.verdict == "UNDECIDED"
     assert not result.is_alarm
-    assert str(result).startswith("Required fell<=0.03 since wave 1 to wave 3: UNDECIDED; no wave is tested")
+    assert str(result).startswith("Required fell<=0.03 since wave 1 to wave 3: UNDECIDED; no wave has been")
     both = stratal.trend(falling[:3], require="fell<=.03;>=.5")
     assert [alarm.verdict for alarm in both.alarms] == ["UNDECIDED", "NO ALARM"]
     assert both.verdict == "UNDECIDED"
