@@ -105,7 +105,7 @@ def test_misses_that_no_label_showed_are_bounded_and_told():
                        if np.all(sample.groups["answer"][sample.stratum == h] == "other")])  # fmt: skip
     most = max_unseen_units(sample.summary.sizes[others], sample.n_h[others])
     hits = float(np.sum(sample.summary.sizes)) - float(np.sum(sample.summary.sizes[others]))
-    note = next(text for text in estimate.notes if "no" in text and "labels of units" in text)
+    note = next(text for text in estimate.notes if "no" in text and "labelled units" in text)
 
     assert f"up to {int(most):,} of these {int(sample.summary.sizes[others].sum()):,} units" in note
     assert estimate.confidence_interval().low == pytest.approx(hits / (hits + most), rel=0.03)
