@@ -100,7 +100,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Post-stratify by this group, whose sizes are stored in the sample.
     margins : COL,… or FILE
         Calibrate the weights by raking to the sizes of these groups and the means of these proxies; with the
-        prefix 'regression:', by regression. Known totals can be given in a file with the columns variable,
+        prefix 'regression:', by regression. Known totals: a file with the columns variable,
         level and total.
     cross_fit : FOLDS
         Number of folds for cross-fitting: the λ of each unit is fitted to the labels of the other folds.
