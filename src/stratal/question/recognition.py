@@ -778,7 +778,9 @@ def _with_judges(
     unnamed = [
         column
         for column in candidates
-        if column.is_complete and column.verdicts is not None and not column.is_number
+        if column.is_complete
+        and column.verdicts is not None
+        and (not column.is_number or column.words & CORRECTNESS_WORDS)
     ]
     notes = tuple(
         f"{column.name!r} is not used; if it is a judge: {option_of('judge', column.name)}"

@@ -1332,3 +1332,12 @@ def test_sizes_without_a_column_of_strata_are_told_how_to_name_it():
 
     with pytest.raises(InputError, match="random-within:COLUMN"):
         stratal.evaluate(table, sizes={"kind": ["x", "y"], "size": [10, 20]})
+
+
+def test_a_column_of_automatic_outcomes_next_to_labels_of_people_is_named():
+    table = judged_table(("1", "0"), (1, 0), columns=("correct",))
+
+    notes = stratal.evaluate(table).to_dict()["roles"]["notes"]
+
+    assert any("'correct' is not used; if it is a judge: judge='correct'" in note for note in notes)
+    assert stratal.evaluate(table, judge="correct").to_dict()["roles"]["judge"] == ["correct"]
