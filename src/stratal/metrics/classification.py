@@ -681,10 +681,7 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         >>> F1("yes", probability="score").refuse_a_misread_proxy(population)
         >>> F1("yes").refuse_a_misread_proxy(population)
         Traceback (most recent call last):
-        stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but \
-then 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the \
-probability of 'yes', write f1:yes,probability=score (for the other class, use 1 - score). If it is \
-nevertheless that of a right answer, write f1:yes,right=score.
+        stratal.errors.InputError: 'f1:yes' uses 'score' as the probability that the answer is right, but ...
         """
         self.refuse_unknown_class(population)
         self._refuse_contradicted_score(population)
