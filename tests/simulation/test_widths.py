@@ -57,6 +57,15 @@ def test_intervals_of_kappa_use_how_many_units_have_a_rare_answer(pools):
     assert min(simple.coverage, planned.coverage) >= sized(0.9, 0.94)
 
 
+def test_intervals_of_kappa_use_which_labels_have_a_rare_answer(pools):
+    """Strata without such a label allow for hits and for false alarms, but together only the counted ones."""
+    (planned,) = widths.measure(pools["rare class"], 1000, [widths.PLANNED], ["kappa"], sized(20, 200))
+
+    # With upper limits of the hits alone: .12.
+    assert planned.width <= 0.107
+    assert planned.coverage >= sized(0.85, 0.94)
+
+
 @pytest.mark.parametrize("missed_rate", [0.02, 0.1])
 def test_kappa_is_covered_if_every_rare_answer_is_right(missed_rate):
     """The largest kappa that the counted answers allow is the true one."""

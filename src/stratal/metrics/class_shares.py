@@ -165,12 +165,16 @@ _STEPS = 33
 class CountedAnswersInterval(Interval):
     """A metric of two classes, limited to the values that are possible with a known share of an answer.
 
-    The share of hits is between 0 and that of the answer; the share of misses is within its interval.
+    The share of misses is within its interval. The share of hits is at least its lower limit, and at most that
+    of the answer minus the lower limit of the false alarms: the upper limit of a rare cell is far from its
+    estimate if many strata have no label of the cell.
 
     Parameters
     ----------
     inner : Interval
     metric : TwoShareFunction
+    hits, false_alarms : Term
+        Shares of units with the answer that are of the class, and that are not.
     misses : Term
         Share of units of the class that have the other answer.
     answered : float
@@ -179,6 +183,8 @@ class CountedAnswersInterval(Interval):
 
     inner: Interval
     metric: TwoShareFunction
+    hits: Term
+    false_alarms: Term
     misses: Term
     answered: float
 
@@ -190,11 +196,15 @@ class CountedAnswersInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         low, high = self.inner.ends(confidence_level, alternative)
-        # Each limit of the misses has half of the error of a side, and the inner interval has all of its
-        # error: the coverage was .976 to .996 in the most difficult populations (docs/decisions/0011).
-        limits = self.misses.confidence_interval(1.0 - max(tail_shares(confidence_level, alternative)))
+        # Each limit of a cell has half of the error of a side, and the inner interval has all of its error: the
+        # coverage was .94 or more in the most difficult populations (docs/decisions/0011).
+        level = 1.0 - max(tail_shares(confidence_level, alternative))
+        limits = self.misses.confidence_interval(level)
         misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _STEPS)
-        hits = np.linspace(0.0, self.answered, _STEPS)
+        fewest_hits = min(self.hits.confidence_interval(level).low, self.answered)
+        most_hits = self.answered - min(self.false_alarms.confidence_interval(level).low, self.answered)
+        # The lower limits may add up to more units than have the answer.
+        hits = np.linspace(min(fewest_hits, most_hits), max(fewest_hits, most_hits), _STEPS)
         possible = self.metric(hits[:, None], misses[None], self.answered)
         if not np.all(np.isfinite(possible)):
             return low, high

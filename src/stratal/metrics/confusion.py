@@ -413,13 +413,16 @@ class Confusion:
         if name not in SIGNED or of_two is None or self.answered_share is None or target != "population":
             return interval
         rarer = int(self.answered_share < 0.5)
-        is_missed = (self.true == rarer) & (self.predicted != rarer)
+        is_class = self.true == rarer
+        is_answered = self.predicted == rarer
         return CountedAnswersInterval(
             value=interval.value,
             bounds=interval.bounds,
             inner=interval,
             metric=of_two,
-            misses=mean_of(is_missed.astype(np.float64), self.weighting),
+            hits=mean_of((is_class & is_answered).astype(np.float64), self.weighting),
+            false_alarms=mean_of((~is_class & is_answered).astype(np.float64), self.weighting),
+            misses=mean_of((is_class & ~is_answered).astype(np.float64), self.weighting),
             answered=min(self.answered_share, 1.0 - self.answered_share),
         )
 

@@ -12,9 +12,11 @@ from stratal import estimands
 from stratal.designs import StratifiedWeighting
 from stratal.estimands import ClassReport
 from stratal.estimation.outcome_means import estimate_mean
+from stratal.intervals.interval_types import BinomialInterval, UndefinedInterval
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.unseen_units import max_unseen_units
 from stratal.metrics.class_functions import Shares, metric_function, of_two_shares
+from stratal.metrics.class_shares import CountedAnswersInterval
 from stratal.metrics.confusion import Confusion
 from stratal.question import Question
 
@@ -356,3 +358,35 @@ def test_cells_of_clusters_add_up_and_two_classes_mirror_each_other() -> None:
     low, high = failed.confidence_interval()
     assert passed.confidence_interval().low == pytest.approx(1 - high)
     assert passed.confidence_interval().high == pytest.approx(1 - low)
+
+
+@pytest.mark.parametrize(
+    ("hits", "false_alarms"),
+    [
+        (0.010, 0.004),
+        # The labels show more units with the answer than there are.
+        (0.030, 0.030),
+    ],
+)
+def test_kappa_is_limited_by_the_counted_units_and_the_lower_limits_of_the_cells(hits, false_alarms):
+    answered = 0.02
+    kappa = of_two_shares(metric_function("kappa", None, 2), 2)
+    shares = [BinomialInterval(value=value, trials=1000.0) for value in (hits, false_alarms, 0.05)]
+    interval = CountedAnswersInterval(
+        value=0.25,
+        bounds=(-1.0, 1.0),
+        inner=UndefinedInterval(value=0.25, bounds=(-1.0, 1.0)),
+        metric=kappa,
+        hits=shares[0],
+        false_alarms=shares[1],
+        misses=shares[2],
+        answered=answered,
+    )
+    limits = [share.confidence_interval(0.975) for share in shares]
+    possible_hits = sorted([limits[0].low, answered - limits[1].low])
+
+    low, high = interval.ends(0.95, "two-sided")
+
+    assert low == pytest.approx(min(0.25, kappa(possible_hits[0], limits[2].high, answered)))
+    assert high == pytest.approx(max(0.25, kappa(possible_hits[1], limits[2].low, answered)))
+    assert -1.0 < low < high < 1.0
