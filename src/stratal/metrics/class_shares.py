@@ -165,9 +165,9 @@ _STEPS = 33
 class CountedAnswersInterval(Interval):
     """A metric of two classes, limited to the values that are possible with a known share of an answer.
 
-    The share of misses is within its interval. The share of hits is at least its lower limit, and at most that
-    of the answer minus the lower limit of the false alarms: the upper limit of a rare cell is far from its
-    estimate if many strata have no label of the cell.
+    The share of misses is within its interval. The share of hits is at least its lower limit, and at most
+    that of the answer minus the lower limit of the false alarms: the upper limit of a rare cell is far from
+    its estimate if many strata have no label of the cell.
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ class CountedAnswersInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         low, high = self.inner.ends(confidence_level, alternative)
-        # Each limit of a cell has half of the error of a side, and the inner interval has all of its error: the
-        # coverage was .94 or more in the most difficult populations (docs/decisions/0011).
+        # Each limit of a cell has half of the error of a side, and the inner interval has all of its error:
+        # the coverage was .94 or more in the most difficult populations (docs/decisions/0011).
         level = 1.0 - max(tail_shares(confidence_level, alternative))
         limits = self.misses.confidence_interval(level)
         misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _STEPS)
