@@ -1,24 +1,23 @@
 """Guaranteed finite-sample intervals by betting, for bounded outcomes drawn without replacement.
 
-A gambler bets, unit after unit, that the mean is larger than m; if it is not, her capital can hardly grow: it
-reaches 1/α with probability α at most (Ville). The m at which it stays below are the interval (Waudby-Smith &
-Ramdas 2023, section 4 and, without replacement, section 5). Nothing is assumed but the bounds and the random
-order.
+A test of "the mean is m" by betting: a gambler bets on each unit that the mean is larger than m. If it is
+not, the probability that the capital ever reaches 1/α is at most α (Ville). The m for which it stays below
+1/α are the interval (Waudby-Smith & Ramdas 2023, section 4; without replacement, section 5). The only
+assumptions are the bounds and the random order.
 
-The bet against "m is the mean" on the next unit is 1 + λ_t (x_t − μ_t(m)), μ_t(m) = (N m − Σ_{i<t} x_i) / (N
-− t + 1) the mean of what is left. λ_t is predicted from the units seen, and cut so that capital stays
-positive. The capital then falls as m grows, so that a bound is found by bisection.
+Unit t multiplies the capital by 1 + λ_t (x_t − μ_t(m)), where μ_t(m) = (N m − Σ_{i<t} x_i) / (N − t + 1) is
+the mean of the remaining units. λ_t is predicted from the earlier units, and limited so that the capital
+stays positive. The capital then falls as m grows, so that a bound can be found by bisection.
 
-Bounds of differences between models that hold at every look, however the next units were chosen.
-
-Units are labelled one after another, the t-th drawn from those left with known probabilities q_t. Of two
-models, the gain g of a unit is how much better the first does there: 1, 0 or −1 where answers are right or
-wrong. If the first is better by m on average, E[g_t / q_t] = N m − Σ_{i<t} g_i, and the capital of a gambler
-who bets against it, each factor 1 + λ_t (N m − Σ_{i<t} g_i − g_t / q_t) / N, has mean 1. It reaches 1/α with
-probability α at most (Ville), whenever one looks and whatever decided λ_t and q_t before the unit was drawn
-(Waudby-Smith & Ramdas 2023; unequal probabilities: Shekhar et al. 2023). No normal approximation is made, and
-nothing is paid for the number of looks. The capital is the mean of several gamblers', who expect the true
-difference to be this far below m.
+The second half has bounds of differences between models that are valid at every look, however the next units
+are chosen. Units are labelled in turn, unit t with known probabilities q_t of the remaining units. The gain g
+of a unit is the outcome of the first model minus that of the second: 1, 0 or −1 for right and wrong answers.
+If the mean gain is m, then E[g_t / q_t] = N m − Σ_{i<t} g_i, and each factor of the capital of a gambler who
+bets against it, 1 + λ_t (N m − Σ_{i<t} g_i − g_t / q_t) / N, has mean 1. The probability that the capital
+reaches 1/α is at most α at any look, if λ_t and q_t depend only on the earlier units (Waudby-Smith & Ramdas
+2023; unequal probabilities: Shekhar et al. 2023). There is no normal approximation and no correction for the
+number of looks. The capital is the mean over several gamblers, who expect different distances of the true
+difference from m.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from stratal.errors import InputError
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import Interval, tail_shares
 
-# Largest share of the capital that may be lost by one bet; Waudby-Smith & Ramdas take 1/2 or 3/4.
+# Maximum share of the capital that one bet may lose; Waudby-Smith & Ramdas use 1/2 or 3/4.
 CUT = 0.75
 
-# Of the order of labels, so that the same labels have the same interval.
+# Seed of the order of labels: a fixed one, so that the same labels have the same interval.
 _SEED = 20_230_217
 
 
@@ -53,7 +52,7 @@ def betting_ends(evidence: Evidence, errors: tuple[float, float], *, anytime: bo
     if not weighting.random_within_strata or (evidence.superpopulation and has_strata):
         problem = "betting intervals require a simple random sample, or a stratified sample of one population"
         raise InputError(problem, action="Use method='auto', or target='population'.")
-    # An interval for one n may shuffle the labels, which protects it from a sorted file; a sequence may not.
+    # Labels are shuffled because the file may be sorted. An interval for every n needs the actual order.
     if anytime:
         order = np.arange(evidence.n)
     else:
@@ -87,7 +86,8 @@ def betting_interval(
     ones = np.ones(len(unit))
     order = RandomOrder(weight=ones, largest=ones, is_complete=ones > 0, size=population_size)
     low, high = sequence_interval(unit, order, below, above, anytime=anytime)
-    value = float(unit.mean())  # which an early excess of one outcome can have left outside
+    # The mean is outside the bounds if the first outcomes are unlike the later ones.
+    value = float(unit.mean())
     return min(low, value), max(high, value)
 
 
@@ -103,9 +103,8 @@ def stratified_betting_interval(
 ) -> tuple[float, float]:
     """Return guaranteed bounds of a stratified mean: Σ W_h times the strata's bounds.
 
-    Each stratum has its share of the error, equal over the strata that are not labelled whole (Bonferroni):
-    valid whatever the strata, and wide where there are many of them. Strata without any label are bounded by
-    0 and 1.
+    The error probability is divided equally among the strata with unlabelled units (Bonferroni). This is
+    valid for any strata, but wide for many. The bounds of strata without a label are 0 and 1.
     """
     counts = np.bincount(stratum, minlength=len(sizes))
     open_strata = max(int(np.sum((counts > 0) & (with_replacement | (counts < sizes)))), 1)
@@ -137,7 +136,7 @@ def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
     return np.asarray(np.sqrt(2.0 * np.log(1.0 / error) / (before * horizon)))
 
 
-# 2⁻⁴⁰ of the scale.
+# Number of bisections: the error of a bound is 2⁻⁴⁰ of the scale.
 _BISECTIONS = 40
 
 
@@ -148,11 +147,11 @@ class RandomOrder(Record):
     Parameters
     ----------
     weight : float (t,)
-        v of each labelled unit.
+        v of each labelled unit: the share of its stratum in the unlabelled units over that in the draws left.
     largest : float (t,)
         The largest v that the next unit could have had.
     is_complete : bool (t,)
-        Whether every stratum that is not seen whole had a unit to come.
+        Whether every stratum with unlabelled units had a unit left to draw.
     size : float
         N; infinite for independent draws.
     """
@@ -166,34 +165,35 @@ class RandomOrder(Record):
 def random_order(
     stratum: IntArray, answered: BoolArray, sizes: IntArray, drawn: IntArray, rounds: IntArray | None = None
 ) -> RandomOrder:
-    """Return the weights of units in the order in which they came.
+    """Return the weights of units in the order in which they were labelled.
 
     Parameters
     ----------
     stratum : int (m,)
-        Stratum of each unit that came.
+        Stratum of each drawn unit.
     answered : bool (m,)
-        Whether it has a label; those without are taken to be as frequent in every stratum.
+        Whether each unit has a label; missing labels are assumed to be equally frequent in all strata.
     sizes : int (H,)
         N_h.
     drawn : int (H,) or (R, H)
-        Units drawn, of each round where there are several.
+        Number of drawn units, or that of each round.
     rounds : int (m,), optional
         Round of each unit, from 0; rounds must follow each other.
     """
     if rounds is None:
-        number = np.zeros(len(stratum), np.int64)
+        round_index = np.zeros(len(stratum), np.int64)
     else:
-        number = rounds
+        round_index = rounds
     plans = np.atleast_2d(drawn).astype(np.float64)
-    first = np.searchsorted(number, number)
+    first = np.searchsorted(round_index, round_index)
     in_stratum = stratum[:, None] == np.arange(len(sizes))
-    came = _before(in_stratum)
-    unseen = sizes - _before(answered[:, None] & in_stratum)
-    units_to_come = plans.sum(axis=1)[number] - (np.arange(len(stratum)) - first)
-    to_come = plans[number] - (came - came[first])
+    n_drawn = _count_before(in_stratum)
+    unseen = sizes - _count_before(answered[:, None] & in_stratum)
+    units_to_come = plans.sum(axis=1)[round_index] - (np.arange(len(stratum)) - first)
+    to_come = plans[round_index] - (n_drawn - n_drawn[first])
     with np.errstate(divide="ignore", invalid="ignore"):
-        v = unseen / (int(np.sum(sizes)) - _before(answered))[:, None] * units_to_come[:, None] / to_come
+        share_of_unseen = unseen / (int(np.sum(sizes)) - _count_before(answered))[:, None]
+        v = share_of_unseen * units_to_come[:, None] / to_come
     is_exhaustive = np.all((to_come > 0) | (unseen == 0), axis=1)
     return RandomOrder(
         weight=v[in_stratum][answered],
@@ -206,14 +206,14 @@ def random_order(
 def sequence_interval(
     unit: FloatArray, order: RandomOrder, below: float, above: float, *, anytime: bool = True
 ) -> tuple[float, float]:
-    """Return bounds (low, high) of the population mean that hold after every label at once.
+    """Return bounds (low, high) of the population mean that are valid after every label simultaneously.
 
-    Those for one n (`anytime` false) are narrower: all bets are on so many labels.
+    Bounds for one n (`anytime` false) are narrower, because the bets are optimal for this number of labels.
 
     Parameters
     ----------
     unit : float (t,)
-        Outcomes in [0, 1], in the order in which they came.
+        Outcomes in [0, 1], in the order of labelling.
     order : RandomOrder
     below, above : float
         Error probabilities of the two bounds; 0 leaves a side open.
@@ -234,8 +234,8 @@ def log_capital(
 ) -> FloatArray:
     """Return the log capital (t,) after each label of a gambler who bets that the mean is above m.
 
-    It is a supermartingale if the mean is m or less: it reaches log(1 / error) with probability `error` at
-    most (Ville). Infinite once the labels alone make a mean of m impossible.
+    If the mean is at most m, the capital is a supermartingale, so that the probability that it reaches
+    1 / error is at most `error` (Ville). It is infinite as soon as the labels make a mean of m impossible.
     """
     forecast = _forecast(unit) * order.is_complete
     payoff = order.weight * (unit - forecast) + forecast
@@ -243,16 +243,16 @@ def log_capital(
     mean = np.full(len(unit), m)
     if np.isfinite(order.size):
         mean = (order.size * m - np.r_[0.0, np.cumsum(unit)[:-1]]) / (order.size - np.arange(len(unit)))
-    impossible = np.maximum.accumulate(np.r_[False, _overdrawn(m, unit, order.size)[:-1]])
-    # The mean of the remaining units is 0 or negative only where m is impossible, which `steps` excludes.
+    impossible = np.maximum.accumulate(np.r_[False, _exceeds_total(m, unit, order.size)[:-1]])
+    # The mean of the remaining units is 0 or negative only if m is impossible, which `steps` excludes.
     fair = np.maximum(mean, 1e-12)
     stake = np.minimum(predicted_bets(payoff, error, anytime), CUT / (fair - least))
     steps = np.where(impossible, 0.0, np.log1p(stake * (payoff - fair)))
-    return np.where(_overdrawn(m, unit, order.size), np.inf, np.cumsum(steps))
+    return np.where(_exceeds_total(m, unit, order.size), np.inf, np.cumsum(steps))
 
 
 def _lower_bound(unit: FloatArray, order: RandomOrder, error: float, anytime: bool) -> float:
-    """Return the largest m that is refuted after some label, not below what the labels make certain."""
+    """Return the largest m that is refuted after some label, at least the sum of the labels over N."""
 
     def refuted(m: float) -> bool:
         return bool(np.max(log_capital(m, unit, order, error, anytime)) >= -np.log(error))
@@ -261,58 +261,59 @@ def _lower_bound(unit: FloatArray, order: RandomOrder, error: float, anytime: bo
     high = 1.0
     if len(unit) == 0 or not refuted(low):
         return low
-    return _halved(refuted, low, high, _BISECTIONS)[0]
+    return _bisect(refuted, low, high, _BISECTIONS)[0]
 
 
-def _halved(early: Callable[[float], bool], low: float, high: float, times: int) -> tuple[float, float]:
-    """Return the two numbers between which a condition that holds of the lower ones ceases to hold."""
+def _bisect(condition: Callable[[float], bool], low: float, high: float, times: int) -> tuple[float, float]:
+    """Return the bounds of the number up to which a condition holds, by repeated bisection."""
     for _ in range(times):
         middle = (low + high) / 2.0
-        low, high = (middle, high) if early(middle) else (low, middle)
+        low, high = (middle, high) if condition(middle) else (low, middle)
     return low, high
 
 
-def _overdrawn(m: float, unit: FloatArray, size: float) -> BoolArray:
-    """Return after which labels (t,) their sum alone is more than N m."""
+def _exceeds_total(m: float, unit: FloatArray, size: float) -> BoolArray:
+    """Return whether the sum of the labels up to each label (t,) exceeds N m."""
     # A sum of exactly N m is possible, and rounding must not exclude it.
     return np.asarray(np.cumsum(unit) > size * m * (1 + 1e-12) + 1e-12)
 
 
 def _forecast(unit: FloatArray) -> FloatArray:
-    """Return what each outcome (t,) was to be expected to be, by those before it."""
+    """Return the expected value of each outcome (t,), predicted from the earlier outcomes."""
     return np.asarray((0.5 + np.r_[0.0, np.cumsum(unit)[:-1]]) / (1.0 + np.arange(len(unit))))
 
 
-def _before(flags: BoolArray) -> IntArray:
-    """Return how many flags (m, …) are set before each place."""
+def _count_before(flags: BoolArray) -> IntArray:
+    """Return the number of true flags before each flag (m, …)."""
     return np.asarray(np.cumsum(flags, axis=0) - flags, dtype=np.int64)
 
 
-# The nearest that a gambler expects the truth, where no indifference is given: nearer ones need so many
-# labels that nearly all units are labelled by then.
+# The smallest expected distance of the true difference if no indifference is given: smaller distances are
+# only detected after nearly all units have labels.
 SMALLEST_STEP = 0.0025
 
-# Gamblers, each of whom expects twice the distance: four are within √2 of the best for 1 to 11 times the
-# step, and cost at most log 4 labels' worth, a fifth of what 30 models cost.
+# Number of gamblers, each of whom expects twice the distance of the previous one. For distances of 1 to 11
+# times the step, one of four is within a factor of √2. The loss from averaging is at most log 4, a fifth of
+# that from comparing 30 models.
 DOUBLINGS = 4
 
-# Labels' worth of the guess that each label of a disagreement tells the models apart.
+# Weight, in labels, of the prior assumption that models differ on each unit on which their answers differ.
 PRIOR = 4.0
 
-# 2⁻²³ of the scale.
+# Number of bisections: the error of a bound is 2⁻²³ of the scale.
 _DIFFERENCE_BISECTIONS = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawSteps(Record):
-    """How units were drawn in turn.
+    """The probabilities with which units were drawn in turn.
 
     Parameters
     ----------
     inverse : float (t,)
         1 / q of each unit.
     largest : float (t,)
-        The largest 1 / q that the unit drawn then could have had.
+        The largest possible 1 / q at each draw.
     size : int
         N.
     """
@@ -332,14 +333,14 @@ def difference_capital(
     largest_gain: float = 1.0,
     undrawn_total: FloatArray | float = np.inf,
 ) -> FloatArray:
-    """Return the largest log capital (J,) so far of gamblers who bet that J differences are below m.
+    """Return the largest log capital (J,) of gamblers who bet that each of J differences is below m.
 
     Parameters
     ----------
     gain : float (t, J)
-        g of each unit in its turn; where a label is missing the largest that it can be.
+        g of each unit in the order of drawing; the largest possible one if its label is missing.
     spread : float (t, J)
-        Σ 1 / q over the units, of those left in each turn, on which the two models can differ.
+        At each draw, Σ 1 / q over the units not drawn yet on which the two models can differ.
     draw_steps : DrawSteps
     m : float
     step : float
@@ -347,14 +348,14 @@ def difference_capital(
     largest_gain : float
         The largest possible |g|.
     undrawn_total : float (J,)
-        The largest possible Σ g of the units that were not drawn; infinite if that is unknown.
+        The largest possible Σ g of the units that were not drawn; infinite if unknown.
     """
     size = float(draw_steps.size)
     inverse = draw_steps.inverse[:, None]
     drawn = gain * inverse
     fair = m * size - (np.cumsum(gain, axis=0) - gain)
     excess = (fair - drawn) / size
-    # The variance of a turn: what the geometry makes of it, times how many disagreements mattered so far.
+    # The variance of a draw: the largest possible one, times the share of it that occurred so far.
     squares = drawn**2
     possible = spread * largest_gain**2
     squares_so_far = np.cumsum(squares, axis=0) - squares + PRIOR * possible
@@ -365,7 +366,7 @@ def difference_capital(
     )
     with np.errstate(divide="ignore"):
         per_distance = np.where(variance > 0, size**2 / variance, 0.0)
-    # No bet may lose more than CUT of the capital, whatever the next label is.
+    # No bet may lose more than CUT of the capital, for any next label.
     largest_bet = CUT * size / np.maximum(draw_steps.largest[:, None] * largest_gain - fair, 1e-9)
     logs = np.stack(
         [
@@ -381,13 +382,13 @@ def difference_capital(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DifferenceInterval(Interval):
-    """The interval of a difference that holds together with those of all other pairs, at every look.
+    """The interval of a difference that is valid simultaneously with those of all pairs, at every look.
 
     Parameters
     ----------
     gains, losses : float (t, 1)
-        Gains of the first model over the second, and of the second over the first, at each draw. Where a
-        label is missing, both are the largest possible ones.
+        Gains of the first model over the second, and of the second over the first, at each draw. If a label
+        is missing, both are the largest possible ones.
     spread : float (t, 1)
         At each draw, Σ 1 / q over the units not drawn yet on which the two models can differ.
     draw_steps : DrawSteps
@@ -398,7 +399,7 @@ class DifferenceInterval(Interval):
     undrawn_total : float
         The largest possible sum of the gains of the units that were not drawn.
     pairs : int
-        Pairs of models whose intervals hold together.
+        Number of pairs of models whose intervals are valid simultaneously.
     """
 
     gains: FloatArray
@@ -426,7 +427,7 @@ class DifferenceInterval(Interval):
         return self.within(min(low, self.value), max(high, self.value))
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return pairs over the largest capital of those who bet against the null."""
+        """Return the number of pairs divided by the largest capital of bets against the null."""
         sides = {"two-sided": (1, -1), "less": (1,), "greater": (-1,)}[alternative]
         capitals = [self._capital(self.gains if side > 0 else self.losses, side * null) for side in sides]
         return float(min(1.0, len(sides) * self.pairs * np.exp(-max(capitals))))
@@ -436,7 +437,7 @@ class DifferenceInterval(Interval):
         return float(difference_capital(gain, self.spread, self.draw_steps, m, **options)[0])
 
     def _upper(self, gain: FloatArray, error: float) -> float:
-        """Return the smallest m that is refuted; what the units left make certain is an upper bound too."""
+        """Return the smallest m that is refuted, at most the largest possible mean given the labels."""
         limit = np.log(self.pairs / error)
         low = -self.largest_gain
         high = min((gain.sum() + self.undrawn_total) / self.draw_steps.size, self.largest_gain)
@@ -444,4 +445,4 @@ class DifferenceInterval(Interval):
         def possible(m: float) -> bool:
             return bool(self._capital(gain, m) < limit)
 
-        return float(_halved(possible, low, high, _DIFFERENCE_BISECTIONS)[1])
+        return float(_bisect(possible, low, high, _DIFFERENCE_BISECTIONS)[1])
