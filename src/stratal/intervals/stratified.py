@@ -3,8 +3,8 @@
 A candidate value θ₀ is tested at the rates that explain the labels best under Σ W_h p_h = θ₀ (constrained
 maximum likelihood, as Miettinen & Nurminen 1985 take it for two strata), and the limit is the θ₀ at which the
 tail Σ (W_h/n_h) K_h beyond the estimate has probability α/2 (a test at estimated nuisance parameters: Lloyd
-2008). Strata that matter most for θ₀ give way first, so a dominant stratum whose labels all agree may
-still hold others. With one stratum and a large population it is Clopper & Pearson's interval.
+2008). Rates change most in the strata with the largest weights, so that a large stratum with equal labels may
+have other outcomes. With one stratum and a large population it is Clopper & Pearson's interval.
 
 The tail is that of the binomial, Poisson or negative binomial count, scaled, with the sum's first three
 moments (`intervals.tail`). Three constants, each fading with the labels of a stratum, each measured
@@ -13,13 +13,13 @@ moments (`intervals.tail`). Three constants, each fading with the labels of a st
 - a stratum's rate costs its variance a degree of freedom, p̂(1 − p̂) being (1 − 1/n_h) of what it should be
   on average: n_h − (1 − w_h)(1 − 1/n_h)² trials, w_h the stratum's share of the variance (one stratum loses
   none: nothing but θ₀ is estimated);
-- few labels borrow (1 − w_h)/n_h of a label from the others: one label in a stratum says nothing of its
-  spread;
-- a count moves in steps of W_h/n_h.
+- each stratum has (1 − w_h)/n_h additional labels with the mean of all strata (borrowed labels), because
+  one label does not show the variance of its stratum;
+- a count has steps of W_h/n_h (a correction of half a step).
 
 Drawing without replacement has its own third moment, (1 − 2 f_h)/(1 − f_h) times that of n_h/(1 − f_h)
-independent trials, and the mean of N units of 0 and 1 is a whole number of N-ths, which lies between what it
-is with none and with all of the unlabelled units 1. Both matter where few units are left
+independent trials. The mean of N units of 0 and 1 is a multiple of 1/N between the means if none and all of
+the unlabelled units are 1. Both matter if few units are unlabelled
 (docs/decisions/0009-few-labels.md).
 """
 
@@ -35,25 +35,25 @@ from stratal.arrays import FloatArray, IntArray, Number, Record, field_names, fi
 from stratal.protocols import Keywords
 from stratal.strata.standard_deviations import PSEUDO_LABELS
 
-# Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there.
+# Rates nearer 0 are set to this: the binomial and the negative binomial distribution then equal Poisson's.
 _POISSON = 1e-8
 
-# Third over second moment, as a multiple of second over first; at 2 the negative binomial has no scale.
+# Maximum of third/second moment over second/first moment; at 2, the scale of the negative binomial is 0.
 _MAX_SKEWNESS = 1.9
 
-# Stands for 0 under a logarithm or a quotient.
+# Replaces 0 in logarithms and divisors.
 _NOTHING = 1e-300
 
 # The largest probability below 1 in floating point.
 _ALL = 1.0 - 1e-16
 
-# Pairs of steps that are held at once: 32 MB, and all pairs of 2,000 strata.
+# Maximum number of pairs of strata in memory at once: 32 MB, all pairs of 2,000 strata.
 _MAX_CELLS = 4_000_000
 
-# Largest steps that are looked at where strata are more: their sum moves in steps much smaller than these.
+# Number of the largest steps that are compared if there are more strata, whose sum has much smaller steps.
 _MAX_STEPS = 100
 
-# The normal quantile that is taken for certainty.
+# The normal quantile of a probability that rounds to 1.
 MAX_QUANTILE = float(ndtri(_ALL))
 
 
@@ -69,21 +69,21 @@ def count_quantile(
 ) -> FloatArray:
     """Return the normal quantile (R,) of the probability that a sum reaches the estimate.
 
-    Of the count, scaled, with the sum's first three moments: binomial where the variance is below the mean,
-    negative binomial (of negative size and rate) where it is above. It is counted from the end that the
-    estimate is nearer to.
+    The distribution is that of a scaled count with the sum's first three moments: binomial if the variance is
+    below the mean, otherwise negative binomial (with negative size and rate). The count is that of ones or
+    of zeros, whichever is nearer to the estimate.
 
     Parameters
     ----------
     estimate, mean, variance, third : float (R,)
-        What is reached, and the sum's mean, variance and third moment.
+        The estimate, and the mean, variance and third moment of the sum.
     rest : float (R,)
-        The mean from above.
+        The largest possible sum minus its mean.
     half : float (R,)
-        Half the step of the sum: what is reached lies between two steps.
+        Half a step of the sum, the correction for continuity.
     near : bool
-        By the incomplete beta function; else, where it has one, by Lugannani & Rice's (1980) saddlepoint,
-        which is right to about a thousandth.
+        Whether to use the incomplete beta function. Otherwise, the saddlepoint approximation of Lugannani &
+        Rice (1980) is used where it is defined; its error is about .001.
 
     Examples
     --------
@@ -129,15 +129,16 @@ def count_quantile(
 
 
 def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
-    """Return an index of the K strata of the largest steps, and how each stratum's p(1 − p) blurs theirs.
+    """Return an index of the K strata with the largest steps, and the weights with which others blur these.
 
-    All strata as long as there are no more than 2000; of more, a hundred, or as many as there is room for:
-    the sum then moves in steps much smaller than these. The second is (K, H), or (K, H, R) for replicates.
+    The steps of a sum are smaller than those of one stratum, because the counts of the other strata vary. For
+    at most 2000 strata, K is their number; otherwise 100 or less. The weights (K, H), or (K, H, R) for
+    replicates, are multiplied by each stratum's p(1 − p).
 
     Parameters
     ----------
     steps, pull : float (H, R) or (H, 1)
-        s_h, and c_h by which a stratum's p(1 − p) counts.
+        s_h, and c_h, the factor of the stratum's p(1 − p).
 
     Examples
     --------
@@ -157,12 +158,12 @@ def blurring(steps: FloatArray, pull: FloatArray) -> tuple[Any, FloatArray]:
     return largest, blur[..., 0] if blur.shape[-1] == 1 else blur
 
 
-# Terms of the tail that are held at once.
+# Maximum number of terms of the tail in memory at once.
 _AT_ONCE = 2_000_000
 
 
 def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> IntArray:
-    """Return the smallest M (…,) of N = `size` under which as many `ones` among n have probability > `error`.
+    """Return the smallest M (…,) of N = `size` for which P(K ≥ ones) of n labels is larger than `error`.
 
     Parameters
     ----------
@@ -182,7 +183,8 @@ def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) ->
     )
     k, n = each.T
     below = k - 1
-    smallest = k + size - n  # at most: all that were not drawn are 1
+    # The upper bound: all units that were not drawn are 1.
+    smallest = k + size - n
     while np.any(open_ := smallest - below > 1):
         middle = (below + smallest) // 2
         enough = np.zeros(len(k), dtype=bool)
@@ -193,7 +195,7 @@ def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) ->
 
 
 def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> IntArray:
-    """Return the largest M (…,) under which so few `ones` have probability > `error`.
+    """Return the largest M (…,) for which P(K ≤ ones) is larger than `error`.
 
     Examples
     --------
@@ -206,10 +208,10 @@ def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> 
 def quantile_ranks(n: int, size: int, probability: float, below: float, above: float) -> tuple[int, int]:
     """Return the ranks among n labels, 1 … n, of the limits of a quantile of N = `size` units.
 
-    0 and n + 1 are limits that the labels leave open. The quantile is the ⌈qN⌉-th unit, and as many of the N
-    units are at or below it. The lower rank is the largest r with P(K < r) ≤ `below`, K the hypergeometric
-    number of labels at or below it; the upper rank is the smallest s with P(K′ ≥ s) ≤ `above`, K′ that of the
-    labels below it (David & Nagaraja 2003, section 7.1).
+    Rank 0 or n + 1 means that there is no limit on this side. The quantile is that of the ⌈qN⌉-th unit. The
+    lower rank is the largest r with P(K < r) ≤ `below`, K the hypergeometric number of labels at or below it;
+    the upper rank is the smallest s with P(K′ ≥ s) ≤ `above`, K′ that of the labels below it (David &
+    Nagaraja 2003, section 7.1).
 
     Examples
     --------
@@ -217,7 +219,7 @@ def quantile_ranks(n: int, size: int, probability: float, below: float, above: f
     ((1, 9), (0, 6))
     """
     at_or_below = int(np.ceil(probability * size - _ROUNDING))
-    # Seen from above, the labels that are not at or below the quantile are a count of the other units.
+    # The labels above the quantile are a hypergeometric count of the other units.
     if below > 0:
         low = n + 1 - _rarest_count(n, size, size - at_or_below, below)
     else:
@@ -269,25 +271,25 @@ def _logs(total: IntArray, part: IntArray) -> FloatArray:
     return np.asarray(gammaln(total + 1.0) - gammaln(part + 1.0) - gammaln(total - part + 1.0))
 
 
-# Neyman's sizes go with √(p(1 − p)): on logarithmic scales half as fast as a small rate.
+# Neyman's sizes are proportional to √(p(1 − p)): their elasticity to a small rate is one half.
 _ELASTICITY = 0.5
 
 
 def shrink_to_half(
     rates: FloatArray, counts: FloatArray, left: FloatArray, parts: FloatArray, factor: FloatArray
 ) -> FloatArray:
-    """Return the rates (…, H), shrunk to one half by what sizes that follow labels amount to.
+    """Return the rates (…, H), shrunk to one half by the bias of sizes that depend on earlier labels.
 
     Parameters
     ----------
     rates, counts : float (…, H)
-        Mean of the labels, and how many there are.
+        Mean and number of the labels.
     left : float (…, H)
-        1 − f_h, the share of each stratum that is not labelled.
+        1 − f_h, the unlabelled share of each stratum.
     parts : float (…, H)
-        Each stratum's part of the variance of the mean.
+        Each stratum's contribution to the variance of the mean.
     factor : float (…,)
-        Binary trials that a label is worth.
+        Number of binary trials with the information of one label.
 
     Examples
     --------
@@ -304,8 +306,8 @@ def mixed_label_share(
 ) -> FloatArray:
     """Return the share (…, H) of each label that counts as half of either class; see `shrink_to_half`.
 
-    A stratum whose first labels agree gets fewer further ones, so that its rate is biased away from one half.
-    Pseudo-labels, half of them of either class, compensate for it.
+    A stratum whose first labels are equal gets fewer further ones, so that its rate is biased away from one
+    half. Pseudo-labels, half of them of each class, compensate for this bias.
     """
     total = np.sum(parts, axis=-1, keepdims=True)
     share = parts / np.where(total > 0, total, 1.0)
@@ -328,59 +330,59 @@ _TOLERANCE_OF_ONE_STRATUM = 1e-10
 # Relative width of a bracket at which its ends differ by rounding only.
 _EQUAL = 1e-11
 
-# A mean this near 0 is the limit: the sum reaches an estimate within half a step of 0 at any price.
+# A mean this near 0 is the limit: an estimate within half a step of 0 is reached at any Lagrange multiplier.
 _NO_MEAN = 1e-10
 
-# Of the quantile that is wanted: where arsinh turns from a line into a logarithm.
+# Share of the target quantile at which arsinh changes from linear to logarithmic.
 _UNIT = 0.1
 
-# Of a label, added at either bound where the search begins: labels that agree have a variance too.
+# Share of a label added at each bound for the first step, so that equal labels have a variance too.
 _PART = 0.1
 
-# The longest step of the search, a factor of about e² in the price.
+# The longest step of the search, a factor of about e² in the Lagrange multiplier ("price").
 _STRIDE = 2.0
 
-# Range of the first slope, which is guessed from how fast the variance falls.
+# Range of the first slope, which is computed from the derivative of the variance.
 _SLOPES = (-2.0, -0.3)
 
-# Rows up to which a step costs what its calls cost, so that both ends are looked for in one.
+# Number of rows up to which the time of a step does not depend on it, so that both limits share the steps.
 _FEW_ROWS = 100
 
-# Replicates at once: arrays of this size stay in the cache of a processor.
+# Replicates per batch: arrays of this size fit into the cache of a processor.
 _ROWS_AT_ONCE = 2048
-# Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor.
+# Replicates × strata per batch: arrays of 8 MB fit into the cache too.
 _CELLS_AT_ONCE = 1_000_000
 
-# First looks of many rows, by the saddlepoint: cheaper than the beta function, and right to a thousandth. Few
-# rows cost what their calls cost, by either, and settle sooner by one formula alone.
+# Number of first steps with the saddlepoint approximation if there are many rows: it is faster than the beta
+# function, and its error is about .001. For few rows it is no faster, and would only add steps.
 _GUESSES = 3
 
-# Below this the skewness of few labels says nothing of the first price.
+# Minimum of a divisor that depends on the skewness, which few labels estimate poorly.
 _MIN_DIVISOR = 0.25
 
-# Share of replicates that may be open when these are copied to go on alone.
+# Maximum share of unsettled replicates for which these are copied, and the others dropped.
 _LEFT_TO_COPY = 0.75
 
 # A variance of the sum below this is 0: every open stratum has rate 0 or 1.
 _NO_SPREAD = 1e-290
 
-# A slope nearer 0 than this comes of rounding, and the one before it is kept.
+# A slope nearer 0 than this is a rounding error, and the previous slope is kept.
 _FLAT = -1e-3
 
-# With more units than this nothing tells drawing without replacement from independent draws.
+# With more units than this, draws without replacement are practically independent.
 _MAX_UNITS = 1e9
-# Part of a unit that limits move outwards before they are rounded inwards to whole units.
-#
-# The tail's three moments know nothing of whole units. Two strata of up to 12 units cover at least .890 with
-# none of it, .942 with a third; a half makes the default plan 1.024 wide at 1,000 labels, a third 1.014.
-#
+# Share of a unit by which limits are moved outwards before they are rounded inwards to whole units: the
+# three moments of the tail do not show that units are whole. The minimum coverage of two strata of up to 12
+# units is .890 without it and .942 with a third. At 1,000 labels, a half makes intervals of the default plan
+# 2.4% wider, a third 1.4%.
 _OUTWARDS = 1.0 / 3.0
-# The same for an outcome on a scale: {0, ½, 1} covers .935 for five of eleven units with a third.
+# The same for an outcome on a scale: with a third, coverage for {0, ½, 1} is .935 for five of eleven units.
 _OUTWARDS_ON_SCALE = 0.5
-# Unlabelled units up to which the likelihood of every share is looked at; with more, none is near an error.
+# Maximum number of unlabelled units for which the likelihood of every share is computed; with more, no
+# likelihood is near the error probability.
 _FEW_OPEN_UNITS = 64
 
-# Of a unit: a limit this near a whole number of units is that number.
+# A limit this near to a whole number of units, as a share of a unit, equals that number.
 _ROUNDING = 1e-6
 
 
@@ -391,27 +393,28 @@ class StratumRates(Record):
     Parameters
     ----------
     value : float (…,)
-        The estimate; Σ W_h times the rates, or near it where λ moved it.
+        The estimate: Σ W_h times the rates, or near this sum if a proxy is used (λ > 0).
     rates : float (…, H)
         Mean outcome of the labels of each stratum.
     counts : float (…, H)
-        Labels, n_h; at least 1 where the share is above 0.
+        Number of labels, n_h; at least 1 if the share is above 0.
     trials : float (…, H)
-        Independent trials that these are worth, n_h / (1 − f_h) for λ = 0; infinite in strata labelled whole.
+        Effective number of independent trials, n_h / (1 − f_h) for λ = 0; infinite if all units have labels.
     shares : float (…, H)
         W_h, 0 for strata without labels.
     factor : float (…,)
-        What the trials of all strata are multiplied by: λ's share, a graded outcome's, the population's own
-        draw. Apart from `trials`, so that replicates of one allocation share all that follows from it.
+        Factor of the trials of all strata, which allows for λ, a graded outcome or a superpopulation. It is
+        separate from `trials`, so that replicates of one allocation share the values computed from these.
     least, most : float (…,)
-        What the mean of the units is if all unlabelled ones are 0, or 1.
+        The mean of the units if all unlabelled ones are 0, or 1.
     units : float
-        N, where the mean is one of N units; infinite where it is not. `is_binary`: whether each is 0 or 1.
+        N if the mean is that of N units, otherwise infinite.
     is_binary : bool
+        Whether each outcome is 0 or 1.
     shrunk : float (…, H), optional
-        Rates that the limits must allow for too: each limit is then the farther of the two.
+        Other rates, for which limits are computed too: each limit is then the outer one.
     smooth : bool
-        Whether the step of the sum is taken to fall with every label, as a forecast needs it.
+        Whether the step of the sum falls with every label, as forecasts require.
 
     Examples
     --------
@@ -436,7 +439,7 @@ class StratumRates(Record):
     smooth: bool = False
 
     def kept_possible(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return limits (…,) moved outwards by a part of a unit, to whole units, no farther than can be."""
+        """Return limits (…,) moved outwards by a share of a unit and rounded to possible means."""
         if not np.isfinite(self.units):
             return low, high
         if self.is_binary:
@@ -458,7 +461,7 @@ class StratumRates(Record):
 def stratified_clopper_pearson(
     strata: StratumRates, below: float, above: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the limits (low, high), each (…,), at error probabilities `below` and `above`; 0 opens a side.
+    """Return the limits (low, high), each (…,), at error probabilities `below` and `above`; 0 is no limit.
 
     Examples
     --------
@@ -503,7 +506,7 @@ def _is_one_count(strata: StratumRates) -> bool:
 
 
 def _are_few_counts(strata: StratumRates) -> bool:
-    """Return whether the labels are hypergeometric counts that leave few units: of 0 and 1, and λ = 0."""
+    """Return whether the labels are hypergeometric counts (0 and 1, λ = 0) and few units are unlabelled."""
     if not strata.is_binary or strata.units > _MAX_UNITS or np.any(strata.factor != 1.0):
         return False
     sizes = strata.shares * strata.units
@@ -513,10 +516,10 @@ def _are_few_counts(strata: StratumRates) -> bool:
 
 
 def _likely_shares(strata: StratumRates, below: float, above: float) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest share of ones (…,) under which these very labels are likely enough.
+    """Return the smallest and largest share of ones (…,) for which the labels have more than the error.
 
-    A tail has at least the probability of the observed labels, so no valid test excludes a share under which
-    these have more than the error. The most likely counts that sum to a share are found stratum by stratum.
+    A tail has at least the probability of the observed labels, so that no valid test excludes a share for
+    which this probability exceeds the error. The most likely counts with a sum are computed by stratum.
     """
     arrays = np.broadcast_arrays(strata.shares * strata.units, strata.counts, strata.rates * strata.counts)
     sizes, counts, ones = (np.round(part).astype(np.int64) for part in arrays)
@@ -557,7 +560,7 @@ def borrowed_labels(counts: FloatArray, trials: FloatArray, shares: FloatArray) 
 def with_borrowed(
     rates: FloatArray, counts: FloatArray, trials: FloatArray, shares: FloatArray
 ) -> FloatArray:
-    """Return the rates (…, H) of an outcome on a scale with what each stratum borrows from all.
+    """Return the rates (…, H) of an outcome on a scale, including the borrowed labels of each stratum.
 
     Examples
     --------
@@ -575,7 +578,7 @@ def with_borrowed(
 
 
 def _spread(part: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Return an array of this shape; to broadcast one that has it takes as long as ten sums."""
+    """Return an array of this shape, without a call of `broadcast_to` if possible: it is slow in loops."""
     if part.shape == shape:
         return part
     return np.broadcast_to(part, shape)
@@ -598,7 +601,8 @@ def _inverted(strata: StratumRates, below: float, above: float) -> tuple[FloatAr
         rows = slice(start, start + batch)
         rates_of_rows = np.ascontiguousarray(rates[rows].T)
         count = rates_of_rows.shape[1]
-        both = below == above and count <= _FEW_ROWS  # at once: a step has its price
+        # Few rows: both limits are computed together, because the time of a step is constant.
+        both = below == above and count <= _FEW_ROWS
         ends = 2 if both else 1
         sums = _Sums.of(
             np.concatenate([factor[rows]] * ends),
@@ -622,13 +626,13 @@ def _inverted(strata: StratumRates, below: float, above: float) -> tuple[FloatAr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sums:
-    """Σ (W_h/n_h) K_h over the strata that are not labelled whole; all (H, R) or (H, 1).
+    """Σ (W_h/n_h) K_h over the strata with unlabelled units; all arrays are (H, R) or (H, 1).
 
-    `weights` W_h and their sum `total`, `trials` with the lost degree of freedom, `borrowed` labels, `steps`
-    of the count, and `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the
-    third moment, the latter with (1 − 2f)/(1 − f) = 2 − t/n of drawing without replacement.
-    `largest` and `blur` are those of `blurring`; `factor` (R,) multiplies the trials, and of an outcome on a
-    scale, which is not binary, the borrowed labels.
+    `weights` are W_h and `total` their sum; `trials` allow for the lost degree of freedom; `borrowed` are
+    labels and `steps` those of the count. `second` is the factor of p(1 − p) in the variance, and `third`
+    that of p(1 − p)(1 − 2p) in the third moment, with (1 − 2f)/(1 − f) = 2 − t/n without replacement.
+    `largest` and `blur` are those of `blurring`. `factor` (R,) multiplies the trials and, for an outcome on a
+    scale, the borrowed labels.
     """
 
     shares: FloatArray
@@ -665,7 +669,7 @@ class _Sums:
         weights = np.where(random, shares, 0.0)
         n = np.where(random, counts, 1.0)
         t = np.where(random, trials, 1.0)
-        # The factor of an outcome on a scale comes from sample variances, which have lost their freedom.
+        # For an outcome on a scale, the factor is of sample variances, with n − 1 degrees of freedom already.
         if is_binary:
             left = t * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2)
         else:
@@ -701,9 +705,9 @@ class _Sums:
         return _Sums(**arrays, **scalars)
 
     def moments(self, rates: FloatArray) -> tuple[FloatArray, ...]:
-        """Return the sum's mean, the variance but for the factor, variance, third moment and half step (R,).
+        """Return the sum's mean, the variance without the factor, variance, third moment and half step (R,).
 
-        The rates (H, R) are used up.
+        The rates (H, R) are overwritten.
         """
         apart = 1.0 - rates
         apart *= rates
@@ -716,13 +720,12 @@ class _Sums:
         return mean, spread, spread / self.factor, third, half
 
     def half_step(self, apart: FloatArray, variance: FloatArray) -> FloatArray:
-        """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
+        """Return half the step (R,) of the sum: the largest step of a stratum, blurred by the other strata.
 
-        A stratum without variance of its own does not move. `apart` (H, R) is p(1 − p).
+        A stratum without variance has no step. `apart` (H, R) is p(1 − p).
         """
         if self.smooth:
-            # On average over the ways in which the numbers of labels fit each other; measured for 1 to 10
-            # strata (benchmarks/plan_order.py).
+            # The mean over many allocations, measured for 1 to 10 strata (benchmarks/plan_order.py).
             average = self.steps.max(axis=0) / len(self.steps)
             return np.asarray(average / (2.0 * np.sqrt(self.factor)))
         largest = self.largest
@@ -746,7 +749,7 @@ def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
-    """Return the value (R,) under which an estimate as large as `value` has probability `error`."""
+    """Return the mean (R,) for which an estimate of at least `value` has probability `error`."""
     known_sum = _weighted(sums.shares - sums.weights, rates)
     limit = np.zeros(len(value))
     rest = value - known_sum
@@ -781,10 +784,10 @@ def _solved(
 ) -> FloatArray:
     """Return the sum's mean (R,) at which the tail has normal quantile −`target_quantile`.
 
-    The price of the constraint and the quantile are both taken on the scale of arsinh, nearly their
-    logarithms and through 0: there one is nearly a line of the other, with slope −1. A step is a secant's,
-    the first by how fast the variance falls, or halves what is known to hold the root. It is settled where
-    the step now taken misses by little: by about the product of the last two misses.
+    The price is the Lagrange multiplier of the constraint. Price and quantile are on the scale of arsinh,
+    which is nearly logarithmic but defined at 0: their relation is then nearly linear with slope −1. Steps
+    are those of the secant method, the first from the derivative of the variance. A step out of the bracket
+    is replaced by bisection. The error of the next step is about the product of the last two errors.
     """
     scale = _UNIT * max(abs(target_quantile), _UNIT)
     n = len(estimate)
@@ -809,7 +812,8 @@ def _solved(
         if step == 0:
             slope = np.minimum(np.maximum(bend / 2.0 - 1.0, _SLOPES[0]), _SLOPES[1])
             change = np.zeros(n)
-        elif step != guesses:  # two formulas have no slope between them
+        # The approximation and the exact formula have no common secant.
+        elif step != guesses:
             run = x - last_x
             run[run == 0.0] = 1.0
             secant_slope = (y - last_y) / run
@@ -851,7 +855,7 @@ def _solved(
 def _first_price(
     ones: FloatArray, labels: FloatArray, sums: _Sums, target_quantile: float, scale: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the unit of prices (R,), and the first price on the scale of arsinh (R,).
+    """Return the unit of Lagrange multipliers (R,), and the first one on the scale of arsinh (R,).
 
     The first price is μ = u/√V, with the variance V and skewness γ at the labels' rates: estimate − mean is
     μ V(μ), and V(μ) = V/(1 + γ u) = V/r² as of a Poisson count. Cornish & Fisher's (1938) quantile, half a
@@ -872,9 +876,9 @@ def _first_price(
 def _constrained_rates(
     ones: FloatArray, labels: FloatArray, weights: FloatArray, price: FloatArray
 ) -> FloatArray:
-    """Return the likeliest rates (H, R) where Σ W_h p_h has the price μ = `price` (R,), in closed form.
+    """Return the most likely rates (H, R) for the Lagrange multiplier μ = `price` (R,) of Σ W_h p_h.
 
-    They solve ones/p − (labels − ones)/(1 − p) = μ W_h; below 0 the zeros are counted instead.
+    They solve ones/p − (labels − ones)/(1 − p) = μ W_h. For μ < 0, zeros are counted instead of ones.
     """
     back = price < 0
     turned = back.any()
@@ -882,7 +886,7 @@ def _constrained_rates(
         ones = np.where(back, labels - ones, ones)
     m = weights * np.abs(price)
     b = labels + m
-    # In place: arrays of this size are otherwise given back and fetched again at every line.
+    # In place, because allocating arrays of this size at every line is slow.
     m *= ones
     m *= -4.0
     m += b * b
