@@ -58,6 +58,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "partitions": list,
         "speed": lambda: ["--ssepy", ssepy(), "--ppi", ppi(), "--directory", scratch],
         "strata": lambda: ["--ssepy", ssepy()],
+        "default_cuts": list,
         "robust_allocation": lambda: ["--replicates", "2000"],
         "several": list,
         "slices": list,
