@@ -181,7 +181,7 @@ class TestRefusals:
         ({"weight": "language"}, "row 1 is not usable"),
         ({"weight": "proxy"}, "the weights sum to no more than the number"),
         ({"inclusion_probability": "weight"}, "a probability above 1"),
-        ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "give one of sizes, weight"),
+        ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "only one of sizes, weight"),
         ({"population_size": 3}, "more labelled units than its size"),
         ({"population_size": 3.5}, "whole number"),
         ({"population_size": 90, "proxy": "proxy"}, "a proxy requires the units that have no label"),
