@@ -74,7 +74,6 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "coverage": list,
         "interval_cells": list,
         "plan_order": list,
-        "default_cuts": list,
         "near_census": list,
         "exact_cells": lambda: ["--step", "5", "--sizes", "5,10,20,50"],
         "graded": list,
