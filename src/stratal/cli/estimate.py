@@ -461,14 +461,15 @@ def _draw_commands(source: Path | None) -> list[str]:
     return [join(["stratal", "draw", *words(options), "--output", str(file.parent)])]
 
 
-def _title(sample: Path | None) -> str | None:
-    """Return a heading with the file of predictions, if the plan next to the sample names it."""
-    from stratal.evaluation import sample_file
+def _title(source: Path | None) -> str | None:
+    """Return a heading with the file of predictions: a table, or the file in the plan of a sample."""
+    from stratal.evaluation import is_sample, sample_file
 
-    if sample is None:
-        plan = None
-    else:
-        plan = PlanFile.next_to(sample_file(sample))
+    if source is None:
+        return None
+    if source.is_file() and not is_sample(source):
+        return f"How good is the model on {source.name}?"
+    plan = PlanFile.next_to(sample_file(source))
     if plan is None:
         return None
     return f"How good is the model on {Path(plan.options.file).name}?"

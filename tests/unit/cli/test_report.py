@@ -427,3 +427,13 @@ def test_the_heading_names_the_data_where_the_plan_does(tmp_path, monkeypatch, r
     asked = ("--question", "Is the digit right?", "--output", "asked.html")
     run_command("report", "audit/sample.parquet", "audit/to_label.csv", *asked)
     assert "<h1>Is the digit right?</h1>" in (tmp_path / "asked.html").read_text()
+
+
+def test_the_heading_names_a_table(tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"u{row},{row % 9 / 10 + 0.1:.1f},{int(row % 7 > 0) if row < 60 else ''}" for row in range(300)]
+    Path("tickets.csv").write_text("\n".join(["id,confidence,label", *rows]) + "\n")
+    run_command("report", "tickets.csv", "--output", "report.html")
+    assert "<h1>How good is the model on tickets.csv?</h1>" in Path("report.html").read_text()
+    run_command("report", "tickets.csv", "--question", "Is the answer right?", "--output", "asked.html")
+    assert "<h1>Is the answer right?</h1>" in Path("asked.html").read_text()
