@@ -195,8 +195,8 @@ def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, flo
     unseen = float(unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY))
     return (
         f"values outside {low:g} to {high:g} count as the limit ({beyond} of {len(z)} labels), which moves "
-        f"the mean by {moved:+.4g}. The mean without limits differs by this much, and by more if up to "
-        f"{unseen:.1%} of the units, which may be unlike any labelled one, are also outside the limits"
+        f"the mean by {moved:+.4g}. The mean without limits differs by this much, or by more if units that "
+        f"no labelled unit resembles (at most {unseen:.1%} of all units) are also outside the limits"
     )
 
 

@@ -63,7 +63,8 @@ def as_pilot(sample: Sample) -> Sample:
             "a next round is not possible for the labels of this table",
             given=f"design {design.kind!r}",
             allowed="labels of rows that were chosen at random, in all or within groups",
-            action="Draw a new sample, allocated by these labels: chosen='unknown' (--chosen unknown).",
+            action="Draw a new sample that uses these labels only for the allocation: "
+            "chosen='unknown' (--chosen unknown).",
         )
     if design.kind == "stratified" or not sample.proxy_names or sample.population is None:
         return sample

@@ -485,7 +485,7 @@ class Selection(PageDisplay):
             if is_single:
                 better = ""
             else:
-                better = f" by more than {100 * design.indifference:g} points"
+                better = f" by more than {self._indifference_text}"
             claim = f"no model is better{better} ({criterion_text}, {size} units)"
             return f"{self.leader} wins: with {level} confidence {claim}."
         rivals = len(state.rivals)
@@ -495,8 +495,16 @@ class Selection(PageDisplay):
         be = "model may" if rivals == 1 else "models may"
         return (
             f"Not decided: {self.leader} leads, and {rivals} {be} be better by more than "
-            f"{100 * design.indifference:g} points ({criterion_text}, {level} confidence, {size} units)."
+            f"{self._indifference_text} ({criterion_text}, {level} confidence, {size} units)."
         )
+
+    @property
+    def _indifference_text(self) -> str:
+        """The indifference in words, such as `1 point`."""
+        points = 100 * self._design.indifference
+        if points == 1:
+            return "1 point"
+        return f"{points:g} points"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -508,14 +516,14 @@ class Selection(PageDisplay):
         labels_for_value = 0.25 * (1.959964 / _HALF_WIDTH_OF_VALUE) ** 2
         labels_for_value /= 1 + labels_for_value / size
         width = width_text(2 * _HALF_WIDTH_OF_VALUE, True)
-        rounded = f"{self.random_labels:,.0f}"
+        as_precise = f"the labels are as precise as about {self.random_labels:,.0f} random labels"
         handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
         if labels:
             missing = int(np.sum(~self._labelled[:handed_out]))
         else:
             missing = 0
         return (
-            *([f"for this comparison, as precise as about {rounded} random labels"] if labels else []),
+            *([f"for this comparison, {as_precise}"] if labels else []),
             *([f"{missing} drawn units without a label count against every claim"] if missing else []),
             "bounds of this metric are first-order approximations; those of accuracy are exact"
             if self._design.counts_agreements

@@ -31,7 +31,7 @@ def checked_format(tag_format: str | None) -> str | None:
     if tag_format is not None and tag_format not in TAG_FORMATS:
         allowed = "json, none, or the separator: ';' '|' ','"
         raise InputError(
-            "tags= (--tags) must state how cells contain sets of tags",
+            "tags= (--tags) must state how sets of tags are written in a cell",
             given=repr(tag_format),
             allowed=allowed,
         )

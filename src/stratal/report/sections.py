@@ -205,8 +205,8 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
     reported = [row["estimate"] for row in rows if row["reported"]]
     if leaderboard and not {row["mean"] for row in leaderboard}.intersection(reported):
         lines = [
-            "The same labels, evaluated in several ways. The models above are compared by the labels alone, "
-            "so the mean of this model in that comparison may differ from its estimate with the proxy."
+            "The same labels, evaluated in several ways. The comparison of the models above uses only the "
+            "labels, so the mean given there may differ from the estimate with the proxy."
         ]
     return Page(
         lines=lines,

@@ -280,7 +280,7 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
         )
         verb = "are" if len(percents) > 1 else "is"
         shown = ", ".join(map(repr, percents))
-        notes.append(f"{shown} {verb} written in percent: {entry!r} is read as {share / 100:g}")
+        notes.append(f"{shown} {verb} written as percentages: {entry!r} is read as {share / 100:g}")
     for name in names:
         if name in percents:
             continue

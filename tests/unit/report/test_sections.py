@@ -64,7 +64,7 @@ def test_the_mean_of_a_model_that_differs_from_its_estimate_is_explained(populat
     (line,) = named(found)["side-by-side"].lines[-1:]
 
     assert means["a"] != stratal.estimate(sample, labels).value
-    assert "compared by the labels alone" in line
+    assert "uses only the labels" in line
     (line,) = named(stratal.findings(sample, labels))["side-by-side"].lines[-1:]
     assert "is the estimate of this report." in line
 

@@ -151,7 +151,7 @@ def test_a_column_of_percentages_contains_shares(tmp_path, delimiter, entries, s
     table = SmallTable.of(path, "labels")
 
     assert table.numbers("score").tolist() == shares
-    assert f"'score' is written in percent: {entries[0]!r} is read as {shares[0]:g}" in table.notes
+    assert f"'score' is written as percentages: {entries[0]!r} is read as {shares[0]:g}" in table.notes
 
 
 @pytest.mark.parametrize(

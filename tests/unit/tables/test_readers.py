@@ -524,7 +524,7 @@ def test_percentages_are_shares(tmp_path, value):
 
     share = float(value.rstrip("% ").replace(",", ".")) / 100
     assert drawn(population).proxies.ravel().tolist() == pytest.approx([share, share])
-    assert f"'score' is written in percent: {value!r} is read as {share:g}" in population.notes
+    assert f"'score' is written as percentages: {value!r} is read as {share:g}" in population.notes
 
 
 @pytest.mark.parametrize("value", ["0,9%", "90 %", "90,5%"])
