@@ -16,7 +16,7 @@ from stratal.thresholds.sets import (
     RegionWeights,
     estimated_weights,
     region_weights,
-    sampling_fraction,
+    variance_reduction,
 )
 
 # If at most this share of a set lies in strata without a label, the estimate uses the labels of the others.
@@ -131,10 +131,10 @@ def f1_evidence(labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
 
 
 def _simple_fraction(labels: LabelledScores) -> float:
-    """Return the sampling fraction of a simple random sample; 0 if the population's size is not known."""
+    """Return `variance_reduction` of a simple random sample; 0 if the population's size is not known."""
     if labels.group_sizes is None or not labels.has_exact_sizes or not labels.is_finite:
         return 0.0
-    return float(sampling_fraction(len(labels.outcomes), int(labels.group_sizes.sum())))
+    return float(variance_reduction(len(labels.outcomes), int(labels.group_sizes.sum())))
 
 
 def _region_weights(
@@ -143,12 +143,12 @@ def _region_weights(
     """Return the weights for the regions with these labelled members (m, J), inside or outside the sets."""
     if labels.sizes is None or labels.group_sizes is None or not labels.has_exact_sizes:
         return estimated_weights(members, labels.weights)
-    group_sizes = labels.group_sizes[:, sets.group]
+    sizes_of_group = labels.group_sizes[:, sets.group]
     if is_inside:
         sizes = labels.sizes
     else:
-        sizes = group_sizes - labels.sizes
-    return region_weights(members, labels.stratum, sizes, group_sizes, is_finite=labels.is_finite)
+        sizes = sizes_of_group - labels.sizes
+    return region_weights(members, labels.stratum, sizes, sizes_of_group, is_finite=labels.is_finite)
 
 
 def mean_evidence(weighted: RegionWeights, faults: FloatArray, labels: LabelledScores) -> SetEvidence:

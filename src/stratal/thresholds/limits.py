@@ -41,7 +41,7 @@ class WeightedTotals(Record):
     unlabelled : float (…, J)
         Share of the set in cells without a label. Their outcomes count as 1, the worst case.
     fraction : float (…, J)
-        Smallest sampling fraction of a cell of the set; 0 for the superpopulation.
+        Smallest `variance_reduction` of a cell (its part of a stratum); 0 for the superpopulation.
 
     Examples
     --------

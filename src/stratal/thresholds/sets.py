@@ -1,4 +1,4 @@
-"""Candidate sets of a score, fixed before the labels are used, and the labels in them."""
+"""Candidates for the set of units whose scores are accepted, fixed before labels are used, and labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from stratal.estimation.group_means import group_codes
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule
 
-# Candidate sets of one score: 20 sets accepted as many units as 40, and 10 sets accepted 2% fewer.
+# Candidate sets of one score. In simulations, the chosen one of 20 sets had as many units as that of 40, and
+# that of 10 sets had 2% fewer.
 N_SETS = 20
 # Thresholds of each of two scores: the 36 pairs are the candidate sets.
 N_THRESHOLDS_PER_SCORE = 6
@@ -124,7 +125,7 @@ class LabelledScores(Record):
     has_all_strata : bool
         Whether every stratum has a label.
     is_finite : bool
-        Whether the sampling fractions count: for the population, not the superpopulation.
+        Whether the finite population correction applies (target `population`).
     """
 
     outcomes: FloatArray
@@ -152,19 +153,19 @@ class LabelledScores(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegionWeights(Record):
-    """Weights (m, J) of labels for the means of J regions; see `WeightedTotals`.
-
-    `share` (J,) is each region's share of its group.
-    """
+    """Weights (m, J) of labels for the means of J regions. A region is a set, or the rest of its group."""
 
     weights: FloatArray
+    # Share (J,) of the region in strata without a label in it.
     unlabelled: FloatArray
+    # Smallest `variance_reduction` (J,) of its strata, as in `stratal.thresholds.limits.WeightedTotals`.
     fraction: FloatArray
+    # The region's share (J,) of its group.
     share: FloatArray
 
 
 def region_weights(
-    members: BoolArray, stratum: IntArray, sizes: IntArray, group_sizes: IntArray, *, is_finite: bool
+    members: BoolArray, stratum: IntArray, sizes: IntArray, sizes_of_group: IntArray, *, is_finite: bool
 ) -> RegionWeights:
     """Return weights of labels that are a simple random sample within every stratum.
 
@@ -174,35 +175,35 @@ def region_weights(
     ----------
     members : bool (m, J)
     stratum : int (m,)
-    sizes, group_sizes : int (H, J)
-        Units of each stratum in the region, and in its group.
+    sizes, sizes_of_group : int (H, J)
+        Units of each stratum in the region, and in the group of the region.
     is_finite : bool
     """
     counts = stratum_sums(members.astype(np.float64), stratum, len(sizes))
-    cells = cell_weights(counts, sizes, group_sizes, is_finite=is_finite)
+    cells = cell_weights(counts, sizes, sizes_of_group, is_finite=is_finite)
     return replace(cells, weights=cells.weights[stratum] * members)
 
 
 def cell_weights(
-    counts: FloatArray | IntArray, sizes: IntArray, group_sizes: IntArray, *, is_finite: bool
+    counts: FloatArray | IntArray, sizes: IntArray, sizes_of_group: IntArray, *, is_finite: bool
 ) -> RegionWeights:
-    """Return the weights (…, H, J) of one label of each stratum in each region.
+    """Return the weights (…, H, J) of one label of each cell (a stratum within a region).
 
     `counts` (…, H, J) are the numbers of labels; leading axes are for replicates.
     """
     totals = sizes.sum(axis=-2)
     shares = sizes / np.maximum(totals, 1)[..., None, :]
     is_labelled = counts > 0
-    fractions = np.where(is_labelled, sampling_fraction(counts, sizes), np.inf).min(axis=-2)
+    fractions = np.where(is_labelled, variance_reduction(counts, sizes), np.inf).min(axis=-2)
     return RegionWeights(
         weights=np.where(is_labelled, shares / np.maximum(counts, 1), 0.0),
         unlabelled=np.sum(shares, axis=-2, where=~is_labelled),
         fraction=np.minimum(fractions, 1.0) * is_finite,
-        share=totals / np.maximum(group_sizes.sum(axis=-2), 1),
+        share=totals / np.maximum(sizes_of_group.sum(axis=-2), 1),
     )
 
 
-def sampling_fraction(counts: FloatArray | IntArray | float, sizes: IntArray | int) -> FloatArray:
+def variance_reduction(counts: FloatArray | IntArray | float, sizes: IntArray | int) -> FloatArray:
     """Return (n − 1) / (N − 1), the relative reduction of the variance by draws without replacement.
 
     It is exact for the hypergeometric distribution. With n / N, limits of strata with six units were exceeded
@@ -215,6 +216,7 @@ def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
     """Return weights (m, J) that sum to 1 in each region, from design weights (m,)."""
     in_region = weights[:, None] * members
     totals = in_region.sum(axis=0)
+    # The share of a region and its strata are not known: the mean is over all its labels.
     return RegionWeights(
         weights=in_region / np.where(totals > 0, totals, 1.0),
         unlabelled=totals * 0.0,
