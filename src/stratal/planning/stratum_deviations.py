@@ -13,10 +13,11 @@ from stratal.estimation.respondents import Respondents
 from stratal.strata import Strata
 from stratal.strata.standard_deviations import smoothed_standard_deviations
 
-# Weight, in labels, of the residual variance that the predictions imply for a stratum.
+# Number of labels for which the prior of a stratum's residual variance counts.
 PREDICTED_VARIANCE_LABELS = 16.0
 
-# Share of the pooled residual variance in that prior: no stratum is assumed to have no residuals.
+# Share of the pooled residual variance in the prior; the rest is the variance that the predictions imply. No
+# stratum is then assumed to have no residuals.
 POOLED_SHARE = 0.2
 
 
@@ -41,8 +42,8 @@ def estimated_deviations(
         The proxy recalibrated on the labels and smoothed (`stratal.strata.standard_deviations`), or the
         sample standard deviations (Kumar & Raj 2016, eq. 3), which are 0 if all labels of a stratum agree.
     bounds : (float, float), optional
-        Of the outcome; infinite if it has none. By default the bounds of the proxy if all labels lie within
-        them, or 0 and 1 if there are none and all labels are 0 or 1.
+        Bounds of the outcome; infinite if it has none. Default: `strata.bounds` if all labels lie within
+        them; 0 and 1 if all labels are 0 or 1 and the proxy is not on the outcome's scale; else none.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArra
 def residual_deviations(
     sample: Sample, labelled: BoolArray, z: FloatArray, options: CalibrationOptions
 ) -> tuple[FloatArray, str]:
-    """Return the standard deviation of z − φ(x) in each stratum (H,), smoothed, and a note on φ.
+    """Return the smoothed standard deviation of z − φ(x) in each stratum (H,), and a note on φ.
 
     Parameters
     ----------
@@ -119,9 +120,10 @@ def residual_deviations(
 
     Notes
     -----
-    φ is cross-fitted and chosen as by `estimate(…, calibration=learner)`, so that no residual is of a label
-    on which φ was fitted. The residual variance of a stratum is shrunk to the variance that φ's mean m_h and
-    variance V_h in the stratum imply, (m_h − low)(high − m_h) − V_h, scaled to the residuals of all strata.
+    φ(x) is the prediction of z by the learner, cross-fitted and chosen as by `estimate(…,
+    calibration=learner)`, so that no residual is of a label on which φ was fitted. The residual variance of a
+    stratum is shrunk to a prior, which has `POOLED_SHARE` of the pooled variance. The rest is what φ's mean
+    m_h and variance V_h imply, (m_h − low)(high − m_h) − V_h, scaled to the residuals of all strata.
     """
     respondents = Respondents.of(sample, labelled)
     calibration = calibrated_proxy(sample, labelled, respondents, z, options)
@@ -140,6 +142,7 @@ def residual_deviations(
     factor = sums.sum() / total if total > 0 else 0.0
     prior = POOLED_SHARE * pooled + (1 - POOLED_SHARE) * factor * expected
     deviations = np.sqrt((PREDICTED_VARIANCE_LABELS * prior + sums) / (PREDICTED_VARIANCE_LABELS + counts))
+    # Strata without labels were merged with others: one value for each stratum of the design again.
     if respondents.codes is not None:
         deviations = deviations[respondents.codes]
     return np.asarray(deviations), f"deviations of residuals; {calibration.note}"

@@ -18,7 +18,7 @@ from stratal.strata.allocation import one_per_stratum, whole_numbers_per_stratum
 from stratal.strata.strata import MEAN_SHRINKAGE, Moments, moments_of_sizes, shrunk_log_odds
 
 # κ − 1 of a normal outcome (κ: kurtosis, see `unbounded_deviations`); smaller estimates are raised to it.
-_NORMAL_EXCESS = 2.0
+_NORMAL_KURTOSIS_LESS_ONE = 2.0
 
 # τ²: variance of log S_h² around its trend over the strata (a relative standard deviation of 38%). The trend
 # then counts for fourteen labels of a normal outcome. Values from 1/2 to 1/16 were tried: larger ones lose
@@ -38,8 +38,8 @@ _TREND_STEPS = 3
 
 def unbounded_deviations(
     counts: FloatArray,
-    squares: FloatArray,
-    shape: FloatArray,
+    squared_deviations: FloatArray,
+    relative_variances: FloatArray,
     *,
     means: FloatArray | None = None,
     kurtoses: FloatArray | None = None,
@@ -51,10 +51,10 @@ def unbounded_deviations(
     ----------
     counts : float (…, H)
         n_h.
-    squares : float (…, H)
+    squared_deviations : float (…, H)
         Σ (z − z̄_h)² over each stratum's labels.
-    shape : float (H,)
-        Variances of the strata by the proxy, up to a factor; ones if the proxy does not predict them.
+    relative_variances : float (H,)
+        v_h: variances of the strata that the proxy implies, up to a factor; ones if it does not predict them.
     means : float (H,), optional
         Mean proxies. Only their order counts: variances may increase or decrease along it.
     kurtoses : float (…, H), optional
@@ -64,26 +64,30 @@ def unbounded_deviations(
 
     Notes
     -----
-    log S_h² = a + log shape_h + b t_h + e_h, with t_h the stratum's position in the order from −1 to 1. The
+    log S_h² = a + log v_h + b t_h + e_h, with t_h the stratum's position in the order from −1 to 1. The
     first three terms are the trend: a is from the labels, and b is fitted by scoring with a normal prior. e_h
     is shrunk with a weight of (κ − 1)/τ² labels. The kurtosis κ is pooled over strata, because a stratum
     whose labels include no large value has a small kurtosis of its own. It is estimated around the trend's
     variances, then around the smoothed ones.
     """
     if weights is None:
-        weights = np.full(len(shape), 1.0 / len(shape))
+        weights = np.full(len(relative_variances), 1.0 / len(relative_variances))
     degrees_of_freedom = np.maximum(counts - 1.0, 0.0)
-    # The scale of the proxy's variances is fitted, so that only their ratios matter.
-    expected_variances = shape + MEAN_SHRINKAGE * (float(weights @ shape) - shape)
-    scale = _ratio(squares.sum(axis=-1), degrees_of_freedom @ expected_variances)
+    # Variances are shrunk to their mean with the same weight as mean proxies. Only their ratios matter: their
+    # scale is fitted.
+    mean_variance = float(weights @ relative_variances)
+    expected_variances = relative_variances + MEAN_SHRINKAGE * (mean_variance - relative_variances)
+    scale = _ratio(squared_deviations.sum(axis=-1), degrees_of_freedom @ expected_variances)
     scale = np.where(scale > 0, scale, 1.0)  # equal labels do not determine the scale
     expected_variances = scale[..., None] * expected_variances
-    positions = _positions(means, len(shape))
+    positions = _positions(means, len(relative_variances))
     slope = np.zeros(scale.shape)
     trend = expected_variances
     for _ in range(_TREND_STEPS):
-        noise = _noise(degrees_of_freedom, squares, trend, kurtoses)
-        score = (squares / trend - degrees_of_freedom) @ positions / noise - _SLOPE_PRECISION * slope
+        noise = _noise(degrees_of_freedom, squared_deviations, trend, kurtoses)
+        score = (
+            squared_deviations / trend - degrees_of_freedom
+        ) @ positions / noise - _SLOPE_PRECISION * slope
         slope = slope + np.clip(
             score / (degrees_of_freedom @ positions**2 / noise + _SLOPE_PRECISION), -2.0, 2.0
         )
@@ -96,20 +100,28 @@ def unbounded_deviations(
     variances = trend
     # κ is estimated again around the smoothed variances: around the trend, a deviating stratum increases it.
     for _ in range(2):
-        weight = _noise(degrees_of_freedom, squares, variances, kurtoses)[..., None] / _VARIANCE_AROUND_TREND
-        variances = (squares + weight * trend) / (degrees_of_freedom + weight)
+        weight = (
+            _noise(degrees_of_freedom, squared_deviations, variances, kurtoses)[..., None]
+            / _VARIANCE_AROUND_TREND
+        )
+        variances = (squared_deviations + weight * trend) / (degrees_of_freedom + weight)
     return np.asarray(np.sqrt(variances))
 
 
 def _noise(
-    degrees_of_freedom: FloatArray, squares: FloatArray, variances: FloatArray, kurtoses: FloatArray | None
+    degrees_of_freedom: FloatArray,
+    squared_deviations: FloatArray,
+    variances: FloatArray,
+    kurtoses: FloatArray | None,
 ) -> FloatArray:
     """Return κ − 1 (…,): n_h times the squared relative error of a stratum's sample variance."""
     if kurtoses is None:
-        return np.full(squares.shape[:-1], _NORMAL_EXCESS)
+        return np.full(squared_deviations.shape[:-1], _NORMAL_KURTOSIS_LESS_ONE)
     labels = np.maximum(degrees_of_freedom + 1.0, 1.0)
-    fourths = np.sum(kurtoses * (squares / variances) ** 2 / labels, axis=-1)
-    return np.asarray(np.maximum(_ratio(fourths, degrees_of_freedom.sum(axis=-1)) - 1.0, _NORMAL_EXCESS))
+    fourths = np.sum(kurtoses * (squared_deviations / variances) ** 2 / labels, axis=-1)
+    return np.asarray(
+        np.maximum(_ratio(fourths, degrees_of_freedom.sum(axis=-1)) - 1.0, _NORMAL_KURTOSIS_LESS_ONE)
+    )
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
@@ -143,7 +155,8 @@ PSEUDO_LABELS_WITHOUT_PROXY = (2.0, 4.0, 16.0, 64.0)
 # Rates are kept this far from 0 and 1, so that logits and normal quantiles are finite.
 _MIN_RATE = 1e-9
 
-# Weight of the pooled variance ratio relative to that of a stratum, in sums of r(1 − r) over labels.
+# A prior of a variance ratio counts as much as labels whose sum of r(1 − r) is 2. The prior of a stratum is
+# the pooled ratio, whose prior is that of the proxy.
 _POOLED_RATIO_WEIGHT = 2.0
 
 # Smallest prior variance ratio.
@@ -221,6 +234,7 @@ def smoothed_standard_deviations(
     counts, sums, second_moments = _checked_sums(strata, counts, sums, squares, bounds)
     # Σ (z − z̄_h)²
     squared_deviations = np.maximum(second_moments - sums**2 / np.maximum(counts, 1.0), 0.0)
+    # Variances that the proxy implies: within bins and between them.
     plug_in_variances = strata.plug_in_variances * strata.scaled
     width = bounds[1] - bounds[0]
     if not np.isfinite(width):
