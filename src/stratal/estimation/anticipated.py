@@ -21,7 +21,7 @@ from stratal.errors import BudgetError, InputError, not_positive_error
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
-from stratal.strata.dividing import DEFAULT_STRATA, INTERVAL_METHODS, count_groups, pool_small_levels
+from stratal.strata.dividing import CUT_METHODS, DEFAULT_STRATA, count_groups, pool_small_levels
 from stratal.strata.mean_score import MeanScore
 from stratal.strata.strata import (
     CALIBRATION_SLOPE,
@@ -87,7 +87,7 @@ class StratificationOptions:
     @property
     def is_open(self) -> bool:
         """Whether the number of strata and the allocation are open, so that a plan may compare several."""
-        has_number = self.method is None or self.method in INTERVAL_METHODS
+        has_number = self.method is None or self.method in CUT_METHODS
         return has_number and self.n_strata is None and self.allocation is None
 
 

@@ -40,7 +40,7 @@ from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules import Categories
 from stratal.proxy.history import HISTORY
-from stratal.strata.dividing import INTERVAL_METHODS
+from stratal.strata.dividing import CUT_METHODS
 from stratal.strata.mean_score import MAX_UNITS, MeanScore, select_scores
 
 _EVERYONE = Cells(names=("all",))
@@ -164,7 +164,7 @@ class Mean(Estimand, kind="mean"):
             population=population, options=options, n_proxies=len(population.proxies)
         )
         # Strata within categories, and of many units, divide the first score.
-        divides_intervals = options.method in (None, *INTERVAL_METHODS) and by is None
+        divides_intervals = options.method in (None, *CUT_METHODS) and by is None
         has_several = len(population.proxies) > 1 and population.proxies[0].name != HISTORY
         if proxy is not None or not divides_intervals or not has_several or population.size > MAX_UNITS:
             return anticipated

@@ -211,7 +211,8 @@ METHODS_FOR_ONE_NUMBER: dict[str, Callable[[Distribution, int], IntArray]] = {
 }
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
-INTERVAL_METHODS = (*METHODS_FOR_ALL_NUMBERS, *METHODS_FOR_ONE_NUMBER)
+# Stratifications by cuts of one proxy.
+CUT_METHODS = (*METHODS_FOR_ALL_NUMBERS, *METHODS_FOR_ONE_NUMBER)
 
 
 def interval_strata(distribution: Distribution, column: str, request: StratificationRequest) -> Strata:
@@ -786,7 +787,7 @@ def _crossed_clusters_as_strata(
 
 
 # Values of `method` in `stratify`.
-STRATIFICATION_METHODS = (*INTERVAL_METHODS, "category", "features", "none")
+STRATIFICATION_METHODS = (*CUT_METHODS, "category", "features", "none")
 
 
 def stratify(
@@ -936,7 +937,7 @@ def _stratify_by_influence(population: Population, influence: Influence, options
     The rule of the strata is a formula of the columns of the population.
     """
     method = options["method"]
-    if method not in (*INTERVAL_METHODS, "none"):
+    if method not in (*CUT_METHODS, "none"):
         problem = "an influence can only be divided into intervals"
         raise InputError(problem, given=f"method={method!r}", allowed="an interval method")
     view = influence.to_population(population)
