@@ -369,7 +369,7 @@ def read(path: str | os.PathLike[str], keywords: declaration.FileKeywords) -> Po
     if columns.get("history") is not None:
         limits: Any = {name: options[name] for name in ("threads", "memory") if name in options}
         # A history may be a large file, which is read within the same limits.
-        columns["history"] = as_history(columns["history"], within=limits)
+        columns["history"] = as_history(columns["history"], read_options=limits)
 
     def has_columns(names: Sequence[str]) -> bool:
         """Return whether a table with these columns has the declared columns."""

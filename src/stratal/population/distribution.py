@@ -44,7 +44,7 @@ MIN_BINS = 512
 HEAVY_BIN_SHARE = 1 / 1024
 
 
-class _Bins(Record):
+class _WithSecondMoments(Record):
     """Bins of a proxy, whose conditional variances follow from their second moments."""
 
     __slots__ = ()
@@ -63,7 +63,7 @@ class _Bins(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Distribution(_Bins):
+class Distribution(_WithSecondMoments):
     """The distribution of a proxy over the population, as weighted bins in increasing order.
 
     Parameters
@@ -73,16 +73,16 @@ class Distribution(_Bins):
     counts : int (B,)
         Number of units in each bin, all positive.
     second_moments : float (B,), optional
-        Mean conditional second moment E[z² | x] of each bin, on the outcome's scale; `None` for a proxy
-        that only orders units.
+        Mean E[z² | x] of each bin, on the outcome's scale: from the column `second_moment=`, or implied by
+        the bounds. `None` for a proxy that only orders units.
     cuts : float (B − 1,)
         The smallest proxy of each bin except the first: unit i is in bin b if `cuts[b−1] <= x < cuts[b]`.
     scaled : bool
-        Whether the values predict the outcome on its scale. A margin only orders units.
+        Whether the values predict the outcome on its scale. Otherwise they only order units.
     exact : bool
         Whether each bin is one distinct value.
     bounds : (float, float), optional
-        Bounds of the outcome; `None` if it is unbounded.
+        Bounds of the outcome; `None` if it is unbounded (infinite in `Moments`).
 
     Attributes
     ----------
@@ -416,7 +416,7 @@ def _find_coarse_bins(bins: Bins, total: int) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelBins(_Bins):
+class LevelBins(_WithSecondMoments):
     """The distinct proxies within each level of a group column.
 
     Parameters

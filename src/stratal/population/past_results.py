@@ -1,4 +1,4 @@
-"""Past results of other models on the same items, from which a history is fitted.
+"""Past results of other models on the same items, from which a proxy (`History`) is fitted.
 
 A table has a column of ids and a column for each model, or a row for each result with a column of models.
 """
@@ -39,7 +39,7 @@ _CODES_BY_WORD = {word: int(number) for words in BINARY_VOCABULARIES for word, n
 _CODES_BY_WORD |= {"1": 1, "1.0": 1, "0": 0, "0.0": 0} | dict.fromkeys(EMPTY_CELL_TEXTS, -1)
 
 
-def as_history(source: object, ids: object = None, within: ReadOptions | None = None) -> History:
+def as_history(source: object, ids: object = None, read_options: ReadOptions | None = None) -> History:
     """Return a history: read it from its file, or fit it to past results.
 
     Parameters
@@ -49,8 +49,8 @@ def as_history(source: object, ids: object = None, within: ReadOptions | None = 
         called `model`, it has a row for each result, in one further column.
     ids : (N,), optional
         Ids of the items of an array.
-    within : mapping, optional
-        Threads and memory to read a file with.
+    read_options : ReadOptions, optional
+        How to read a file: format, threads, memory.
 
     Raises
     ------
@@ -63,7 +63,7 @@ def as_history(source: object, ids: object = None, within: ReadOptions | None = 
         saved = History.read(os.fspath(source))
         if saved is not None:
             return saved
-        return _history_of(open_table(source, within))
+        return _history_of(open_table(source, read_options))
     if isinstance(source, Mapping | np.ndarray | list):
         return fit_history(source, ids=ids)
     return _history_of(frame_table(source))
@@ -75,6 +75,7 @@ def _history_of(table: Table) -> History:
     id_column = next((name_by_lowercase[name] for name in ID_NAMES if name in name_by_lowercase), None)
     if table.index is not None and id_column is None:
         require_unique_index(table.index, table.table_name)
+        # The index of a dataframe is the last column of its table.
         id_column = table.names[-1]
     other_columns = [name for name in table.names if name != id_column]
     if id_column is None or len(other_columns) < 2:
@@ -85,6 +86,7 @@ def _history_of(table: Table) -> History:
         )
         raise InputError(problem, given=", ".join(table.names[:5]), allowed=allowed)
     rows = table.read_columns(EveryColumn(table.names))
+    # Tables of engines other than DuckDB (through Ibis) cannot be read here.
     if not isinstance(rows, Rows):
         action = (
             "Write the results to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
@@ -180,7 +182,8 @@ def _result_sql(rows: Rows, name: str, type_name: str) -> str:
 
 
 def _result_codes(column: Any) -> AnyArray:
-    """Return the codes (n,) of results from an Arrow column; words are compared here, as engines are slow."""
+    """Return the codes (n,) of results from an Arrow column."""
+    # Texts such as pass and fail get codes here: in the engine, a CASE with all words is slow.
     if column.type == "int8":
         return np.asarray(column.to_numpy())
     return _text_codes(
