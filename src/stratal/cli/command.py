@@ -181,7 +181,7 @@ def _declared(record: type[Struct]) -> Iterator[Option]:
         yield replace(option, field=field.name, kind=kind, default=field.default)
 
 
-def part(kind: type[Chosen], record: Struct) -> Chosen:
+def options_of(kind: type[Chosen], record: Struct) -> Chosen:
     """Return the options of a command that belong to a record from which it inherits."""
     return kind(**selected_fields(record, *kind.__struct_fields__))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, part, selected_fields
+from stratal.cli.command import Option, argument, command, options_of, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Reading, Text, Whole
@@ -109,10 +109,10 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         stored = plan.options
         if extending and self.file is not None:
             stored = structs.replace(stored, file=self.file, remote=self.remote)
-        require_named(part(Reading, stored), part(Reading, self))
+        require_named(options_of(Reading, stored), options_of(Reading, self))
         defaults = structs.asdict(SharedDrawOptions(file=Path()))
         planned = structs.asdict(plan.options)
-        requested = structs.asdict(part(SharedDrawOptions, self))
+        requested = structs.asdict(options_of(SharedDrawOptions, self))
         combined = {"file": self.file if extending and self.file is not None else plan.options.file}
         for name in defaults:
             if name == "file":
@@ -216,7 +216,7 @@ def draw(requested: DrawOptions) -> Result:
         if needed is not None and needed.additional == 0:
             return _nothing_to_draw(requested, needed)
     sample = replace(sample, question=requested.declared(sample.question))
-    text = PlanFile.of(part(SharedDrawOptions, requested), None).text(requested.folder)
+    text = PlanFile.of(options_of(SharedDrawOptions, requested), None).text(requested.folder)
     choices = requested.workbook_choices(sample)
     written = write_labelling_folder(sample, requested.folder, text, choices)
     described = _described_round(sample, written)
@@ -296,7 +296,7 @@ def _drawn_classes(sample: Sample) -> list[str]:
 def _extend_table(requested: DrawOptions, table: Path) -> Result:
     """Draw further rows of a table with labels in some rows, and write them with the sample of all rounds."""
     from stratal.designs.labelling_files import LABELS_NAME, write_labelling_folder
-    from stratal.question.selection import UNKNOWN
+    from stratal.question.chosen_rows import UNKNOWN
     from stratal.report.pages import draw_page
 
     if requested.labels:
@@ -324,7 +324,7 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
             predicts=meanings(requested.predicts),
             groups=split_names(requested.groups),
             **requested.role_keywords,
-            **requested.counted,
+            **requested.label_values,
             **options,
         )
         additional = requested.additional
@@ -410,12 +410,12 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
         value=requested.value,
         same_rows=requested.same_rows,
     )
-    labels = replace(labels, **requested.counted)
+    labels = replace(labels, **requested.label_values)
     options: Keywords = {"confidence_level": requested.confidence_level}
     if requested.predicted is not None:
         options["predicted"] = requested.predicted
     with show_progress("reading and drawing"):
-        reading = part(Reading, requested)  # options of a plan were compared with the command line
+        reading = options_of(Reading, requested)  # options of a plan were compared with the command line
         options["population"] = population_again(reading, sample, reading)
         needed = None
         if half_width is not None:

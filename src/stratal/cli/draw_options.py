@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, part
+from stratal.cli.command import Option, options_of
 from stratal.cli.conditions import Condition, ValueCondition, with_any
 from stratal.cli.options import Planning, Reading, Seed, Text
 from stratal.cli.output import show_progress
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 DESIGNS = "auto, simple-random, stratified, poisson, proportional-to-size, systematic, clusters, successive"
 
-# Conditions of planning options in commands that draw a sample.
+# Conditions of planning options in commands that draw a sample. A key lists fields separated by spaces.
 DRAW_NEEDS: dict[str, Condition] = {
     "half_width": with_any(design=("auto", "stratified", "simple-random")),
     "strata stratify by allocation minimum previous": with_any(design=("auto", "stratified")),
@@ -54,12 +54,12 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     cluster: Annotated[Text, Option(needs=(with_any(design=("clusters",)),))] = None
 
     def sample(self, *, pilot: bool = False) -> tuple[Sample, dict[str, str]]:
-        """Draw the first round; of a half-width only a pilot, if that is requested.
+        """Draw the first round, or a pilot if --half-width is given and `pilot` is true.
 
         The texts give the reason for the size of a `pilot`, and how labels of `previous` waves are used.
         """
         if self.design not in ("auto", "simple-random", "stratified"):
-            return _unequal(self), {}
+            return _draw_other_design(self), {}
         plan = self.plan(pilot=pilot)
         # A draw does not print the notes of its plan.
         for warning in plan.score_warnings:
@@ -68,6 +68,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
             drawn = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
         texts = {}
         if pilot:
+            # A plan appends the reason for the size of its pilot as its last note.
             texts["pilot"] = plan.notes[-1]
         if plan.previous is not None:
             texts["previous"] = plan.previous
@@ -79,7 +80,7 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
             scale = self.outcome or "bounded"
             bounds = pair("--bounds", self.bounds)
             question = question.with_outcome(scale=scale, bounds=bounds)
-        values = {name: value for name, value in self.counted.items() if value is not None}
+        values = {name: value for name, value in self.label_values.items() if value is not None}
         models = split_names(self.compare)
         if len(models) == 1:
             action = "Name the columns with their outcomes: --compare MODEL_A,MODEL_B."
@@ -88,14 +89,14 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         return question.with_outcome(**values)
 
 
-def _unequal(requested: SharedDrawOptions) -> Sample:
+def _draw_other_design(requested: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
     name, colon, size = requested.design.partition(":")
     size = size or "sqrt-variance"
     kind = stratal.designs.Design.class_of_kind(name)
     if kind is None or (colon and name not in ("poisson", "proportional-to-size")):
         raise InputError("unknown design", given=repr(requested.design), allowed=DESIGNS)
-    reading = part(Reading, requested)
+    reading = options_of(Reading, requested)
     budget = requested.budget
     if budget is None:
         raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")

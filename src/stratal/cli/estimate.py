@@ -13,7 +13,7 @@ import click
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, part, selected_fields, words
+from stratal.cli.command import Option, argument, command, options_of, selected_fields, words
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
 from stratal.cli.output import Result, markdown_text, show_progress
@@ -297,7 +297,7 @@ def read_population(
         reading = Reading(**stored) if stored else None
     else:
         plan = PlanFile.next_to(file)
-        reading = None if plan is None else part(Reading, plan.options)
+        reading = None if plan is None else options_of(Reading, plan.options)
     if reading is None or (reading.history is None and not columns and not is_needed):
         return None
     features = join_names(*split_names(reading.features), *columns) or None
@@ -350,7 +350,7 @@ def estimate(requested: EstimateCommand) -> Result:
         return Result(described, markdown_text(described, page), status=status)
     next_command: tuple[Any, ...] | None = None
     if "more_labels" in described:
-        next_command = ("report", *words(part(EvidenceOptions, requested)), "--output", "report.html")
+        next_command = ("report", *words(options_of(EvidenceOptions, requested)), "--output", "report.html")
     return Result(described, partial(evaluation.page, details=requested.details), next_command, status=status)
 
 
@@ -408,7 +408,7 @@ def report(requested: ReportOptions) -> Result:
         else:
             of_estimate = structs.replace(requested, estimand=request.estimand)
             evaluation = of_estimate.evaluate()
-            estimate_words = words(part(EvidenceOptions, of_estimate))
+            estimate_words = words(options_of(EvidenceOptions, of_estimate))
             findings = evaluation.report(
                 title=_title(requested.source),
                 question=requested.question,

@@ -363,6 +363,6 @@ class Planning(Reading, frozen=True, kw_only=True):
         return planned_for(self.estimand, self.for_)
 
     @property
-    def counted(self) -> Keywords:
+    def label_values(self) -> Keywords:
         """How labels are converted to numbers or classes."""
         return {"positive": self.positive, "mapping": mapping("--map", self.map)}

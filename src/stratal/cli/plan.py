@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, part, selected_fields, words
+from stratal.cli.command import Option, argument, command, options_of, selected_fields, words
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import Number, Planning, Reading, Text, Whole
@@ -209,7 +209,7 @@ def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:
     A half-width needs a pilot, unless there are labels already. These may also recommend another design than
     the proxy alone.
     """
-    options: Keywords = structs.asdict(part(Planning, requested)) | {"assume": "conservative"}
+    options: Keywords = structs.asdict(options_of(Planning, requested)) | {"assume": "conservative"}
     if requested.half_width is None or requested.labels:
         # A budget of money is not the number of labels.
         is_money = plan.allocation.method == "cost-optimal"
@@ -246,7 +246,7 @@ def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
     reading = requested.for_planning
     units = None
     columns = {*split_names(reading.proxy), *reading.group_names} if reading.proxy else {None}
-    with_proxy = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).lists)]
+    with_proxy = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).columns)]
     if with_proxy:
         options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
         units = Reading(file=with_proxy[0], **options).population()
@@ -254,7 +254,9 @@ def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
         name = requested.id
     else:
         name = units.id_name
-    labels = stratal.read_labels(*requested.labels, id_name=name, value=requested.value, **requested.counted)
+    labels = stratal.read_labels(
+        *requested.labels, id_name=name, value=requested.value, **requested.label_values
+    )
     return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, part, selected_fields
+from stratal.cli.command import Option, argument, command, options_of, selected_fields
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import ConfidenceLevel, Reading, Seed, Text, Whole
@@ -93,7 +93,7 @@ def answers_as_groups(requested: Reading) -> Reading:
     id_columns = (requested.id or "",)
     names = match_columns("answers", requested.answers, existing, file, id_columns)
     return structs.replace(
-        part(Reading, requested), groups=join_names(*names), answers=None, predicted=None, proxy=None
+        options_of(Reading, requested), groups=join_names(*names), answers=None, predicted=None, proxy=None
     )
 
 
@@ -167,18 +167,18 @@ def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]
     path = extend / SAMPLE_NAME if extend.is_dir() else extend
     sample = stratal.Sample.read(path)
     plan = PlanFile.next_to(path)
-    reading = part(Reading, requested)
+    reading = options_of(Reading, requested)
     if requested.file is None:
         if plan is None:
             raise file_unknown(extend)
-        reading = part(Reading, plan.options)
+        reading = options_of(Reading, plan.options)
     options: Any = {
         "id_name": sample.question.id,
         "mapping": mapping("--map", requested.map),
         "same_rows": requested.same_rows,
     }
     with show_progress("reading and drawing"):
-        population = population_again(reading, sample, part(Reading, requested))
+        population = population_again(reading, sample, options_of(Reading, requested))
         selection = stratal.Selection.resume(sample, population)
         if requested.value is None:
             labels = read_labels_or_verdicts(*requested.labels, models=selection.models, **options)

@@ -14,7 +14,7 @@ import click
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, part, selected_fields, words
+from stratal.cli.command import Option, argument, command, options_of, selected_fields, words
 from stratal.cli.conditions import ValueCondition
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.estimate import STATUSES
@@ -153,7 +153,7 @@ def new(requested: NewOptions) -> Result:
     sample, options = _sample_and_options(requested)
     reading = None
     if options is not None:
-        reading = structs.asdict(part(Reading, options))
+        reading = structs.asdict(options_of(Reading, options))
         # The study may be opened from another folder.
         reading |= {name: str(Path(reading[name]).resolve()) for name in ("file", "history") if reading[name]}
     half_width: float | tuple[float, ...] | None = requested.until
