@@ -23,7 +23,7 @@ from stratal.population.declaration import MISSING_PROXY, OWN_STRATUM_GROUP
 from stratal.population.expressions import Expression, implies
 from stratal.population.rules import possible_levels
 from stratal.population.summary import StratumSummary
-from stratal.question.selection import ALL, NEARLY_ALL
+from stratal.question.chosen_rows import ALL, NEARLY_ALL
 from stratal.randomness import id_text
 from stratal.strata import Strata
 

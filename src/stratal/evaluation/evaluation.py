@@ -33,8 +33,8 @@ from stratal.planning import next_round
 from stratal.planning.findings import Findings, findings, more_labels_of
 from stratal.population.population import Population
 from stratal.protocols import JsonDict
+from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.roles import ColumnRoles, refuse_revealing_columns
-from stratal.question.selection import UNKNOWN
 from stratal.randomness import id_texts
 from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note

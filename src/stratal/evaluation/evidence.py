@@ -32,7 +32,7 @@ from stratal.labels.accepted_types import labels_with_sample_ids
 from stratal.labels.label_files import is_table, read_labels, read_labels_of_table, split_by_model
 from stratal.labels.labels import Labels
 from stratal.protocols import JsonMapping
-from stratal.question.selection import UNKNOWN
+from stratal.question.chosen_rows import UNKNOWN
 from stratal.randomness import id_texts
 
 if TYPE_CHECKING:

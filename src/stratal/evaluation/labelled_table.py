@@ -22,20 +22,20 @@ from stratal.labels.labels import columns_of_annotators
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
-from stratal.question.code_numbers import is_missing_code
-from stratal.question.column_words import ID_NAMES, NO_COLUMN
-from stratal.question.facts import ColumnFacts
-from stratal.question.labelled_groups import LabelledGroups
-from stratal.question.recognition import Recognition, StatedRoles, are_answers, recognise
-from stratal.question.selection import (
+from stratal.question.chosen_rows import (
     ALL,
     NEARLY_ALL,
     PROBABILITY,
     RANDOM,
     RANDOM_WITHIN,
     UNKNOWN,
-    RowSelection,
+    ChosenRows,
 )
+from stratal.question.code_numbers import is_missing_code
+from stratal.question.column_words import ID_NAMES, NO_COLUMN
+from stratal.question.facts import ColumnFacts
+from stratal.question.labelled_groups import LabelledGroups
+from stratal.question.recognition import Recognition, StatedRoles, are_answers, recognise
 from stratal.report.notes import RANDOM_ROWS, ROWS_WITHOUT_LABEL, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
@@ -86,7 +86,7 @@ class LabelledTable:
     request : EvaluationRequest
         With the recognised columns.
     recognition : Recognition
-    selection : RowSelection
+    selection : ChosenRows
         How the labelled rows were chosen, stated or by default.
     proxies : tuple of str
     score : str, optional
@@ -106,7 +106,7 @@ class LabelledTable:
     rows: SmallTable
     request: EvaluationRequest
     recognition: Recognition
-    selection: RowSelection
+    selection: ChosenRows
     proxies: tuple[str, ...]
     score: str | None
     clusters: LabelledGroups | None
@@ -144,7 +144,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     rows, request = _with_outcomes_of_answers(rows, request)
     stated = None
     if request.chosen is not None:
-        stated = RowSelection.parse(request.chosen)
+        stated = ChosenRows.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     empty_values = _empty_values(request)
     label_columns = (recognition.value, *recognition.models, *request.compare)
@@ -173,7 +173,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         request = replace(request, cluster=findings.clusters.column)
     if findings.clusters is not None and stated is None:
         # Labels of whole groups are missing, which were not drawn.
-        selection = RowSelection(kind=RANDOM)
+        selection = ChosenRows(kind=RANDOM)
     # Other clusters, or labels in only some rows, are not repeated runs.
     if runs is not None and (selection.kind != ALL or request.cluster != runs.column):
         runs = None
@@ -208,11 +208,11 @@ def _with_joined_annotators(rows: SmallTable, value: str | None) -> SmallTable:
         return rows
     answers = zip(*(rows.values(name) for name in names), strict=True)
     first = [next((entry for entry in entries if not is_missing(entry)), None) for entries in answers]
-    return replace(rows, lists={**rows.lists, str(value): first})
+    return replace(rows, columns={**rows.columns, str(value): first})
 
 
 def _with_row_for_each_unit(
-    rows: SmallTable, request: EvaluationRequest, stated: RowSelection | None
+    rows: SmallTable, request: EvaluationRequest, stated: ChosenRows | None
 ) -> tuple[SmallTable, EvaluationRequest, RepeatedRuns | None]:
     """Return a table with a row per unit and model as one with a row per unit; others as they are."""
     if request.model is None:
@@ -303,7 +303,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
 
 
 def _may_lack_labels(
-    is_labelled: np.ndarray[Any, Any], selection: RowSelection, request: EvaluationRequest
+    is_labelled: np.ndarray[Any, Any], selection: ChosenRows, request: EvaluationRequest
 ) -> bool:
     """Return whether rows (m,) without a label were probably to be labelled, too.
 
@@ -339,9 +339,7 @@ def _missing_labels_note(
 # ---- roles
 
 
-def _stated_roles(
-    request: EvaluationRequest, selection: RowSelection | None, rows: SmallTable
-) -> StatedRoles:
+def _stated_roles(request: EvaluationRequest, selection: ChosenRows | None, rows: SmallTable) -> StatedRoles:
     """Return the roles that the request states, by the names of the table."""
 
     def name(column: str | None) -> str | None:
@@ -521,7 +519,7 @@ def _may_recognise_judge(request: EvaluationRequest) -> bool:
     return request.estimand is None and not request.metric and not request.compare and not request.model
 
 
-def _may_recognise_proxy(request: EvaluationRequest, selection: RowSelection | None) -> bool:
+def _may_recognise_proxy(request: EvaluationRequest, selection: ChosenRows | None) -> bool:
     """Return whether the design that is stated can use a proxy of the rows without a label."""
     is_probability = selection is not None and selection.kind == PROBABILITY
     return not request.states_design and not is_probability
@@ -604,11 +602,11 @@ def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dic
 
 def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
     """Return the table with a word for the verdicts that judges do not give."""
-    lists = dict(rows.lists)
+    lists = dict(rows.columns)
     for judge in request.judge:
         if are_verdict_words(rows, judge):
             lists[judge] = [NO_VERDICT if is_missing(entry) else entry for entry in rows.values(judge)]
-    return replace(rows, lists=lists)
+    return replace(rows, columns=lists)
 
 
 # ---- which rows have a label
@@ -652,10 +650,10 @@ def _refuse_code_before_question(
 def _without_values(rows: SmallTable, columns: Sequence[str], values: Sequence[str]) -> SmallTable:
     """Return the table with empty cells in place of some values of columns; 1 and 1.0 are one value."""
     texts = {comparison_key(value) for value in values}
-    lists = dict(rows.lists)
+    lists = dict(rows.columns)
     for column in columns:
         lists[column] = [None if comparison_key(entry) in texts else entry for entry in rows.values(column)]
-    return replace(rows, lists=lists)
+    return replace(rows, columns=lists)
 
 
 def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any], column: str) -> None:
@@ -687,24 +685,24 @@ def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any
     )
 
 
-def _default_selection(rows: SmallTable, request: EvaluationRequest, *, are_population: bool) -> RowSelection:
+def _default_selection(rows: SmallTable, request: EvaluationRequest, *, are_population: bool) -> ChosenRows:
     """Return how rows were chosen if nothing states it: at random, or (nearly) all of them.
 
     `are_population` says whether it is stated that the rows are the population.
     """
     if request.states_design:
-        return RowSelection(kind=RANDOM)
+        return ChosenRows(kind=RANDOM)
     share = float(np.mean(_is_labelled(rows, request)))
     if share == 1.0 or (share >= NEARLY_ALL and not are_population):
-        return RowSelection(kind=ALL)
-    return RowSelection(kind=RANDOM)
+        return ChosenRows(kind=ALL)
+    return ChosenRows(kind=RANDOM)
 
 
 def _detected_clusters(
     rows: SmallTable,
     request: EvaluationRequest,
     recognition: Recognition,
-    selection: RowSelection,
+    selection: ChosenRows,
     unit_of_lists: str | None,
 ) -> ClusterFindings:
     """Return the groups of rows that were drawn as a whole: stated, recognised or the units of lists."""
@@ -825,7 +823,7 @@ def _columns_of_units(
     """
     required = {name for entry in needed for name in ((entry,) if isinstance(entry, str) else entry)}
     columns = {}
-    for name, entries in rows.lists.items():
+    for name, entries in rows.columns.items():
         if name in without:
             continue
         first: dict[str, Any] = {}

@@ -11,11 +11,11 @@ from stratal.designs.sample import require_column_name
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
 from stratal.protocols import JsonDict, JsonMapping, Keywords
+from stratal.question.chosen_rows import ChosenRows
 from stratal.question.code_numbers import is_missing_code
 from stratal.question.column_words import NO_COLUMN
 from stratal.question.question import NOT_COMPARED
 from stratal.question.roles import DeclaredRoles
-from stratal.question.selection import RowSelection
 from stratal.question.vocabulary import metric_name
 from stratal.tables.list_columns import ListRule
 
@@ -103,7 +103,7 @@ class EvaluationRequest(DeclaredRoles):
                     action="Leave one of them out; margins= accepts several columns.",
                 )
         if self.chosen is not None:
-            RowSelection.parse(self.chosen)
+            ChosenRows.parse(self.chosen)
         if self.lists is not None:
             ListRule.parse(self.lists)
         check_choice("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))

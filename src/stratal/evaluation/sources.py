@@ -15,9 +15,9 @@ from stratal.designs.sample_file import is_sample_file
 from stratal.errors import InputError
 from stratal.evaluation.request import EvaluationRequest
 from stratal.protocols import ArrowStream, HuggingFaceDataset, JsonDict
+from stratal.question.chosen_rows import ALL
 from stratal.question.question import SUPERPOPULATION
 from stratal.question.recognition import passing_metric
-from stratal.question.selection import ALL
 from stratal.randomness import id_text
 from stratal.tables.files import existing_file
 from stratal.tables.logs.reading import find_log_tool, find_logs
@@ -231,7 +231,7 @@ def _table_of_logs(
     score = request.value or _common_score(logs)
     units: dict[str, int] = {}
     for log in logs:
-        for unit in map(id_text, log.lists["id"]):
+        for unit in map(id_text, log.columns["id"]):
             units.setdefault(unit, len(units))
     columns: dict[str, list[Any]] = {"id": list(units)}
     first = logs[0].log
@@ -250,9 +250,9 @@ def _table_of_logs(
 
 def _require_common_units(logs: Sequence[SmallTable]) -> None:
     """Refuse logs of which none of the others has a unit of the first."""
-    first = set(map(id_text, logs[0].lists["id"]))
+    first = set(map(id_text, logs[0].columns["id"]))
     for log in logs[1:]:
-        if first.isdisjoint(map(id_text, log.lists["id"])):
+        if first.isdisjoint(map(id_text, log.columns["id"])):
             raise InputError(
                 "the logs have no unit in common",
                 given=f"{logs[0].table_name}, {log.table_name}",
@@ -264,7 +264,7 @@ def _by_unit(logs: Sequence[SmallTable], column: str, units: dict[str, int]) -> 
     """Return the entries of a column by unit; None where no log has one."""
     entries: list[Any] = [None] * len(units)
     for log in logs:
-        for unit, entry in zip(map(id_text, log.lists["id"]), log.values(column), strict=True):
+        for unit, entry in zip(map(id_text, log.columns["id"]), log.values(column), strict=True):
             entries[units[unit]] = entry
     return entries
 

@@ -37,7 +37,7 @@ from stratal.planning.rounds_of_tables import as_pilot, is_labelled_elsewhere, s
 from stratal.population.population import Population, require_population
 from stratal.protocols import JsonDict
 from stratal.proxy.calibration import LEARNER_NAMES, is_learner
-from stratal.question.selection import UNKNOWN
+from stratal.question.chosen_rows import UNKNOWN
 from stratal.report.text import json_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.allocation import whole_number
@@ -117,7 +117,7 @@ def next_sample_size(
     drawn: int,
     population_size: int,
     *,
-    label_driven: bool = False,
+    label_based: bool = False,
 ) -> tuple[int, int]:
     """Return the units of the next round, and the total that is expected to be sufficient.
 
@@ -136,7 +136,7 @@ def next_sample_size(
     drawn : int
         Units drawn so far.
     population_size : int
-    label_driven : bool
+    label_based : bool
         Whether the existing sample depends on labels already.
     """
     start = round(drawn * min(current_half_width / target_half_width, _MAX_WIDTH_RATIO) ** 2)
@@ -144,7 +144,7 @@ def next_sample_size(
     additional = total - drawn
     if total > MAX_GROWTH * drawn:
         additional = max(math.ceil(FIRST_SHARE_OF_LARGE_ROUND * additional), 1)
-    elif label_driven:
+    elif label_based:
         additional += math.ceil(math.sqrt(additional))
     additional = min(additional, population_size - drawn)
     return additional, max(total, drawn + additional)
@@ -245,7 +245,7 @@ def required_sample_size(
         smallest_ratio = width_ratio(max_units)
         goal = max(1.0, min(_REACHABLE_FACTOR * smallest_ratio, (current_ratio + smallest_ratio) / 2.0))
         additional, total = next_sample_size(
-            width_ratio, current_ratio, goal, drawn, max_units, label_driven=analysis.label_driven
+            width_ratio, current_ratio, goal, drawn, max_units, label_based=analysis.label_based
         )
     needed = RequiredSampleSize(
         target_half_width=float(target_half_widths[furthest]),
@@ -486,13 +486,13 @@ def next_round(
     for note in analysis.refuted:
         warn_caller(note)
     # If labels determine the total, and so the end of labelling, the interval allows for that in any case.
-    label_driven = half_width is not None or analysis.follows_labels(n_h)
-    if label_driven:
+    label_based = half_width is not None or analysis.follows_labels(n_h)
+    if label_based:
         rule_text = f"{allocation_of}, {analysis.note}"
     else:
         rule_text = "by the plan's rule"
     larger_design = design_with_counts(
-        attached, n_h, rule_text, label_driven=label_driven, outcomes=analysis.outcomes
+        attached, n_h, rule_text, label_based=label_based, outcomes=analysis.outcomes
     )
     larger = extend_sample(attached, larger_design, drawn_population)
     if half_width is None:
@@ -517,7 +517,7 @@ def _round_without_analysis(
     planned_counts = requested.next_counts(sample, labels, sample.size + _addable(sample, additional))
     if planned_counts is not None:
         rule_text = "equal rates in the planned region"
-        region_design = design_with_counts(sample, planned_counts, rule_text, label_driven=True)
+        region_design = design_with_counts(sample, planned_counts, rule_text, label_based=True)
         return extend_sample(sample, region_design, population)
     if not requested.is_estimated:
         return extend_sample(sample, sample.design.larger_design(sample, additional), population)

@@ -247,6 +247,7 @@ class StatedRoles:
     id: str | None = None
     value: str | None = None
     answer: str | None = None
+    # Whether labels are compared with the model's answers, which are then a column.
     is_compared: bool | None = None
     judges: tuple[str, ...] | None = None
     # Whether the user states that no column is a judge: a column of verdicts is then no proxy either.
@@ -255,6 +256,7 @@ class StatedRoles:
     model: str | None = None
     models: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
+    # Columns with a role that is not in this list, such as features.
     others: tuple[str, ...] = ()
 
 

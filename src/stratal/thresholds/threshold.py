@@ -44,8 +44,8 @@ from stratal.planning.findings import KIND, Findings, provenance_of, selection_o
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
 from stratal.protocols import JsonDict, JsonRows
+from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.recognition import may_be_proxy
-from stratal.question.selection import UNKNOWN
 from stratal.report.document import describe_threshold_method
 from stratal.report.notes import Note
 from stratal.report.text import Page, PageDisplay, json_dict

@@ -23,8 +23,8 @@ from stratal.evaluation.labelled_table import read_labelled_table
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
 from stratal.protocols import JsonDict, Keywords
+from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.column_words import NO_COLUMN
-from stratal.question.selection import UNKNOWN
 from stratal.study.database import DATABASE
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
@@ -285,8 +285,8 @@ def _waves_of_table(
     rows = SmallTable.of(table, "the table of labels", required)
     levels = rows.texts(wave_column).tolist()
     column = rows.find(wave_column)
-    others = {name: entries for name, entries in rows.lists.items() if name != column}
-    rows = replace(rows, lists=others)
+    others = {name: entries for name, entries in rows.columns.items() if name != column}
+    rows = replace(rows, columns=others)
     if options.get("chosen") == UNKNOWN:
         raise InputError(
             "changes cannot be estimated from rows that were chosen in an unknown way",

@@ -1,4 +1,7 @@
-"""How the labelled rows of a table were chosen, as users state it (`--chosen`)."""
+"""How the labelled rows of a table were chosen, as users state it (`--chosen`).
+
+The choice of a model is in `stratal.planning.selection`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ SELECTION_FORMS = "random, random-within:COLUMN, probability:COLUMN, all, unknow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowSelection:
+class ChosenRows:
     """How the labelled rows were chosen.
 
     Parameters
@@ -41,7 +44,7 @@ class RowSelection:
     column: str | None = None
 
     @classmethod
-    def parse(cls, text: str) -> RowSelection:
+    def parse(cls, text: str) -> ChosenRows:
         """Return the selection that a text states.
 
         Raises
@@ -72,6 +75,7 @@ class RowSelection:
         if self.kind == PROBABILITY:
             return f"taken as drawn independently with the probabilities in `{self.column}`"
         if self.kind == UNKNOWN:
+            # Requirements (--require) then neither pass nor fail.
             return (
                 "chosen in an unknown way: weighted by quantiles of the proxy, which assumes that rows with "
                 "and without a label are alike within each quantile; requirements stay undecided"
@@ -92,12 +96,12 @@ class RowSelection:
         return f"taken as a random sample of {units:,} units"
 
     def of_units(self, description: str, missing: int) -> tuple[str, tuple[str, ...]]:
-        """Return how units were chosen, and what an estimate assumes of it, for the description of a method.
+        """Return the end of the sentence on a design, such as `, taken as DESCRIPTION`, and the assumptions.
 
         Parameters
         ----------
         description : str
-            That of the design which stands for the selection.
+            Description of the design by which the labelled units are treated as drawn.
         missing : int
             Number of units without a label.
         """
