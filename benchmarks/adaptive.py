@@ -96,7 +96,7 @@ def pilot_of(case: Case, size: int, kind: str) -> IntArray:
 
 def covered(case: Case, counts: IntArray, right: IntArray) -> float:
     """Return the share of default intervals that hold the truth."""
-    low, high = interval_of_counts(case.sizes, counts, right, 0.95, label_driven=True)
+    low, high = interval_of_counts(case.sizes, counts, right, 0.95, label_based=True)
     return float(np.mean((low <= case.truth.value) & (case.truth.value <= high)))
 
 

@@ -59,15 +59,15 @@ class CountsSoFar(Record):
         return optimal_integers(self.sizes * self.deviations, bounds, np.asarray(total)[..., None])
 
     def half_width(
-        self, labels: IntArray, confidence_level: float, *, label_driven: bool = True
+        self, labels: IntArray, confidence_level: float, *, label_based: bool = True
     ) -> FloatArray:
         """Return half the expected width (…,) of the interval with so many labels (…, H), these included.
 
-        `label_driven` is whether labels decided how many these are.
+        `label_based` is whether labels decided how many these are.
         """
         seen = self.counts, self.ones
         return expected_half_width_of_counts(
-            self.sizes, labels, self.means, confidence_level, observed=seen, label_driven=label_driven
+            self.sizes, labels, self.means, confidence_level, observed=seen, label_based=label_based
         )
 
 
@@ -78,7 +78,7 @@ def furthers(
     drawn: IntArray,
     population_size: int,
     *,
-    label_driven: bool = False,
+    label_based: bool = False,
 ) -> tuple[IntArray, IntArray]:
     """Return the units (R,) of the next round, and the total (R,) that is expected to be enough.
 
@@ -92,17 +92,17 @@ def furthers(
     drawn : int (R,)
         Units drawn so far.
     population_size : int
-    label_driven : bool
+    label_based : bool
         Whether this is not the first round that labels decide.
     """
     start = np.round(drawn * np.minimum(now / wanted, 8.0) ** 2)
     most = np.full(len(drawn), population_size)
     total = smallest_budgets(width, wanted, np.minimum(start, most).astype(np.int64), drawn + 1, most)
-    extra = np.minimum(taken_now(drawn, total, label_driven=label_driven), population_size - drawn)
+    extra = np.minimum(taken_now(drawn, total, label_based=label_based), population_size - drawn)
     return extra, np.maximum(total, drawn + extra)
 
 
-def taken_now(drawn: Any, total: Any, *, label_driven: bool = False) -> IntArray:
+def taken_now(drawn: Any, total: Any, *, label_based: bool = False) -> IntArray:
     """Return how many (R,) of the missing units are drawn now: a few labels are no basis for a large round.
 
     The total is where the interval is *expected* to be there, and half of the studies would end a label or
@@ -111,7 +111,7 @@ def taken_now(drawn: Any, total: Any, *, label_driven: bool = False) -> IntArray
     """
     extra = np.asarray(total - drawn)
     careful = np.maximum(np.ceil(FIRST_SHARE_OF_LARGE_ROUND * extra), 1.0).astype(np.int64)
-    surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if label_driven else 0)
+    surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if label_based else 0)
     return np.where(total > MAX_GROWTH * drawn, careful, surely)
 
 

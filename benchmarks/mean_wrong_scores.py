@@ -75,8 +75,8 @@ def covered(
         drawn = total
     truth, value = ones.sum() / sizes.sum(), (found / drawn) @ (sizes / sizes.sum())
     held, widths = [], []
-    for label_driven in (two_rounds and len(sizes) > 1, False):
-        low, high = interval_of_counts(sizes, drawn, found, 0.95, label_driven=label_driven)
+    for label_based in (two_rounds and len(sizes) > 1, False):
+        low, high = interval_of_counts(sizes, drawn, found, 0.95, label_based=label_based)
         held.append(float(np.mean((low <= truth + 1e-9) & (truth <= high + 1e-9))))
         widths.append(float(np.mean(high - low)))
     return held[0], widths[0] / (2 * Z * max(value.std(), 1e-12)), held[1], widths[0] / widths[1]

@@ -68,16 +68,16 @@ def stopped(plan: Plan, z: FloatArray, half_width: float, *, studies: int, seed:
     rounds, open_ = np.ones(studies, dtype=np.int64), np.arange(studies)
     low, high = np.zeros(studies), np.ones(studies)
     for number in range(1, MOST_ROUNDS + 1):
-        label_driven = number > 1
+        label_based = number > 1
         low[open_], high[open_] = interval_of_counts(
-            strata.sizes, n_h[open_], ones[open_], level, label_driven=label_driven
+            strata.sizes, n_h[open_], ones[open_], level, label_based=label_based
         )
         wide = (high - low)[open_] / 2.0 > half_width
         open_ = open_[wide & (n_h[open_].sum(axis=1) < strata.size)]
         if len(open_) == 0 or number == MOST_ROUNDS:
             break
         seen = CountsSoFar.of(strata, n_h[open_], ones[open_])
-        larger = _larger(seen, (high - low)[open_] / 2.0, half_width, level, label_driven)
+        larger = _larger(seen, (high - low)[open_] / 2.0, half_width, level, label_based)
         more = larger - n_h[open_]
         ones[open_] += random.hypergeometric(good - ones[open_], bad - (n_h - ones)[open_], more)
         n_h[open_] = larger
@@ -105,7 +105,7 @@ def one_by_one(plan: Plan, z: FloatArray, half_width: float, *, studies: int, se
     return Studies(labels=labels, rounds=rounds, low=low, high=high, value=value)
 
 
-def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, label_driven: bool) -> IntArray:
+def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, label_based: bool) -> IntArray:
     """Return n_h (R, H) after the next round."""
 
     def width(total: IntArray, rows: IntArray) -> FloatArray:
@@ -113,7 +113,7 @@ def _larger(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, lab
         return some.half_width(some.allocation(total), level)
 
     drawn = seen.counts.sum(axis=1)
-    extra, _ = furthers(width, now, wanted, drawn, int(seen.sizes.sum()), label_driven=label_driven)
+    extra, _ = furthers(width, now, wanted, drawn, int(seen.sizes.sum()), label_based=label_based)
     return seen.allocation(drawn + extra)
 
 

@@ -244,7 +244,7 @@ class Stage:
         )
 
 
-def limits(seen: IntArray, counts: IntArray, sizes: IntArray, label_driven: bool) -> FloatArray:
+def limits(seen: IntArray, counts: IntArray, sizes: IntArray, label_based: bool) -> FloatArray:
     """Return value and limits (3, R) of a share over some strata, from the positives seen (R, H)."""
     shares = sizes / sizes.sum()
     means = seen / counts
@@ -256,7 +256,7 @@ def limits(seen: IntArray, counts: IntArray, sizes: IntArray, label_driven: bool
         shares=shares,
         factors=stratified_factors(counts, sizes),
         draws=kish,
-        label_driven=label_driven,
+        label_based=label_based,
         units=float(sizes.sum()),
         binary=True,
     )

@@ -76,7 +76,7 @@ class UnitMoments(Record):
         Equally weighted labels that these are worth (Kish).
     by_stratum : bool
         Whether each stratum's labels are a random sample of it.
-    label_driven : bool, or bool (…,)
+    label_based : bool, or bool (…,)
         Whether labels of earlier rounds decided the n_h.
     units : float
         N; infinite where strata without labels are left out, or where units are not drawn one by one.
@@ -91,7 +91,7 @@ class UnitMoments(Record):
     factors: FloatArray
     draws: FloatArray
     by_stratum: bool = True
-    label_driven: bool | BoolArray = False
+    label_based: bool | BoolArray = False
     units: float = np.inf
     binary: bool = False
 
@@ -131,7 +131,7 @@ class UnitMoments(Record):
             factors=weighting.variance_factors,
             draws=kish,
             by_stratum=by_stratum,
-            label_driven=weighting.has_adaptive_allocation,
+            label_based=weighting.has_adaptive_allocation,
             units=weighting.population_size if by_stratum and (counts > 0).all() else np.inf,
             binary=binary,
         )
@@ -373,9 +373,9 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
     factor = np.ones(np.shape(labels.means)[:-1])
     shrunk = None
     # One stratum has no shares that could follow labels.
-    label_driven = np.any(labels.label_driven) and np.shape(shares)[-1] > 1
+    label_based = np.any(labels.label_based) and np.shape(shares)[-1] > 1
     # Otherwise a stratum's labels are its trials, regardless of the smoothing.
-    if label_driven or variances.changed or not labels.binary:
+    if label_based or variances.changed or not labels.binary:
         smooth = smoothed_moments(labels)
         # What the test has at the estimate: it moves an outcome on a scale by all that its labels vary.
         if labels.binary:
@@ -390,9 +390,9 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         factor = np.where(varies, binary, 1.0) / np.where(
             varies, np.maximum(target_variance, ROUNDING * binary), 1.0
         )
-        if label_driven:
+        if label_based:
             shrunk = shrink_to_half(labels.means, counts, labels.left, factors * of_strata, factor)
-            shrunk = np.where(np.asarray(labels.label_driven)[..., None], shrunk, labels.means)
+            shrunk = np.where(np.asarray(labels.label_based)[..., None], shrunk, labels.means)
     return StratumRates(
         value=np.minimum(np.maximum(value, 0.0), 1.0),
         rates=labels.means,

@@ -86,7 +86,7 @@ class InterimAnalysis:
         S_h of the plan; only of estimands that are not a mean of one outcome.
     max_n_h : int (H,)
         Number of units that may be drawn.
-    label_driven : bool
+    label_based : bool
         Whether the number of drawn units depends on labels.
     note : str
         Describes the deviations.
@@ -135,7 +135,7 @@ class InterimAnalysis:
         # No more units are drawn from strata in which the influence is known by construction.
         self.max_n_h = np.where(self.strata.is_known, self.drawn, self.strata.sizes)
         allocation = sample.design.allocation
-        self.label_driven = allocation is not None and allocation.method in LABEL_BASED_METHODS
+        self.label_based = allocation is not None and allocation.method in LABEL_BASED_METHODS
         self.outcomes = requested.labelled_outcomes(estimates, labelled)
         if isinstance(estimates, Estimate) and self.outcomes is not None:
             refuted = estimates.refuted
@@ -221,7 +221,7 @@ class InterimAnalysis:
         """Factors (J,) by which the expected half-widths of the existing labels equal the current ones."""
         if self.mean_widths is None:
             return np.where(self.half_widths == 0, 0.0, self.reference_half_widths)
-        modelled = self.mean_widths.half_widths(self.labelled, label_driven=self.label_driven)
+        modelled = self.mean_widths.half_widths(self.labelled, label_based=self.label_based)
         if np.isfinite(self.half_widths[0]) and modelled > 0:
             return np.asarray(self.half_widths / modelled)
         return np.ones(1)
@@ -273,7 +273,7 @@ class InterimAnalysis:
         candidates = candidates[errors <= errors[-1] * (1.0 + _ROUNDING)]
         if len(candidates) == 1:
             return np.asarray(candidates[0])
-        widths = self._relative_widths(candidates, label_driven=stopping)
+        widths = self._relative_widths(candidates, label_based=stopping)
         return np.asarray(candidates[int(np.argmin(widths))])
 
     def _mixed_allocation(self, total: int, weight: float) -> IntArray:
@@ -291,25 +291,25 @@ class InterimAnalysis:
         unread = unread * float(deviations @ sizes) / max(float(unread @ sizes), NO_DIVISOR)
         return self._allocate(total, (weight * unread + (1.0 - weight) * deviations)[None])
 
-    def _relative_widths(self, n_h: IntArray, *, label_driven: bool) -> FloatArray:
+    def _relative_widths(self, n_h: IntArray, *, label_based: bool) -> FloatArray:
         """Return numbers (m,) that are proportional to the expected widths of one estimand's interval.
 
-        The n_h (m, H) depend on labels, except the last row if `label_driven` is false.
+        The n_h (m, H) depend on labels, except the last row if `label_based` is false.
         """
-        is_label_driven = np.arange(len(n_h)) + 1 < len(n_h)
-        is_label_driven |= label_driven or self.label_driven
+        is_label_based = np.arange(len(n_h)) + 1 < len(n_h)
+        is_label_based |= label_based or self.label_based
         if self.metric_widths is not None:
-            rows = zip(n_h, is_label_driven.tolist(), strict=True)
+            rows = zip(n_h, is_label_based.tolist(), strict=True)
             return np.array(
                 [self.metric_widths.half_width(row, depends_on_labels) for row, depends_on_labels in rows]
             )
         if self.mean_widths is None:
             return np.array([self.expected(row)[0] for row in n_h])
-        return self.mean_widths.half_widths(self.labels_of(n_h), label_driven=is_label_driven)
+        return self.mean_widths.half_widths(self.labels_of(n_h), label_based=is_label_based)
 
     def follows_labels(self, n_h: IntArray) -> bool:
         """Return whether n_h (H,) depends on labels: false if it equals that of one round that reads none."""
-        if self.unread_allocation is None or self.label_driven or len(self.parts) > 1:
+        if self.unread_allocation is None or self.label_based or len(self.parts) > 1:
             return True
         return not np.array_equal(n_h, self._mixed_allocation(int(n_h.sum()), 1.0))
 

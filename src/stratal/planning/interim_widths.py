@@ -84,10 +84,10 @@ class ExpectedMeanWidths:
             confidence_level=confidence_level,
         )
 
-    def half_widths(self, labels: IntArray, *, label_driven: bool | BoolArray = True) -> FloatArray:
+    def half_widths(self, labels: IntArray, *, label_based: bool | BoolArray = True) -> FloatArray:
         """Return half the expected widths (…,) with a total number of labels (…, H).
 
-        `label_driven`, one or (…,), is whether these numbers depend on labels.
+        `label_based`, one or (…,), is whether these numbers depend on labels.
         """
         n_strata = len(self.sizes)
         z = self.outcomes.z
@@ -100,9 +100,9 @@ class ExpectedMeanWidths:
                 self.means,
                 self.confidence_level,
                 observed=(counts, ones),
-                label_driven=label_driven,
+                label_based=label_based,
             )
-        is_label_driven = np.broadcast_to(label_driven, labels.shape[:-1]).ravel().tolist()
+        is_label_based = np.broadcast_to(label_based, labels.shape[:-1]).ravel().tolist()
         widths = [
             interim_half_width(
                 self.sizes,
@@ -112,9 +112,9 @@ class ExpectedMeanWidths:
                 labelled=(z, self.stratum),
                 bounds=self.outcomes.bounds,
                 confidence_level=self.confidence_level,
-                label_driven=depends_on_labels,
+                label_based=depends_on_labels,
             )
-            for n_h, depends_on_labels in zip(labels.reshape(-1, n_strata), is_label_driven, strict=True)
+            for n_h, depends_on_labels in zip(labels.reshape(-1, n_strata), is_label_based, strict=True)
         ]
         return np.reshape(widths, labels.shape[:-1])
 
@@ -138,7 +138,7 @@ def interim_half_width(
     labelled: tuple[FloatArray, IntArray],
     bounds: tuple[float, float],
     confidence_level: float,
-    label_driven: bool,
+    label_based: bool,
 ) -> float:
     """Return half the mean width of the default interval of a stratified mean, given its existing labels.
 
@@ -155,7 +155,7 @@ def interim_half_width(
     bounds : (float, float)
         Of the outcome; infinite ones give the skewness-corrected interval.
     confidence_level : float
-    label_driven : bool
+    label_based : bool
         Whether n_h depends on the existing labels.
     """
     low, high = bounds
@@ -169,7 +169,7 @@ def interim_half_width(
     unit_variances = variances / (high - low) ** 2
     stratum = np.concatenate([stratum_of_label, np.repeat(np.arange(len(sizes)), new)])
     weighting = StratifiedWeighting(
-        stratum=stratum, sizes=sizes, has_adaptive_allocation=label_driven and len(sizes) > 1
+        stratum=stratum, sizes=sizes, has_adaptive_allocation=label_based and len(sizes) > 1
     )
     is_binary = bool(np.all((outcomes == low) | (outcomes == high)))
     widths = []
@@ -243,7 +243,7 @@ def stratum_labels(
     squares: FloatArray,
     *,
     factors: FloatArray,
-    label_driven: bool | BoolArray,
+    label_based: bool | BoolArray,
     binary: bool,
 ) -> UnitMoments:
     """Return the moments of the labels of strata, from their means and mean squares (…, H)."""
@@ -256,7 +256,7 @@ def stratum_labels(
         shares=shares,
         factors=factors,
         draws=1.0 / np.sum(shares**2 / np.maximum(counts, 1.0), axis=-1),
-        label_driven=label_driven,
+        label_based=label_based,
         units=float(np.sum(sizes)) if np.all(counts > 0) else np.inf,
         binary=binary,
     )
@@ -268,7 +268,7 @@ def interval_of_counts(
     ones: AnyArray,
     confidence_level: float,
     *,
-    label_driven: bool | BoolArray = False,
+    label_based: bool | BoolArray = False,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in one stratum or more.
 
@@ -279,7 +279,7 @@ def interval_of_counts(
     counts, ones : int (…, H)
         Number of labels, and number of ones; `ones` may have more leading axes.
     confidence_level : float
-    label_driven : bool, or bool (…,)
+    label_based : bool, or bool (…,)
         Whether the counts depend on labels of earlier rounds.
 
     Examples
@@ -294,10 +294,10 @@ def interval_of_counts(
     if n_h.ndim > 1:  # the counts differ between replicates
         n_h = np.broadcast_to(n_h, shape).reshape(-1, shape[-1])
         sums = np.broadcast_to(sums, shape).reshape(-1, shape[-1])
-        label_driven = np.broadcast_to(label_driven, shape[:-1]).ravel()
+        label_based = np.broadcast_to(label_based, shape[:-1]).ravel()
     rates = np.asarray(sums / np.maximum(n_h, 1.0))
     factors = stratified_factors(n_h, sizes)
-    labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_driven=label_driven, binary=True)
+    labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_based=label_based, binary=True)
     value = np.sum(labels.shares * rates, axis=-1)
     rates_of_strata = stratum_rates(value, labels, Variances())
     tail = (1.0 - confidence_level) / 2.0
@@ -312,7 +312,7 @@ def expected_half_width_of_counts(
     confidence_level: float,
     *,
     observed: tuple[IntArray, IntArray] | None = None,
-    label_driven: bool | BoolArray = True,
+    label_based: bool | BoolArray = True,
 ) -> FloatArray:
     """Return half the mean width (…,) of the interval of binary labels, some of which may exist already.
 
@@ -326,7 +326,7 @@ def expected_half_width_of_counts(
     confidence_level : float
     observed : (int (…, H), int (…, H)), optional
         Number of existing labels, and number of ones among them.
-    label_driven : bool, or bool (…,)
+    label_based : bool, or bool (…,)
         Whether the number of new labels depends on the existing ones.
 
     Examples
@@ -338,7 +338,7 @@ def expected_half_width_of_counts(
     observed_counts, observed_ones = observed or (np.zeros_like(counts), np.zeros_like(counts))
     ones = observed_ones + count_quantiles(counts - observed_counts, means)
     low, high = interval_of_counts(
-        sizes, counts, ones, confidence_level, label_driven=observed is not None and label_driven
+        sizes, counts, ones, confidence_level, label_based=observed is not None and label_based
     )
     return np.asarray((high - low).mean(axis=0) / 2.0)
 

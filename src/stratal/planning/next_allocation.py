@@ -56,10 +56,10 @@ def design_with_counts(
     n_h: IntArray,
     rule_text: str,
     *,
-    label_driven: bool,
+    label_based: bool,
     outcomes: LabelledOutcomes | None = None,
 ) -> Design:
-    """Return the design of n_h (H,) units of the sample's strata; `label_driven` if n_h depends on labels."""
+    """Return the design of n_h (H,) units of the sample's strata; `label_based` if n_h depends on labels."""
     strata = sample.design.strata
     total = int(n_h.sum())
     if strata is None:
@@ -68,7 +68,7 @@ def design_with_counts(
     rule = "opt-a1" if last_round(sample) == 1 else "opt-a2"
     allocation = Allocation(
         n_h=n_h,
-        method=rule if label_driven else sample.design.allocation.method,
+        method=rule if label_based else sample.design.allocation.method,
         budget=total,
         minimum=sample.n_h,
         maximum=strata.sizes,

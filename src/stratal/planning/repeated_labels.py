@@ -76,7 +76,7 @@ class RepeatedLabelWidths:
             confidence_level=confidence_level,
         )
 
-    def half_width(self, n_h: IntArray, label_driven: bool) -> float:
+    def half_width(self, n_h: IntArray, label_based: bool) -> float:
         """Return half the width with the units of each stratum repeated to n_h (H,)."""
         sample = self.sample
         counts_and_rows = zip(n_h.tolist(), self.rows_by_stratum, strict=True)
@@ -87,7 +87,7 @@ class RepeatedLabelWidths:
             ids=np.arange(len(rows)),
             inclusion_probability=(counts / sample.summary.sizes)[sample.stratum[rows]],
             round=np.ones(len(rows), np.int64),
-            design=design_with_counts(sample, counts, "expected", label_driven=label_driven),
+            design=design_with_counts(sample, counts, "expected", label_based=label_based),
             looks=None,
         )
         classes = self.classes[rows]

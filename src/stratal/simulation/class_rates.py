@@ -1,9 +1,9 @@
-"""Replicates of a metric of a class, such as F1, if all answers of a stratum are either of the class or not.
+"""Replicates of a metric of a class, such as F1, if in each stratum all answers are the class, or none is.
 
-The metric is then a function of two rates: the rate of the class among units whose answer is the class, and
-among the other units. Each rate is a mean over some of the strata (a side), and depends only on the number of
-labels of the class in each stratum. Only the draws are made one at a time: 10,000 replicates of F1 take 6.5 s
-of processor time instead of 50 s.
+The metric is then a function of one or two rates: the rate of the class among units whose answer is the
+class, and among the other units. Each rate is a mean over some of the strata (its side), and depends only on
+the number of labels of the class in each stratum. Only the draws are made one at a time: 10,000 replicates of
+F1 take 6.5 s of processor time instead of 50 s.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 # Values (R,) by estimator and quantity.
 Quantities = dict[tuple[str, str], FloatArray]
 
-# Number of replicates whose intervals are computed at once, which limits the memory: an interval compares 256
-# pairs of rates, which take 4 kB.
+# Number of replicates whose intervals are computed at once, which limits the memory: an interval of two rates
+# compares 256 pairs (`stratal.estimation.mover`), which take 4 kB.
 _BATCH_SIZE = 1000
 
-# A variance of at most this is a rounding error: all labels are equal. The library then estimates the
-# variance from other strata.
+# A variance of at most this is a rounding error: all labels are equal. `library_replicates` then repeats
+# these replicates with `stratal.estimate`, which uses the variance of other strata.
 _ROUNDING_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClassRates:
-    """The population, the design and the settings of replicates from two rates.
+    """The population, the design and the settings of replicates from one or two rates.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class ClassRates:
         Stratum of each unit.
     settings : Settings
         Settings of the estimates of the rates, which are means.
-    estimator : str
-        The name of the metric in the table.
+    metric : str
+        Its name in the column `estimator` of the table.
     """
 
     population: Population
@@ -61,12 +61,13 @@ class ClassRates:
     is_class: BoolArray
     codes: IntArray
     settings: Settings
-    estimator: str
+    metric: str
 
     @classmethod
     def of(cls, design: Design | None, task: SimulationTask) -> ClassRates | None:
         """Return the rates of a design; None if the metric is not a function of counts in strata."""
         settings = task.settings
+        # `z` are the outcomes of a mean.
         if not isinstance(design, Stratified) or task.z is not None or settings.target != "population":
             return None
         sizes = design.strata.sizes
@@ -77,9 +78,9 @@ class ClassRates:
         counts = design.allocation.n_h
         if rates is None or len(rates.is_class) < task.population.size:
             return None
-        has_side = np.any(rates.sides, axis=0)
+        is_in_side = np.any(rates.sides, axis=0)
         # The variance of a stratum with one label would be that of a group of strata of both sides.
-        if np.any((counts < 2) & (counts < sizes) & has_side):
+        if np.any((counts < 2) & (counts < sizes) & is_in_side):
             return None
         order = np.argsort(rows)
         return cls(
@@ -88,7 +89,7 @@ class ClassRates:
             rates=rates,
             is_class=rates.is_class[order],
             codes=census.stratum[order],
-            estimator=settings.estimators[0],
+            metric=settings.estimators[0],
             settings=replace(settings, estimators=("horvitz-thompson",), bounds=(0.0, 1.0)),
         )
 
@@ -100,7 +101,7 @@ class ClassRates:
 
     def without_variance(self, quantities: Quantities) -> BoolArray:
         """Return the replicates (R,) without a variance above rounding."""
-        return ~(quantities[self.estimator, "variances"] > _ROUNDING_VARIANCE)
+        return ~(quantities[self.metric, "variances"] > _ROUNDING_VARIANCE)
 
     def _batch(self, seeds: AnyArray) -> Quantities:
         """Return the quantities of a batch of replicates."""
@@ -117,11 +118,12 @@ class ClassRates:
             low, high = self.rates.ends(values, low_rates, high_rates, sizes)
             quantities[f"{method} low"] = low
             quantities[f"{method} high"] = high
-        return {(self.estimator, name): values for name, values in quantities.items()}
+        return {(self.metric, name): values for name, values in quantities.items()}
 
     def _ones_of_draw(self, seed: int) -> IntArray:
         """Return the number of drawn units of the class in each stratum (H,)."""
         counts = self.design.allocation.n_h
+        # Keys are permanent random numbers.
         drawn = self.population.units_with_smallest_keys(self.design.strata.rule, counts, seed)
         is_class = self.is_class[np.asarray(drawn.ids, dtype=np.int64)]
         return np.bincount(drawn.stratum[is_class], minlength=len(counts))
@@ -136,11 +138,17 @@ class ClassRates:
         side_code = np.cumsum(side) - 1
         in_side = side[self.codes]
         is_class = self.is_class[in_side].astype(np.float64)
-        truth = Truth.of(is_class, None, side_code[self.codes[in_side]], int(side.sum()), units=False)
-        sums = StratumSums.of_ones(ones[:, side], counts, truth.centre)
+        truth = Truth.of(
+            z=is_class,
+            proxy=None,
+            codes=side_code[self.codes[in_side]],
+            n_strata=int(side.sum()),
+            units=False,
+        )
+        sums = StratumSums.of_ones(ones[:, side], counts, centre=truth.centre)
         return replicate_means(
             sums,
             truth,
             self.settings,
-            label_driven=self.design.allocation.method in LABEL_BASED_METHODS,
+            label_based=self.design.allocation.method in LABEL_BASED_METHODS,
         )

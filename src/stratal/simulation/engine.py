@@ -94,8 +94,8 @@ def simulate(
         Estimators of a mean: `horvitz-thompson` (default), `hajek`, `difference`, `ppi++`, `stratppi`, `auto`
         (the choice of `stratal.estimate`), and `published-ppi++` and `published-stratppi` as in the papers.
     intervals : sequence of str
-        `auto`, `t`, `normal`, `clopper-pearson`, `wilson`, `logit`, `blaker`, `skewness-corrected` (without
-        bounds), `published`. An empty sequence computes no intervals.
+        `auto`, `t`, `normal`, `clopper-pearson`, `stratified-clopper-pearson`, `wilson`, `logit`, `blaker`,
+        `skewness-corrected` (without bounds), `published`. An empty sequence computes no intervals.
     budgets : iterable of int
         Total numbers of labels. The samples of the budgets are nested.
     replicates : int
@@ -424,17 +424,17 @@ def replicates_from_sums(
         for budget, sums in zip(settings.budgets, sums_by_budget, strict=True):
             for name in settings.estimators:
                 estimator = _resolve_estimator(name, budget, strata.n_strata, task)
-                quantities = _estimate_batch(sums, truth, settings, estimator, label_driven=design.adaptive)
+                quantities = _estimate_batch(sums, truth, settings, estimator, label_based=design.adaptive)
                 for quantity, values in quantities.items():
                     replicates.setdefault((budget, name, quantity), []).append(values)
     return replicates
 
 
 def _estimate_batch(
-    sums: StratumSums, truth: Truth, settings: Settings, estimator: str, *, label_driven: bool
+    sums: StratumSums, truth: Truth, settings: Settings, estimator: str, *, label_based: bool
 ) -> dict[str, FloatArray]:
     """Return the values, variances and interval limits (R,) of a batch by quantity."""
-    estimates = replicate_means(sums, truth, settings, estimator, label_driven=label_driven)
+    estimates = replicate_means(sums, truth, settings, estimator, label_based=label_based)
     values = estimates.value
     if settings.bounds is not None and not estimator.startswith("published-"):
         values = np.clip(values, *settings.bounds)

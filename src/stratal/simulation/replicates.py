@@ -126,7 +126,7 @@ class Replicates(evidence.DerivedEvidence):
     truth : Truth
         Only what is known before the draw is used (sizes, moments of the proxy), and the centre of the sums.
     settings : Settings
-    label_driven : bool
+    label_based : bool
         Whether n_h depends on labels of earlier rounds.
     uses_proxy : bool
         Whether the intervals treat λ as different from 0; the same for all replicates.
@@ -140,7 +140,7 @@ class Replicates(evidence.DerivedEvidence):
     sums: StratumSums
     truth: Truth
     settings: Settings
-    label_driven: bool = False
+    label_based: bool = False
     uses_proxy: bool = True
 
     @property
@@ -221,7 +221,7 @@ class Replicates(evidence.DerivedEvidence):
             sums / counts,
             square_sums / counts,
             factors=self.factors,
-            label_driven=self.label_driven,
+            label_based=self.label_based,
             binary=self.truth.binary,
         )
 
@@ -287,7 +287,7 @@ def replicate_means(
     settings: Settings,
     estimator: str = "horvitz-thompson",
     *,
-    label_driven: bool = False,
+    label_based: bool = False,
 ) -> Replicates:
     """Estimate the mean in every replicate by one of `SIMULATED_ESTIMATORS`.
 
@@ -339,7 +339,7 @@ def replicate_means(
         sums=sums,
         truth=truth,
         settings=settings,
-        label_driven=label_driven,
+        label_based=label_based,
     )
 
 

@@ -132,8 +132,8 @@ def test_a_table_goes_out_and_comes_back_as_the_printed_lines_say(study, tmp_pat
     filled = (tmp_path / "items.csv").read_text().replace(",,", ",Pass,")
     (tmp_path / "items.csv").write_text(filled)
 
-    label_driven = run("study", "import", study, "items.csv", "--dry-run")
-    assert "would save 3 answers from ann; nothing has been saved yet" in label_driven.output
+    preview = run("study", "import", study, "items.csv", "--dry-run")
+    assert "would save 3 answers from ann; nothing has been saved yet" in preview.output
     done = run("study", "import", study, "items.csv")
     again = json.loads(run("study", "import", study, "items.csv", "--json").output)
 
@@ -179,12 +179,12 @@ def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
     file["key"] = data["key"]
     labels.write_text(json.dumps({**file, "actions": [action]}))
 
-    label_driven = run("study", "import", study, labels, "--dry-run")
+    preview = run("study", "import", study, labels, "--dry-run")
     mapped = run("study", "import", study, labels, "--map", "n/a=")
 
-    assert "1 action would be saved" in label_driven.output
-    assert f"Next: stratal study import {study}" in label_driven.output.replace("\n", "")
+    assert "1 action would be saved" in preview.output
+    assert f"Next: stratal study import {study}" in preview.output.replace("\n", "")
     assert "a file from the labelling page already contains answers to the question" in str(mapped.exception)
-    assert "new answers: ann 1" in label_driven.output
+    assert "new answers: ann 1" in preview.output
     with open_study(study) as opened:
         assert opened.progress("ann").submitted == 0

@@ -111,9 +111,9 @@ def test_rounding_is_no_evidence():
     assert difference.width < 0.75
 
 
-def rates_after_a_round(unit, stratum, sizes, *, label_driven=True):
+def rates_after_a_round(unit, stratum, sizes, *, label_based=True):
     weighting = StratifiedWeighting(
-        stratum=np.asarray(stratum), sizes=np.asarray(sizes), has_adaptive_allocation=label_driven
+        stratum=np.asarray(stratum), sizes=np.asarray(sizes), has_adaptive_allocation=label_based
     )
     labels = UnitMoments.of(unit, weighting)
     value = float(weighting.weights @ unit)
@@ -133,7 +133,7 @@ def test_limits_allow_for_shrunk_rates_where_labels_decided_the_sizes():
     assert found.rates.tolist() == [0.05, 1.0]
     assert found.shrunk[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
     assert float(at_shrunk_rates(found).value) > 0.05
-    plain = rates_after_a_round(unit, stratum, [10**6, 10**3], label_driven=False)
+    plain = rates_after_a_round(unit, stratum, [10**6, 10**3], label_based=False)
     assert plain.shrunk is None
 
 
@@ -142,7 +142,7 @@ def test_sizes_that_follow_labels_only_widen():
     unit = np.r_[np.zeros(190), np.ones(10), np.ones(98), np.zeros(2)]
     stratum = np.repeat([0, 1], [200, 100])
     found = rates_after_a_round(unit, stratum, [10**6, 10**4])
-    plain = rates_after_a_round(unit, stratum, [10**6, 10**4], label_driven=False)
+    plain = rates_after_a_round(unit, stratum, [10**6, 10**4], label_based=False)
     low, high = stratified_clopper_pearson(found, 0.025, 0.025)
     plain_low, plain_high = stratified_clopper_pearson(plain, 0.025, 0.025)
     moved_low, moved_high = stratified_clopper_pearson(at_shrunk_rates(found), 0.025, 0.025)

@@ -149,17 +149,17 @@ def test_a_limit_takes_one_or_two_incomplete_betas(monkeypatch):
     rng = np.random.default_rng(7)
     sizes, counts = np.full(10, 1000), np.full(10, 10)
     ones = rng.binomial(10, np.linspace(0.5, 0.95, 10), (500, 10))
-    label_driven = []
+    evaluations = []
 
     def counted(a, b, x):
-        label_driven.append(len(a))
+        evaluations.append(len(a))
         return betainc(a, b, x)
 
     monkeypatch.setattr(tail, "betainc", counted)
 
     stratified_clopper_pearson(rates_of(ones, counts, sizes), 0.025, 0.025)
 
-    assert 0 < sum(label_driven) / (2 * len(ones)) < 1.5
+    assert 0 < sum(evaluations) / (2 * len(ones)) < 1.5
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_the_search_begins_near_its_root(looks):
 @pytest.mark.parametrize("counts", [[10, 9], [20, 29]])
 def test_a_limit_of_0_ends_the_search(looks, counts):
     """The estimate is within half a step of 0, which the sum reaches at any price: no price is the last."""
-    low, _ = interval_of_counts(np.array([9000, 1000]), counts, [0, 0], 0.95, label_driven=True)
+    low, _ = interval_of_counts(np.array([9000, 1000]), counts, [0, 0], 0.95, label_based=True)
 
     assert float(low) == 0.0
     assert 0 < len(looks) < 25

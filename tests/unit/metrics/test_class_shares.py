@@ -261,7 +261,7 @@ def test_the_mean_prevalence_of_some_classes_is_estimated():
     assert table.of(metric="prevalence", **{"class": "macro"}).standard_error > 0
 
 
-def few_labels_of_many_units(seed=1, label_driven=False):
+def few_labels_of_many_units(seed=1, label_based=False):
     """5 labels of 5,000 units, all right, and 300 of 1,000 of which a third are wrong, of three classes."""
     rng = np.random.default_rng(seed)
     true = np.r_[np.zeros(5, int), rng.choice(3, 300, p=[0.6, 0.3, 0.1])]
@@ -269,7 +269,7 @@ def few_labels_of_many_units(seed=1, label_driven=False):
     weighting = StratifiedWeighting(
         stratum=np.repeat([0, 1], [5, 300]),
         sizes=np.array([5000, 1000]),
-        has_adaptive_allocation=label_driven,
+        has_adaptive_allocation=label_based,
     )
     return Confusion(
         true=true, predicted=np.where(wrong, (true + 1) % 3, true), n_classes=3, weighting=weighting
@@ -304,7 +304,7 @@ def test_an_average_allows_for_errors_where_few_labels_stand_for_many_units(name
 
     assert share.low < 0.6
     assert found.low < share.low + 0.15
-    wider = few_labels_of_many_units(label_driven=True).metric(name, which).confidence_interval()
+    wider = few_labels_of_many_units(label_based=True).metric(name, which).confidence_interval()
     assert wider.low <= found.low + 1e-9
     assert wider.high >= found.high - 1e-9
 

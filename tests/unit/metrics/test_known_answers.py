@@ -157,9 +157,9 @@ def test_merged_strata_can_hold_what_either_could():
 @pytest.mark.parametrize("name", ["recall", "f1", "precision", "mcc"])
 def test_rounds_whose_sizes_follow_labels_only_widen(name):
     plain = confusion()
-    label_driven = replace(plain, weighting=replace(plain.weighting, has_adaptive_allocation=True))
+    label_based = replace(plain, weighting=replace(plain.weighting, has_adaptive_allocation=True))
     which = None if name == "mcc" else 1
-    one, two = (each.metric(name, which).confidence_interval() for each in (plain, label_driven))
+    one, two = (each.metric(name, which).confidence_interval() for each in (plain, label_based))
 
     assert two.low <= one.low + 1e-12
     assert two.high >= one.high - 1e-12

@@ -44,10 +44,8 @@ def test_counts_give_the_interval_of_the_estimate(rounds):
     seen = InterimAnalysis(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
 
-    assert seen.label_driven is sample.weighting().has_adaptive_allocation
-    low, high = interval_of_counts(
-        seen.strata.sizes, seen.labelled, ones, 0.95, label_driven=seen.label_driven
-    )
+    assert seen.label_based is sample.weighting().has_adaptive_allocation
+    low, high = interval_of_counts(seen.strata.sizes, seen.labelled, ones, 0.95, label_based=seen.label_based)
     assert (low, high) == pytest.approx(tuple(found.confidence_interval()), abs=1e-12)
     assert seen.half_widths == pytest.approx([(high - low) / 2])
     assert seen.scale == pytest.approx([1.0])

@@ -121,15 +121,15 @@ def shrink(n):
 
 def test_later_rounds_bring_a_little_more_than_is_expected_to_be_enough():
     assert next_sample_size(shrink, 0.12, 0.1, 70, 1000) == (30, 100)
-    assert next_sample_size(shrink, 0.12, 0.1, 70, 1000, label_driven=True) == (36, 106)
+    assert next_sample_size(shrink, 0.12, 0.1, 70, 1000, label_based=True) == (36, 106)
 
 
 def test_no_more_than_there_is():
-    assert next_sample_size(shrink, 0.12, 0.1, 70, 101, label_driven=True) == (31, 101)
+    assert next_sample_size(shrink, 0.12, 0.1, 70, 101, label_based=True) == (31, 101)
 
 
 def test_a_round_that_goes_far_is_careful_all_the_same():
-    assert next_sample_size(lambda n: 5.0**0.5 * n**-0.5, 0.2236, 0.1, 100, 10_000, label_driven=True) == (
+    assert next_sample_size(lambda n: 5.0**0.5 * n**-0.5, 0.2236, 0.1, 100, 10_000, label_based=True) == (
         300,
         500,
     )

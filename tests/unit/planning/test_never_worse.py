@@ -61,7 +61,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
         ]
         assert errors[0] <= errors[1] * 1.03  # a finite population's correction apart
         widths = [
-            seen._relative_widths(n_h[None], label_driven=seen.follows_labels(n_h))[0]
+            seen._relative_widths(n_h[None], label_based=seen.follows_labels(n_h))[0]
             for n_h in (chosen, first)
         ]
         assert widths[0] <= widths[1] * (1 + 1e-9)

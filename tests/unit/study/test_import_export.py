@@ -102,12 +102,12 @@ def test_a_later_file_changes_what_it_changes(study):
 def test_a_dry_run_says_the_same_and_saves_nothing(study):
     found = answers(said("007", "Pass"), said("nowhere", "Pass"), said("x", None))
 
-    label_driven = study.import_answers(found, dry_run=True)
+    preview = study.import_answers(found, dry_run=True)
     assert journal(study) == []
     done = study.import_answers(found)
 
-    assert not label_driven.applied
-    assert {**label_driven.to_dict(), "applied": True} == done.to_dict()
+    assert not preview.applied
+    assert {**preview.to_dict(), "applied": True} == done.to_dict()
     assert done.strangers == ("nowhere",)
 
 
