@@ -298,10 +298,10 @@ def _of_table(file: Path) -> Result | None:
     except InputError:
         # A file that is no table of labels is inspected as another kind of file.
         return None
-    if table.log is not None or {"stratum", "inclusion_probability", "round"} <= set(table.lists):
+    if table.log is not None or {"stratum", "inclusion_probability", "round"} <= set(table.columns):
         return None  # an evaluation tool's log, a sample
     name = find_label_column(table)
-    entries = () if name is None else table.lists[name]
+    entries = () if name is None else table.columns[name]
     filled = sum(not is_missing(entry) for entry in entries)
     folders = _nearest(file, folders_with_ids(table.distinct_texts(MAX_ROWS_PER_ITEM), (Path(), file.parent)))
     if folders:

@@ -33,7 +33,7 @@ def id_column(columns: SmallTable, name: str | None) -> str | None:
     if columns.index is None:
         return columns.find(*ID_NAMES)
     require_unique_index(columns.index, columns.table_name)
-    *others, index_name = columns.lists
+    *others, index_name = columns.columns
     refuse_two_ids(index_name, id_columns(others), columns.table_name)
     return index_name
 
@@ -81,7 +81,7 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     if stratum is None and columns.find(stratum_column) is None:
         raise InputError(
             f"{columns.table_name}: no column 'stratum'",
-            given=", ".join(map(repr, columns.lists)),
+            given=", ".join(map(repr, columns.columns)),
             action="Name the column of the strata: stratum=, or chosen='random-within:COLUMN' (--chosen "
             "random-within:COLUMN).",
         )

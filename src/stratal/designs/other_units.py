@@ -318,7 +318,7 @@ def _find_other_spellings(population: Population, ids: Sequence[str]) -> dict[st
 def stated_moments(options: ExternalOptions) -> OtherUnits:
     """Return mean, variance and count of the proxy over the unlabelled units of each stratum."""
     columns = SmallTable.of(options.proxy_moments, "proxy_moments")
-    if options.stratum is not None or "stratum" in columns.lists:
+    if options.stratum is not None or "stratum" in columns.columns:
         names = columns.texts("stratum").tolist()
     else:
         names = [SINGLE_STRATUM]

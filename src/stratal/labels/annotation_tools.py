@@ -1,6 +1,6 @@
 """Export of tasks to annotation tools, and import of their answers.
 
-`TOOLS` of `stratal.labels.label_files` lists the tools. That module also has tables, which need no tool.
+`TOOLS` of `stratal.labels.label_files` lists the tools. That module also has tables (Excel, CSV, JSON Lines).
 
 Label Studio: tasks and a labelling config are written, JSON and JSON-MIN are read (label-studio-sdk 2.1.2).
 The id of a task is in its data under `item_id`, because JSON-MIN omits a key `id` of the data.

@@ -123,11 +123,11 @@ def read_labels_if_table(labels: object, sample: UnitRows) -> Any:
     if not (has_ids and is_table(labels)):
         return labels
     rows = SmallTable.of(labels, "the labels")
-    if len({name.casefold() for name in rows.lists} & set(LABEL_COLUMN_NAMES)) == 0:
+    if len({name.casefold() for name in rows.columns} & set(LABEL_COLUMN_NAMES)) == 0:
         raise MissingColumnError(
             "the labels have no column 'label'",
             column=LABEL_COLUMN_NAMES[0],
-            given=", ".join(map(repr, rows.lists)),
+            given=", ".join(map(repr, rows.columns)),
             action="Rename the column of the labels to 'label', or give only that column, indexed by id.",
         )
     return read_label_rows(rows, None, sample.question.id, sample.ids.tolist())[0]
@@ -151,7 +151,7 @@ def read_outcomes_of_models(
     # These columns may be copied from the file of the draw.
     others = {id_column, rows.find(*ANNOTATOR_NAMES), SAMPLE_TOKEN, *stored}
     sample_ids = sample.ids.tolist()
-    names = [name for name in rows.lists if name not in others]
+    names = [name for name in rows.columns if name not in others]
     return {name: read_label_rows(rows, name, id_name, sample_ids)[0] for name in names}
 
 
@@ -190,7 +190,7 @@ def read_label_rows(
     used_columns = {table.find(id_name, *ID_NAMES), value, annotator_column, status_column, token_column}
     labels = Labels(
         ids=ids,
-        columns={name: tuple(column) for name, column in table.lists.items() if name not in used_columns},
+        columns={name: tuple(column) for name, column in table.columns.items() if name not in used_columns},
         values=tuple(None if skip else entry for skip, entry in zip(is_skipped, entries, strict=True)),
         annotators=_optional_texts(table, annotator_column),
         places=table.places,
@@ -215,7 +215,7 @@ def _unique_label_column(table: SmallTable) -> str:
     """Return the name of the column of labels, refusing a table with several columns of this name."""
     name = find_label_column(table) or LABEL_COLUMN_NAMES[0]
     key = name.strip().casefold()
-    candidates = [column for column in table.lists if column.strip().casefold() == key]
+    candidates = [column for column in table.columns if column.strip().casefold() == key]
     if len(candidates) > 1:
         options = " or ".join(f"value={column!r} (--value {quote(column)})" for column in candidates)
         raise InputError(
@@ -236,7 +236,7 @@ def _recognised_id_column(table: SmallTable) -> str:
         return ROW
     # The id column has the name that it has in the population, whatever that is.
     if Path(table.table_name).name in (TO_LABEL_NAME, WORKBOOK_NAME):
-        return next(iter(table.lists))
+        return next(iter(table.columns))
     return ID_NAMES[0]
 
 
@@ -295,7 +295,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             action = "If the rows are in the order of the sample, give its ids: order=sample.ids."
         raise InputError(
             f"{table.table_name}: no id column",
-            given=", ".join(table.lists),
+            given=", ".join(table.columns),
             allowed=" or ".join(id_names),
             action=action,
         )
@@ -696,7 +696,7 @@ def read_labels_or_verdicts(
     options: Any = {"id_name": id_name, "mapping": mapping, "same_rows": same_rows}
     table_paths = [Path(path) for path in paths if read_tool_answers(Path(path)) is None]
     tables = [SmallTable.of(path, str(path), (LABEL_COLUMN,)) for path in table_paths]
-    if len(tables) < len(paths) or any({*models} - {*table.lists} for table in tables):
+    if len(tables) < len(paths) or any({*models} - {*table.columns} for table in tables):
         return read_labels(*paths, **options)
     if all(find_label_column(table) for table in tables):
         labels = read_labels(*paths, **options)
@@ -839,11 +839,11 @@ def _labels_of_answers(path: Path, answers: ToolAnswers) -> Labels:
 def _drawn_units_of_log(table: SmallTable, sample_ids: Sequence[object]) -> SmallTable:
     """Return the rows of an evaluation log whose units were drawn, with a note on the others."""
     drawn_ids = {id_text(entry) for entry in sample_ids}
-    rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn_ids]
+    rows = [row for row, unit in enumerate(table.columns["id"]) if unit in drawn_ids]
     if not rows:
         raise LabelError(
             f"{table.table_name}: none of its units was drawn",
-            given=f"{table.lists['id'][0]!r}, …",
+            given=f"{table.columns['id'][0]!r}, …",
             allowed=f"ids of the sample: {sample_ids[0]!r}, …",
         )
     undrawn_count = len(table) - len(rows)

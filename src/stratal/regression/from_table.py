@@ -42,7 +42,7 @@ def sample_of_formula(
     outcome = rows.find(outcome.strip().strip("`")) or outcome.strip()
     # Raises an error for an unknown column.
     rows.values(outcome)
-    features = [name for name in rows.lists if name in names and name != outcome]
+    features = [name for name in rows.columns if name in names and name != outcome]
     rows, proxy, notes = _with_numeric_proxy(rows, outcome, proxy, features)
     options: Keywords = {"formula": right_side.strip()}
     if _SUM_OF_COLUMNS.fullmatch(right_side):
@@ -53,6 +53,7 @@ def sample_of_formula(
         if all(rows.is_numeric(name) for name in terms):
             options = {"features": terms}
     is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
+    # Groups whose rows all have an outcome, or none, may have been drawn as clusters.
     groups = candidate_groups(rows, facts_of_table(rows), is_labelled, {outcome, proxy, *features})
     row_groups = detect_clusters(rows, groups)
     cluster = None
@@ -70,6 +71,7 @@ def _with_numeric_proxy(
 
     A column of verdicts, such as yes and no, predicts the outcome as a score does.
     """
+    # Facts of each column: its type, range and distinct entries.
     facts = facts_of_table(rows)
     proxy = stated
     if proxy is None:
@@ -136,6 +138,7 @@ def _sample_of_rows(
         proxy=proxy if has_proxy else None,
         groups=tuple(categories),
         cluster=cluster,
+        # The table is the population, also if every row has an outcome.
         has_all_units=True,
     )
     numbers: Mapping[str, Any] = {

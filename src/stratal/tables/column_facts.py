@@ -28,7 +28,7 @@ _DATE = re.compile(
 def facts_of_table(table: SmallTable) -> list[ColumnFacts]:
     """Return the facts of each column of a small table."""
     metrics = () if table.log is None else table.log.proxies
-    return [_facts(name, entries, name in metrics) for name, entries in table.lists.items()]
+    return [_facts(name, entries, name in metrics) for name, entries in table.columns.items()]
 
 
 def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:

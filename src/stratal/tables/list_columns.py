@@ -1,4 +1,4 @@
-"""Lists in the cells of a table, such as the passages of a question: as rows, or as one number per list."""
+"""Lists in the cells of a table, such as passages that a search returned: as rows, or as one number each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HIT = "hit"
 # For errors about an unknown rule.
 LIST_RULES = "rows, mean, precision@K, hit@K"
 
-# Texts of entries that no user would mean as tags.
+# Texts of entries that no user would mean as tags: a list of tags is one label, a set of names.
 _ZERO_OR_ONE = frozenset({"0", "1"})
 
 # Columns of a table with a row for each entry of a list.
@@ -100,8 +100,8 @@ def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list
         If the user stated that the table has lists, and some cells of a column of lists are not lists.
     """
     columns: dict[str, list[list[Cell] | None]] = {}
-    for name, entries in rows.lists.items():
-        # The first entry shows most other columns, which saves parsing all of their texts.
+    for name, entries in rows.columns.items():
+        # Most columns are not lists, which their first entry shows; their other texts then need no parsing.
         first = next((entry for entry in entries if not _is_absent(entry)), None)
         if _parse_list(first) is None:
             continue
@@ -131,7 +131,7 @@ def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list
 
 
 def label_list_columns(rows: SmallTable, *, includes_words: bool = False) -> tuple[str, ...]:
-    """Return the columns of lists of 0 and 1, which are labels or verdicts of each entry, not tags.
+    """Return the columns of lists of 0 and 1, which are labels or verdicts (right or wrong), not tags.
 
     Words, such as yes and no, may be tags; these columns are included only with `includes_words`.
     """
@@ -181,7 +181,7 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
             "hit@K.",
         )
     nested = {_source_column(rows, name) for name in columns}
-    plain = {name: entries for name, entries in rows.lists.items() if name not in nested}
+    plain = {name: entries for name, entries in rows.columns.items() if name not in nested}
     unit = unit or "unit"
     units = plain.get(unit, [str(row + 1) for row in range(len(rows))])
     if len(set(map(str, units))) < len(units):
@@ -206,7 +206,7 @@ def reduce_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
     """
     columns = _list_columns_of_equal_length(rows)
     nested = {_source_column(rows, name) for name in columns}
-    lists = {name: entries for name, entries in rows.lists.items() if name not in nested}
+    lists = {name: entries for name, entries in rows.columns.items() if name not in nested}
     for name, cells in columns.items():
         numbers = _parse_numbers(cells)
         if numbers is None:
@@ -246,8 +246,8 @@ def has_binary_lists(rows: SmallTable, column: str, rule: ListRule) -> bool:
 
 
 def _source_column(rows: SmallTable, name: str) -> str:
-    """Return the column of the table whose lists, or whose lists' objects, a column of lists has."""
-    while name not in rows.lists:
+    """Return the column `a` of the table for a column of lists `a` or `a.key`."""
+    while name not in rows.columns:
         name = name.rpartition(".")[0]
     return name
 
@@ -282,13 +282,13 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell]
             raise InputError(
                 f"{rows.table_name}, {rows.places[row]}: lists of different lengths",
                 given=given_text,
-                allowed="one entry per item in every list, without other columns of lists",
+                allowed="lists of equal length in each row; or a table without the other columns of lists",
             )
     return columns
 
 
 def _row_entries(cells: Sequence[list[Cell] | None], lengths: Sequence[int]) -> list[tuple[int, Cell]]:
-    """Return the row and the entry of each place of a column of lists."""
+    """Return the row and the entry of each position in the lists of a column."""
     return [
         (row, entry)
         for row, (cell, length) in enumerate(zip(cells, lengths, strict=True))

@@ -51,7 +51,7 @@ def repeated_runs(rows: SmallTable, facts: Iterable[ColumnFacts]) -> RepeatedRun
 
     Every question has each run once at most, and a run is not one question's alone.
     """
-    columns = [column for column in facts if column.is_complete and column.name in rows.lists]
+    columns = [column for column in facts if column.is_complete and column.name in rows.columns]
     runs = [column for column in columns if column.may_be_runs]
     for question in columns:
         if not question.may_have_runs:

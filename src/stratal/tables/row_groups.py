@@ -66,7 +66,7 @@ def candidate_groups(
     groups = []
     for column in facts:
         # Columns are gone if a row for each unit and model has become one for each unit.
-        if column.name in excluded or column.name not in rows.lists or not column.may_be_groups:
+        if column.name in excluded or column.name not in rows.columns or not column.may_be_groups:
             continue
         grouping = labelled_groups(rows, column.name, is_labelled, stratum)
         if not grouping.may_be_label_status:
@@ -131,7 +131,7 @@ def with_missing_groups(rows: SmallTable, column: str) -> SmallTable:
         f"row {row + 1} without {column}" if plain_text(entry) is None else entry
         for row, entry in enumerate(rows.values(column))
     ]
-    return replace(rows, lists={**rows.lists, column: entries})
+    return replace(rows, columns={**rows.columns, column: entries})
 
 
 def _level_codes(rows: SmallTable, column: str) -> IntArray:

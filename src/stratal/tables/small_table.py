@@ -34,7 +34,7 @@ class SmallTable:
     ----------
     table_name : str
         Name in error messages.
-    lists : mapping of column to list (m,)
+    columns : mapping of column to list (m,)
     places : tuple of str (m,)
         Position of each row: `line 7` of a text file, else `row 7`.
     repeated : mapping of column to int
@@ -48,11 +48,11 @@ class SmallTable:
     index : pandas Index, optional
         Index of a dataframe that identifies its rows; it is the last column, and the default column of ids.
     single : mapping of column to list (m,)
-        Columns in which each entry is a list of at most one value; `lists` has the values.
+        Columns in which each entry is a list of at most one value; `columns` has the values.
     """
 
     table_name: str
-    lists: Mapping[str, list[Cell]]
+    columns: Mapping[str, list[Cell]]
     places: tuple[str, ...]
     repeated: Mapping[str, int]
     notes: tuple[str, ...] = ()
@@ -101,13 +101,13 @@ class SmallTable:
 
     def only(self, rows: Sequence[int]) -> SmallTable:
         """Return some of the rows, in this order."""
-        lists = {name: [column[row] for row in rows] for name, column in self.lists.items()}
+        columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
         single = {name: [column[row] for row in rows] for name, column in self.single.items()}
-        return replace(self, lists=lists, single=single, places=tuple(self.places[row] for row in rows))
+        return replace(self, columns=columns, single=single, places=tuple(self.places[row] for row in rows))
 
-    def with_columns(self, lists: Mapping[str, list[Cell]]) -> SmallTable:
+    def with_columns(self, columns: Mapping[str, list[Cell]]) -> SmallTable:
         """Return the same rows with other columns."""
-        return replace(self, lists=dict(lists), single={}, repeated={}, ambiguous={})
+        return replace(self, columns=dict(columns), single={}, repeated={}, ambiguous={})
 
     def answers(self, name: str, action: str | None = None) -> list[Cell]:
         """Return a column of labels or answers; lists of one value stay lists, as they may be sets."""
@@ -116,7 +116,7 @@ class SmallTable:
 
     def find(self, *names: str) -> str | None:
         """Return the first existing column of the names, without regard to case if that is unambiguous."""
-        matches = (same_name(name, self.lists) for name in names)
+        matches = (same_name(name, self.columns) for name in names)
         return next((name for name in matches if name is not None), None)
 
     def failed(self, name: str) -> tuple[bool, ...] | None:
@@ -125,11 +125,11 @@ class SmallTable:
         if self.log is None or column is None or column not in self.log.failed:
             return None
         failed_units = set(self.log.failed[column])
-        return tuple(unit in failed_units for unit in self.lists["id"])
+        return tuple(unit in failed_units for unit in self.columns["id"])
 
     def distinct_texts(self, max_rows_each: int) -> dict[str, set[str]]:
         """Return the distinct texts of columns with at most `max_rows_each` rows for each text."""
-        texts = {name: set(map(plain_text, entries)) - {None} for name, entries in self.lists.items()}
+        texts = {name: set(map(plain_text, entries)) - {None} for name, entries in self.columns.items()}
         columns = {name: {str(text) for text in distinct} for name, distinct in texts.items()}
         return {
             name: entries for name, entries in columns.items() if max_rows_each * len(entries) > len(self)
@@ -146,7 +146,7 @@ class SmallTable:
             raise MissingColumnError(
                 f"{self.table_name}: no column {name!r}",
                 column=name,
-                allowed=suggest_names(name, self.lists),
+                allowed=suggest_names(name, self.columns),
                 action=action,
             )
         name = column
@@ -159,7 +159,7 @@ class SmallTable:
         # Points in such a column may separate thousands or decimals.
         if name in self.ambiguous:
             raise ambiguous_number_error(self.table_name, name, self.ambiguous[name])
-        return self.lists[name]
+        return self.columns[name]
 
     def texts(self, name: str, *, sets: bool = False) -> AnyArray:
         """Return a column as text, whole numbers without a point; missing entries raise an error.

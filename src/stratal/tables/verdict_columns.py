@@ -74,7 +74,7 @@ def with_verdict_numbers(
     A missing verdict is replaced by the mean of the others. This does not bias the estimate if verdicts are
     missing equally often in labelled and in other rows.
     """
-    lists = dict(rows.lists)
+    lists = dict(rows.columns)
     names = {}
     for proxy in proxies:
         numbers = numbers_of_column(rows, proxy, decode)
@@ -89,7 +89,7 @@ def with_verdict_numbers(
             name = f"{proxy} (number)"
         lists[name] = [mean if entry is None else entry for entry in entries]
         names[proxy] = name
-    return replace(rows, lists=lists), names
+    return replace(rows, columns=lists), names
 
 
 def dependence_of_missing_verdicts(

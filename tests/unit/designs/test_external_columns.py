@@ -17,7 +17,7 @@ ROWS = {
 
 
 def test_sizes_may_stand_beside_the_units():
-    assert stratum_sizes(SmallTable.of(ROWS, "rows").lists, "region") == {"n": 30, "s": 5}
+    assert stratum_sizes(SmallTable.of(ROWS, "rows").columns, "region") == {"n": 30, "s": 5}
 
 
 def test_two_sizes_of_one_stratum_are_refused():

@@ -164,9 +164,9 @@ def test_no_spreadsheet_runs_a_cell_and_every_cell_is_read_back(tmp_path):
     table = SmallTable.of(written.to_label, "labels")
 
     assert not [entry for entry in cells if entry[:1] in set("=+-@\t\r")]
-    assert table.lists["id"] == sample.ids.tolist()
+    assert table.columns["id"] == sample.ids.tolist()
     # An empty cell of a text file is not a value.
-    assert table.lists["@text"] == [text or None for text in sample.shown["@text"].tolist()]
+    assert table.columns["@text"] == [text or None for text in sample.shown["@text"].tolist()]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not name open files")

@@ -45,7 +45,10 @@ def test_a_workbook_is_read_with_decimal_commas_that_were_typed_as_text(tmp_path
 
     if made == "labels":
         table = SmallTable.of(tmp_path / "rows.xlsx", "labels")
-        assert (table.lists["score"], table.lists["Nr"]) == (["0.25", "1", None, "0.5"], ["1", "2", "3", "4"])
+        assert (table.columns["score"], table.columns["Nr"]) == (
+            ["0.25", "1", None, "0.5"],
+            ["1", "2", "3", "4"],
+        )
         notes = table.notes
     else:
         path = tmp_path / "rows.xlsx"
@@ -64,7 +67,7 @@ def test_commas_of_a_workbook_that_may_group_thousands_are_left_alone(tmp_path, 
         workbook.active.append([row])
     workbook.save(tmp_path / "rows.xlsx")
 
-    assert SmallTable.of(tmp_path / "rows.xlsx", "labels").lists["n"] == read
+    assert SmallTable.of(tmp_path / "rows.xlsx", "labels").columns["n"] == read
 
 
 @pytest.mark.parametrize("entries", [["0,5", "x"], ["0,5", "0.5"], ["1", "2"], ["a,b"], ["5,1 %", "5"]])
@@ -74,7 +77,7 @@ def test_what_could_mean_something_else_is_left_alone(tmp_path, entries):
 
     table = SmallTable.of(path, "labels")
 
-    assert (table.lists["score"], table.notes) == (entries, ())
+    assert (table.columns["score"], table.notes) == (entries, ())
 
 
 def test_a_later_row_that_is_no_number_is_refused_as_it_is_written(tmp_path):

@@ -85,7 +85,7 @@ def test_the_first_line_may_name_the_delimiter(tmp_path, mark):
 
     table = SmallTable.of(path, "labels")
 
-    assert (table.lists["id"], table.places) == (["a", "b"], ("line 3", "line 4"))
+    assert (table.columns["id"], table.places) == (["a", "b"], ("line 3", "line 4"))
     assert any("names the delimiter" in note for note in table.notes)
     assert stratal.Population.read(path, proxy="label").size == 2
 
@@ -123,7 +123,7 @@ def test_names_mean_the_same_file_to_every_reader(tmp_path, monkeypatch, name):
     path.write_text('{"id": "a", "score": 0.1}\n' if name.endswith("jsonl") else "id,score\na,0.1\n")
 
     assert stratal.Population.read(name, proxy="score").distribution().mean == 0.1
-    assert SmallTable.of(name, "labels").lists["id"] == ["a"]
+    assert SmallTable.of(name, "labels").columns["id"] == ["a"]
 
 
 def test_the_home_folder_and_file_addresses_are_found(tmp_path, monkeypatch):
@@ -132,7 +132,7 @@ def test_the_home_folder_and_file_addresses_are_found(tmp_path, monkeypatch):
 
     for name in ("~/my units.csv", f"file://{tmp_path}/my%20units.csv", f"file:{tmp_path}/my units.csv"):
         assert stratal.Population.read(name, proxy="score").size == 1
-        assert SmallTable.of(name, "labels").lists["id"] == ["a"]
+        assert SmallTable.of(name, "labels").columns["id"] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_other_entries_next_to_percentages_are_left_alone(tmp_path, entries):
     path = tmp_path / "labels.csv"
     path.write_text("id;score\n" + "".join(f"u{k};{entry}\n" for k, entry in enumerate(entries)))
 
-    assert SmallTable.of(path, "labels").lists["score"] == entries
+    assert SmallTable.of(path, "labels").columns["score"] == entries
 
 
 def test_answers_in_percent_stay_text_unless_they_are_declared_to_be_numbers(tmp_path):
@@ -170,7 +170,7 @@ def test_answers_in_percent_stay_text_unless_they_are_declared_to_be_numbers(tmp
     lines = [f"u{row},{','.join(entries)}" for row, entries in enumerate(rows)]
     path.write_text("id,prediction,gold,score\n" + "\n".join(lines) + "\n")
 
-    lists = SmallTable.of(path, "answers").lists
+    lists = SmallTable.of(path, "answers").columns
     population = stratal.Population.read(path, proxy="prediction", groups="gold")
 
     assert lists["prediction"] == ["10%", "25%", "50%", "10%"] * 3

@@ -630,7 +630,7 @@ def test_rows_of_labels_are_named_by_their_lines_whatever_blank_is(
     path = write(tmp_path, "labels.csv", f"{names}\na{more}\n{blank}{more}\nb{more}\n")
     table = SmallTable.of(path, "labels")
 
-    assert (table.lists["id"], table.places) == (["a", "b"], ("line 2", "line 4"))
+    assert (table.columns["id"], table.places) == (["a", "b"], ("line 2", "line 4"))
 
 
 def test_line_ends_that_differ_are_named(tmp_path):

@@ -41,7 +41,7 @@ def test_a_declared_dimension_takes_no_memory(workbook):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
-    assert table.lists["id"] == ["a", "b"]
+    assert table.columns["id"] == ["a", "b"]
     assert peak < 50e6
 
 
