@@ -196,7 +196,7 @@ def test_two_models_take_one_line(row, line):
 
 def test_an_answer_says_once_what_is_not_labelled():
     missing = {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12}}
-    repeated = Note(UNLABELLED, "3 of 25 drawn units have no label (12.0%); the labelled ones represent them")
+    repeated = Note(UNLABELLED, "3 of 25 drawn units have no label (12.0%)")
     notes = [repeated, "another note"]
     text = page_text(answer_page(FOUND | missing | {"notes": notes}))
     assert text.count("drawn units have no label") == 1
