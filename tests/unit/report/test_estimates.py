@@ -239,4 +239,4 @@ def test_a_sentence_says_where_groups_have_another_estimator_than_all_units(of_a
         lines = [line for line in page.lines if line.startswith("Groups")]
         assert lines == [] if stated is None else lines == [stated] and stated.startswith(sentence)
         header = page.tables[-1].first().header
-        assert list(header) == ["domain", "estimate", "standard error", "95% interval", "n"]
+        assert list(header) == ["group", "estimate", "standard error", "95% interval", "n"]

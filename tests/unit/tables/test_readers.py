@@ -348,7 +348,7 @@ def test_types_that_cannot_be(tmp_path: Path) -> None:
     path = parquet(tmp_path, id=["a"], data=[b"x"], day=[day], text=["0.5"], half=[1.5])
     assert "unsupported type for ids" in refusal(path, id="data")
     assert "unsupported type for ids" in refusal(path, id="day")
-    assert "1 id that is of an unsupported type (first: 1.5" in refusal(path, id="half")
+    assert "1 id of an unsupported type (first: 1.5" in refusal(path, id="half")
     assert "column 'text' is not numeric" in refusal(path, proxy="text")
     assert Population.read(path, groups="day").levels("day") == {"2024-01-01": 1}
 
