@@ -34,7 +34,7 @@ ROWS = [
     ("plan audit --proxy confidence --budget 40", "is a directory", PLAN),
     ("plan audit/sample.parquet --proxy proxy.confidence --budget 9", "is a drawn sample", PLAN),
     ("doctor audit/sample.parquet", "stratal estimate", ESTIMATE),
-    ("draw audit/sample.parquet --proxy proxy.confidence --budget 9 --output new", "was drawn from", DRAW),
+    ("draw audit/sample.parquet --proxy proxy.confidence --budget 9 --output new", "sample was drawn", DRAW),
     ("estimate p.csv labels.csv", "The sample comes first", ESTIMATE),
     ("estimate labels.csv audit/sample.parquet", "The sample comes first", ESTIMATE),
     ("estimate audit/to_label.csv labels.csv", "The sample comes first", ESTIMATE),

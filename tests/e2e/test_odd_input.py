@@ -188,9 +188,9 @@ def test_another_delimiter_is_found(tmp_path, mark):
 
 def test_a_delimiter_that_cannot_be_found_is_asked_for(tmp_path):
     path = tmp_path / "predictions.csv"
-    path.write_text("id|proxy\na|0.5\n")
+    path.write_text("id^proxy\na^0.5\n")
 
-    with pytest.raises(InputError, match=r"delimiter='\|'"):
+    with pytest.raises(InputError, match=r"delimiter='\^'"):
         stratal.Population.read(path, proxy="proxy")
 
 

@@ -480,7 +480,7 @@ def id_columns(existing: Iterable[str]) -> list[str]:
 
 def _other_delimiter(existing: list[str]) -> str | None:
     """Return the action for a file that seems to have one column because of its delimiter, else None."""
-    delimiters = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
+    delimiters = [mark for mark in (";", "\t", "|", "^", "~") if len(existing) == 1 and mark in existing[0]]
     if delimiters:
         return f"State the delimiter of the columns: delimiter={delimiters[0]!r} (--delimiter)."
     return None

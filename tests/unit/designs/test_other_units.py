@@ -87,7 +87,7 @@ def test_one_table_whose_labels_are_mostly_empty(whole, drawn):
     assert (sample.size, sample.population_size, labels.answered) == (80, 400, 80)
     (note,) = labels.notes
     assert "80 rows" in note
-    assert "of each kind" in note
+    assert "within each level of 'kind'" in note
 
 
 def test_rows_without_ids_are_other_units(whole):

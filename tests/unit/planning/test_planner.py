@@ -49,7 +49,7 @@ def test_the_scale_of_the_proxy_decides_how_it_is_divided(factor, columns, metho
     proxy = factor * np.random.default_rng(3).beta(3, 1, 2_000)
     population = stratal.Population.from_arrays(proxy=proxy, **columns)
 
-    assert stratal.plan(population, 60).strata.method == method
+    assert stratal.plan(population, 100).strata.method == method
     assert stratal.plan(population, 60, method="equal-size").strata.method == "equal-size"
 
 
