@@ -74,9 +74,9 @@ def _figure(page: Page, run: Simulated, which: str, replicates: int) -> None:
         panels,
         f"figure_2_{run.found.name}.png".replace(" ", "_"),
         columns=2,
-        words="The bands show the 16% and 84% quantiles over the draws, as in the paper, and for the "
-        "coverage two Monte Carlo standard errors. The range of an axis does not depend on the worst arm. A "
-        "band that extends beyond the axis is not drawn; the table contains its numbers.",
+        words="The bands show the 16% and 84% quantiles over the draws, as in the paper; for the "
+        "coverage, they show ± two Monte Carlo standard errors. The range of an axis does not depend on the "
+        "worst arm. A band that extends beyond the axis is not drawn; the table contains its numbers.",
     )
 
 

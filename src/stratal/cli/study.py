@@ -750,7 +750,7 @@ class ImportOptions(OfStudy, frozen=True, kw_only=True):
     map : LABEL=ANSWER,…
         Meaning of other values in the file: n/a= for no answer, OK=Pass for one of the question's answers.
     same_rows : bool
-        Accept ids that are row numbers, without a column sample_token.
+        Accept row numbers as ids even if the file has no column sample_token.
     dry_run : bool
         Print what would be imported, and save nothing.
     """

@@ -582,7 +582,7 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
     population = sample.population
     if not isinstance(population, ArrayPopulation):
         raise InputError(
-            f"strata of the proxy {proxy!r} require the proxy of all units",
+            f"strata of the proxy {proxy!r} require its values for all units",
             given="a sample without its population",
             allowed=_post_strata_columns(sample),
             action="Name a group column whose sizes are known, or estimate from a table of all units.",

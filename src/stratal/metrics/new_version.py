@@ -128,7 +128,7 @@ def new_version(
     before = _old_answers(sample, old_answers, predicted)
     after, answered = _answers(sample, answers)
     if not np.any(answered):
-        problem = "no drawn unit has an answer of the new version"
+        problem = "the new version has no answer for any drawn unit"
         allowed = f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}"
         raise LabelError(problem, allowed=allowed, action="Check that the ids are the same as in the sample.")
     is_same = answered & (before == after)

@@ -182,7 +182,8 @@ class PreviousWaves:
                 "Labels of earlier waves would only recalibrate the proxy, which saves no labels: name "
                 "groups that all waves have (groups=, --groups)."
             )
-        return f"{self.labels} labels of earlier waves are too few to be used (at least {_MIN_LABELS})."
+        required = f"at least {_MIN_LABELS} are required"
+        return f"{self.labels} labels of earlier waves are too few to be used ({required})."
 
     @property
     def note(self) -> str:

@@ -516,7 +516,7 @@ def _round_without_analysis(
     """Return the larger sample of an estimand with its own rule for the next round; None without one."""
     planned_counts = requested.next_counts(sample, labels, sample.size + _addable(sample, additional))
     if planned_counts is not None:
-        rule_text = "equal rates in the planned region"
+        rule_text = "equal sampling rates in the planned region"
         region_design = design_with_counts(sample, planned_counts, rule_text, label_based=True)
         return extend_sample(sample, region_design, population)
     if not requested.is_estimated:

@@ -898,7 +898,7 @@ def _may_be_weights(column: ColumnFacts) -> bool:
 
 def _note_on_weights(column: ColumnFacts) -> str:
     option = option_of("weight", column.name)
-    return f"{column.name!r} is not used; if it is the number of units that each row represents: {option}"
+    return f"{column.name!r} is not used; if it is the number of units that each row represents, add {option}"
 
 
 def _may_be_quantity(column: ColumnFacts) -> bool:

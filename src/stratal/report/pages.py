@@ -122,7 +122,8 @@ def draw_page(
     budget = draw.get("budget")
     if "clusters" in draw and budget is not None and draw["n"] > budget:
         excess = draw["n"] - budget
-        lines.append(f"Clusters are drawn as a whole: {excess:,} more than the budget of {budget:,}.")
+        comparison = f"{excess:,} more units than the budget of {budget:,}"
+        lines.append(f"Only whole clusters are drawn, so the sample has {comparison}.")
     return Page(lines=lines, tables=tables, notes=notes)
 
 
@@ -285,8 +286,8 @@ def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
         else:
             verdict = "can be guaranteed"
         return [
-            f"{require} {verdict} with {total:,} labels: this requires {cases:,} {what} without an error. "
-            f"According to the score, about {needed:,} random labels are needed to find that many."
+            f"{require} {verdict} with {total:,} labels: this requires {cases:,} {what} among which no error "
+            f"is found. According to the score, about {needed:,} random labels are needed to find that many."
         ]
     if rounds["largest_items"] is None:
         return []

@@ -215,7 +215,7 @@ def _parse_designs(
     names = [design.name for design in parsed]
     if not parsed or len(set(names)) < len(names):
         raise InputError(
-            "designs must contain at least one design, and each design once",
+            "designs must contain at least one design, and none more than once",
             given=names,
             allowed="one or more different designs",
         )

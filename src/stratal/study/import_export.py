@@ -132,7 +132,7 @@ def require_page_key(
         expected = page_key(secret, file.study, file.annotator)
     if expected is None or not hmac.compare_digest(file.key.encode("utf-8", "replace"), expected.encode()):
         problem = f"{source} contains no proof that the page of {file.annotator!r} saved it"
-        action = f"If you are sure that it did: --annotator {shlex.quote(file.annotator)}."
+        action = f"If you are sure that it did, add --annotator {shlex.quote(file.annotator)}."
         allowed = "a file with the key of a page that was exported from this study"
         raise LabelError(problem, allowed=allowed, action=action)
 
@@ -255,7 +255,8 @@ def exportable_question(connection: Connection) -> StudyQuestion:
     if not form.is_plain:
         kinds = ", ".join(question.kind for question in form.questions)
         action = (
-            "Use the served page, or the page in one file: stratal study export STUDY --output page.html."
+            "Use the served page, or export it as a single file: "
+            "stratal study export STUDY --output page.html."
         )
         raise InputError("other tools do not support the questions of this study", given=kinds, action=action)
     return form.first

@@ -547,7 +547,9 @@ def anytime_interval(
     question, component = form.columns[column or next(iter(form.columns))]
     if "estimand" in options or (question.is_numeric and question.bounds is None):
         problem = "the anytime-valid interval requires a number with bounds for every item"
-        raise InputError(problem, given=question.name, allowed="such as a choice that counts as 0 or 1")
+        raise InputError(
+            problem, given=question.name, allowed="a bounded number, such as a choice that counts as 0 or 1"
+        )
     with study.verified() as connection:
         rows, answered = completion_order(connection, sample)
         labels = current_labels(connection, form, str(study.folder), column)

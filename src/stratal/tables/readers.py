@@ -702,7 +702,7 @@ def _workbook_table(
             ] or wanted_sheets
         if len(wanted_sheets) != 1:
             raise InputError(
-                f"{file}: {len(wanted_sheets)} of {len(nonempty_sheets)} sheets have these columns",
+                f"{file}: {len(wanted_sheets)} of {len(nonempty_sheets)} sheets have the requested columns",
                 given=titles,
                 allowed="exactly one",
                 action="Save the required sheet as a separate file.",

@@ -236,8 +236,8 @@ def test_a_draw_of_clusters_states_their_number_and_how_far_it_exceeds_the_budge
         assert (found["clusters"], found["budget"]) == (6, 33)
         assert f"Drew {found['n']} of 300 units in 6 clusters (clusters, seed {seed})." in text
         excess = found["n"] - 33
-        sentence = f"Clusters are drawn as a whole: {excess} more than the budget of 33."
-        assert (sentence in text) == ("more than the budget" in text) == (excess > 0)
+        sentence = f"the sample has {excess} more units than the budget of 33."
+        assert (sentence in text) == ("more units than the budget" in text) == (excess > 0)
         exceeded.add(excess > 0)
     assert exceeded == {True, False}
 

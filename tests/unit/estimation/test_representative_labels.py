@@ -121,7 +121,7 @@ def test_strata_of_a_proxy_need_all_units():
     sample, _ = stratal.Sample.from_labelled(
         with_sizes, value="label", proxy="confidence", population={"confidence": table["confidence"]}
     )
-    with pytest.raises(InputError, match="require the proxy of all units"):
+    with pytest.raises(InputError, match="require its values for all units"):
         post_stratify(sample, "confidence")
 
 

@@ -104,7 +104,7 @@ def test_two_sheets_that_could_be_meant_are_asked_about(tmp_path):
     rows = [["id", "label"], ["a", 1]]
     path = workbook(tmp_path / "labels.xlsx", ("first", rows), ("second", rows))
 
-    with pytest.raises(InputError, match=r"2 of 2 sheets have these columns.*'first', 'second'"):
+    with pytest.raises(InputError, match=r"2 of 2 sheets have the requested columns.*'first', 'second'"):
         read_labels(path)
 
 

@@ -185,7 +185,7 @@ def test_a_report_refuses_a_comparison_with_another_estimate(world):
 def test_answers_of_other_units_alone_are_refused(world):
     sample, _, old, _ = world
     judged = dict.fromkeys(sample.ids.tolist(), 1.0)
-    with pytest.raises(stratal.LabelError, match="no drawn unit has an answer of the new version"):
+    with pytest.raises(stratal.LabelError, match="the new version has no answer for any drawn unit"):
         stratal.new_version(sample, judged, {f"row {unit}": answer for unit, answer in enumerate(old)})
 
 

@@ -403,7 +403,7 @@ def test_adaptive_designs_spend_the_budget(benchmark):
         ({"designs": ["k-means:5:opt-a1:1"]}, "two labels per stratum"),
         ({"designs": ["k-means:5:two-round:2"]}, "share of the budget"),
         ({"designs": []}, "at least one design"),
-        ({"designs": ["simple-random"] * 2}, "each design once"),
+        ({"designs": ["simple-random"] * 2}, "none more than once"),
         ({"estimators": ["ppi"]}, "no such estimator"),
         ({"estimators": []}, "estimators= is empty"),
         ({"intervals": ["bootstrap"]}, "no such kind of interval"),

@@ -159,7 +159,7 @@ def number_expression(source: Source, name: str, label: str | None = None) -> Fo
         f"{label} is not numeric",
         given=str(column_type),
         allowed="numbers",
-        action="Store it as numbers. Words are not scores: use categories as strata, by= (--by).",
+        action="Store it as numbers. Words are not scores: to use categories as strata, give by= (--by).",
     )
 
 
