@@ -76,7 +76,7 @@ def _figure(page: Page, run: Simulated, which: str, replicates: int) -> None:
         columns=2,
         words="The bands show the 16% and 84% quantiles over the draws, as in the paper; for the "
         "coverage, they show ± two Monte Carlo standard errors. The range of an axis does not depend on the "
-        "worst arm. A band that extends beyond the axis is not drawn; the table contains its numbers.",
+        "worst arm. The table contains all numbers.",
     )
 
 
