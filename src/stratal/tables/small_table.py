@@ -18,10 +18,11 @@ from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text, text_o
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names, unreadable_file_error
 from stratal.protocols import ArrowStream, Cell, Foreign, HuggingFaceDataset
 from stratal.tables import files
+from stratal.tables.csv_files import blank_note
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs.log import Log
 from stratal.tables.number_format import ambiguous_number_error
-from stratal.tables.readers import blank_note, open_table
+from stratal.tables.readers import open_table
 from stratal.tables.row_index import row_index
 from stratal.tables.source import EveryColumn, Table
 

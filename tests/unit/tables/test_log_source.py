@@ -6,8 +6,8 @@ import pytest
 
 from stratal.population.declaration import Declaration, with_log_defaults
 from stratal.tables.engine import duckdb_connection
+from stratal.tables.log_tables import log_table
 from stratal.tables.logs.log import LogRow, make_log
-from stratal.tables.readers import log_table
 
 
 @pytest.fixture

@@ -588,7 +588,7 @@ def test_json_lines_of_many_keys_are_read_as_those_of_few(tmp_path, monkeypatch,
         return taken.head(table.names, 10_000)
 
     few = held()
-    monkeypatch.setattr("stratal.tables.readers._MAX_SQL_KEYS", 1)
+    monkeypatch.setattr("stratal.tables.json_files._MAX_SQL_KEYS", 1)
 
     assert "k 3.b.d" in few or rows == 1
     assert held() == few
@@ -598,7 +598,7 @@ def test_json_lines_of_many_keys_are_read_as_those_of_few(tmp_path, monkeypatch,
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
 @pytest.mark.parametrize("column", ["id", "language", "proxy"])
 def test_a_nan_in_json_is_no_category_and_no_id(tmp_path: Path, monkeypatch, name, column, many) -> None:
-    monkeypatch.setattr("stratal.tables.readers._MAX_SQL_KEYS", many)
+    monkeypatch.setattr("stratal.tables.json_files._MAX_SQL_KEYS", many)
     rows = [{"id": "a", "language": "NaN", "proxy": 0.5}, {"id": "NaN", "language": "de", "proxy": 0.25}]
     text = {"rows.jsonl": "\n".join(map(json.dumps, rows)), "rows.json": json.dumps(rows)}[name]
     read = Population.read(write(tmp_path, name, text), proxy="proxy", groups="language")

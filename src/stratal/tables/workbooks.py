@@ -1,0 +1,201 @@
+"""Workbooks as tables, read with openpyxl: cells become text, as in a CSV file."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+from stratal.errors import InputError, optional_import
+from stratal.tables import files, number_format
+from stratal.tables.csv_files import blank_note
+from stratal.tables.frames import register_columns
+from stratal.tables.number_columns import with_decimal_points
+from stratal.tables.source import ColumnSelection, Rows, Table
+from stratal.whole_numbers import MAX_EXACT_INTEGER
+
+
+def cell_text(value: object) -> str | None:
+    """Return a cell as text: whole numbers without a point, dates as 2026-03-01, None if it is empty."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT_INTEGER:
+        return str(int(value))
+    if isinstance(value, datetime) and value.time() == time.min:
+        return value.date().isoformat()
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    return str(value)
+
+
+def _open_workbook(path: Path) -> Any:
+    """Open a workbook with the saved values of its formulas."""
+    with optional_import("openpyxl", extra="excel"):
+        import openpyxl
+
+    # The file is read into memory first, because openpyxl leaves a damaged file open.
+    content = io.BytesIO(path.read_bytes())
+    with _translate_workbook_errors(path):
+        return openpyxl.load_workbook(content, read_only=True, data_only=True)
+
+
+@contextmanager
+def _translate_workbook_errors(path: Path) -> Iterator[None]:
+    """Translate the errors of a damaged workbook into an `InputError`; errors of XML are SyntaxErrors."""
+    # Few tables are workbooks.
+    import zipfile
+    import zlib
+
+    from openpyxl.utils.exceptions import InvalidFileException
+
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        *(SyntaxError, KeyError, ValueError, TypeError, AttributeError, IndexError, EOFError),
+        *(zlib.error, zipfile.BadZipFile, InvalidFileException),
+    ) as error:
+        raise InputError(
+            f"{path} is not a readable workbook",
+            given=str(error)[:200] or type(error).__name__,
+            allowed="an .xlsx file that was saved by a spreadsheet program",
+            action="Open the file in a spreadsheet program and save it again.",
+        ) from None
+
+
+def _find_unreadable_cells(book: Any, sheet: Any) -> str:
+    """Return a description of the first merged cell or formula without a value, empty if there is none."""
+    # Few tables are workbooks.
+    from xml.etree.ElementTree import iterparse
+
+    with book._archive.open(sheet._worksheet_path) as stream:
+        for _, node in iterparse(stream):
+            namespace, _, tag = node.tag.rpartition("}")
+            if tag == "mergeCell":
+                return f"merged cells: {node.get('ref')}"
+            # The cell of a formula whose value is the empty text has the type `str`.
+            if tag == "c" and node.get("t") != "str" and node.find(f"{namespace}}}f") is not None:
+                if not node.findtext(f"{namespace}}}v"):
+                    return f"a formula without a saved value: {node.get('r')}"
+            elif tag == "row":
+                # Frees the memory of the row.
+                node.clear()
+    return ""
+
+
+# Largest number of cells of a sheet: a few compressed bytes may expand to 16,384 columns and a million rows.
+_MAX_SHEET_CELLS = 50_000_000
+
+
+def _read_sheet(sheet: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int, list[str | None]]], int]:
+    """Return the column names, the rows that are not blank with their numbers, and the number of blank rows.
+
+    Empty columns at the end are left out. The size that a sheet states is ignored, since it may be wrong.
+    """
+    sheet.reset_dimensions()
+    rows: list[tuple[int, list[str | None]]] = []
+    cells_read = row_number = 0
+    for row_number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
+        cells = [cell_text(value) for value in values]
+        while cells and cells[-1] is None:
+            cells.pop()
+        cells_read += len(cells)
+        if cells_read > _MAX_SHEET_CELLS:
+            raise files.too_large_error(path)
+        if cells:
+            rows.append((row_number, cells))
+    if not rows:
+        return (), [], 0
+    (header_row, names), *data_rows = rows
+    width = max(len(cells) for _, cells in rows)
+    if width * len(rows) > _MAX_SHEET_CELLS:
+        raise files.too_large_error(path)
+    padded_rows = [(number, cells + [None] * (width - len(cells))) for number, cells in data_rows]
+    blank_count = row_number - header_row - len(padded_rows)
+    column_names = tuple((name or "").strip() for name in names + [None] * (width - len(names)))
+    return column_names, padded_rows, blank_count
+
+
+def _is_table(names: Sequence[str], rows: Sequence[object]) -> bool:
+    """Return whether a sheet has a table: several columns with names, and rows, unlike a page of notes."""
+    return sum(map(bool, names)) > 1 and len(rows) > 0
+
+
+def workbook_table(connection: object, file: Path, is_wanted_sheet: Callable[[Sequence[str]], bool]) -> Table:
+    """Return the only sheet of a workbook with values as a table; of several, the one that is wanted."""
+    import pyarrow as pa
+
+    book = _open_workbook(file)
+    try:
+        with _translate_workbook_errors(file):
+            contents = [(sheet, *_read_sheet(sheet, file)) for sheet in book.worksheets]
+        nonempty_sheets = [content for content in contents if content[1]]
+        if not nonempty_sheets:
+            raise InputError(f"{file} is empty", allowed="a header and one row per unit")
+        titles = ", ".join(repr(sheet.title) for sheet, *_ in nonempty_sheets)
+        wanted_sheets = [
+            content for content in nonempty_sheets if len(nonempty_sheets) == 1 or is_wanted_sheet(content[1])
+        ]
+        if len(wanted_sheets) > 1:
+            wanted_sheets = [
+                content for content in wanted_sheets if _is_table(*content[1:3])
+            ] or wanted_sheets
+        if len(wanted_sheets) != 1:
+            raise InputError(
+                f"{file}: {len(wanted_sheets)} of {len(nonempty_sheets)} sheets have the requested columns",
+                given=titles,
+                allowed="exactly one",
+                action="Save the required sheet as a separate file.",
+            )
+        sheet, names, filled_rows, blank_count = wanted_sheets[0]
+        is_title = len(names) > 1 and names[0] != "" and not any(names[1:])
+        if is_title:
+            raise InputError(
+                f"{file}: the first row of sheet {sheet.title!r} is a title, not a header",
+                given=repr(names[0]),
+                allowed="a name for each column in the first row",
+                action="Delete the rows above the header.",
+            )
+        with _translate_workbook_errors(file):
+            unreadable_cells = _find_unreadable_cells(book, sheet)
+        if unreadable_cells:
+            raise InputError(
+                f"{file}: sheet {sheet.title!r} contains {unreadable_cells}",
+                allowed="a value in each cell",
+                action="Unmerge merged cells and fill in each row. For formulas, open the workbook in a "
+                "spreadsheet program and save it, or paste the formulas as values.",
+            )
+    finally:
+        book.close()
+    if len(nonempty_sheets) > 1:
+        sheet_notes = [f"{file}: only sheet {sheet.title!r} was read (sheets: {titles})"]
+    else:
+        sheet_notes = []
+    notes = (*sheet_notes, *blank_note(str(file), blank_count))
+
+    def read_columns(selection: ColumnSelection) -> Rows:
+        columns = {
+            name: pa.array([cells[names.index(name)] for _, cells in filled_rows], pa.string())
+            for name in selection.select_from(names)
+        }
+        rows = replace(
+            register_columns(connection, columns, str(file)),
+            all_text=True,
+            notes=notes,
+            locate=lambda row: f"row {filled_rows[row][0]}",
+        )
+        facts = {
+            name: number_format.column_facts([cells[names.index(name)] for _, cells in filled_rows])
+            for name in columns
+            if name != selection.id
+        }
+        return with_decimal_points(
+            rows, selection, number_format.file_format(facts, may_group=False, shared=False)
+        )
+
+    return Table(table_name=str(file), names=names, read_columns=read_columns)
