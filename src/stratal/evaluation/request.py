@@ -122,7 +122,17 @@ class EvaluationRequest(DeclaredRoles):
     @property
     def table_options(self) -> JsonDict:
         """The options that describe a table with labels, as far as they are given."""
-        names = ("chosen", "proxy", "sizes", "cluster", "weight", "population_size", "tags", "lists")
+        names = (
+            "chosen",
+            "proxy",
+            "groups",
+            "sizes",
+            "cluster",
+            "weight",
+            "population_size",
+            "tags",
+            "lists",
+        )
         values = self.keywords(*names)
         return {name: value for name, value in values.items() if value not in (None, ())}
 

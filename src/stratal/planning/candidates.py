@@ -18,7 +18,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.planning.expected_widths import normal_half_width, planned_half_width
 from stratal.strata import Allocation, Strata
-from stratal.strata.strata import SCENARIO_OFFSETS, SCENARIO_SLOPES, Scenario, expected_variance
+from stratal.strata.strata import Scenario, expected_variance, miscalibrated_rates
 
 # An earlier candidate is preferred if it is wider than the narrowest by no more than the rounding of whole
 # numbers of labels, and three quarters of the narrowing by one more label, about 1/(2n (1 − f)). So a plan
@@ -32,9 +32,6 @@ LARGEST_ERROR_RATIO = 1.0 + _MAX_TOLERANCE
 
 # At this share of a simple random sample's standard error, rounding cannot make strata the less precise.
 _CLEARLY_MORE_PRECISE = 0.97
-
-# Rates are kept this far from 0 and 1, so that log-odds are finite.
-_MIN_RATE = 1e-6
 
 # Larger budgets to compare: the next 20 one by one for budgets up to 200, then powers of 1.1. With more
 # labels, whole numbers matter less, and fewer budgets are compared.
@@ -87,13 +84,8 @@ class Candidate:
 
     @property
     def miscalibrated_variances(self) -> FloatArray:
-        """Variances (12,) of the mean of outcomes 0 and 1, for slopes and shifts of the proxy's log-odds."""
-        low, high = self.strata.bounds
-        rates = np.clip((self.strata.proxy_means - low) / (high - low), _MIN_RATE, 1.0 - _MIN_RATE)
-        log_odds = np.log(rates / (1.0 - rates))
-        grid = np.meshgrid(SCENARIO_SLOPES, SCENARIO_OFFSETS, indexing="ij")
-        slopes, offsets = (axis.reshape(-1, 1) for axis in grid)
-        rates = 1.0 / (1.0 + np.exp(-offsets - slopes * log_odds))
+        """Variances (12,) of the mean of outcomes 0 and 1, for each of `miscalibrated_rates`."""
+        rates = miscalibrated_rates(self.strata)
         return np.asarray(expected_variance(self.strata.sizes, self.allocation.n_h, rates * (1.0 - rates)))
 
     @property

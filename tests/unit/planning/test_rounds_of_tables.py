@@ -174,6 +174,14 @@ def test_the_strata_of_a_further_round_have_new_and_earlier_units_apart(run_comm
     assert sum(int(earlier) for _, earlier in counts) == 120
 
 
+def test_stored_groups_have_no_effect_on_a_sample():
+    table, truth = table_of()
+    sample = stratal.evaluate(table).next_round(additional=20)
+    labels = {unit: truth[unit] for unit in sample.ids.tolist()}
+    with pytest.raises(InputError, match="--groups would have no effect"):
+        stratal.evaluate(sample, labels, groups=("site",))
+
+
 def test_the_column_of_groups_is_one_name():
     table, _ = table_of()
     with pytest.raises(InputError, match="by must be the name of a column"):
