@@ -357,8 +357,8 @@ def scenarios(strata: Moments, expected_slope: float = CALIBRATION_SLOPE) -> Sce
 def miscalibrated_rates(strata: Moments) -> FloatArray:
     """Return mean outcomes (12, H) on the scale from 0 to 1, for slopes and offsets of the proxy's log-odds.
 
-    Unlike in `scenarios`, the slopes are relative to log-odds of 0. The overall mean may therefore be far from
-    that of the proxy, as for a score that predicts many more positives than there are.
+    Unlike in `scenarios`, the slopes are relative to log-odds of 0. The overall mean may therefore be far
+    from that of the proxy, as for a score that predicts many more positives than there are.
     """
     proxy_rates = np.clip(unit_scale(strata.proxy_means, strata.bounds), _MIN_RATE, 1.0 - _MIN_RATE)
     log_odds = np.log(proxy_rates / (1.0 - proxy_rates))
