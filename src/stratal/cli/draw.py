@@ -15,7 +15,7 @@ from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Reading, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import meanings, place, split_names
+from stratal.cli.parsing import meanings, pair, place, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
 from stratal.errors import InputError
@@ -153,6 +153,23 @@ def _draws_with_seed(values: Values) -> bool:
 
 FIRST_DRAW = ValueCondition("without --extend SAMPLE, which stores the seed", _draws_with_seed)
 
+# Options that read a file of predictions, or that belong to a sample without labels. A table with labels is
+# read as by `estimate`.
+_NOT_OF_LABELLED_TABLES = (
+    "compare looks same_rows margin delimiter softmax missing label answers history remote engine threads "
+    "memory"
+)
+
+
+def _extends_no_table(values: Values) -> bool:
+    """Return whether units are drawn from a file of predictions, and not from a table with labels."""
+    from stratal.evaluation import is_sample
+
+    return values["extend"] is None or is_sample(values["extend"])
+
+
+WITHOUT_LABELLED_TABLE = ValueCondition("without --extend TABLE", _extends_no_table)
+
 # Options that may differ from the plan: the shown and stored columns, and how the file is read.
 _FREE_OPTIONS = "seed show groups threads memory engine"
 
@@ -172,6 +189,7 @@ def _may_differ(name: str, *, is_planned: bool) -> bool:
     needs={
         _FIRST_ROUND_DESIGN: without_all("extend", reason="in a first round"),
         "seed": FIRST_DRAW,
+        _NOT_OF_LABELLED_TABLES: WITHOUT_LABELLED_TABLE,
         **DRAW_NEEDS,
     },
 )
@@ -316,13 +334,15 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
         raise InputError(
             "--extend with a table draws from that table", given=str(requested.file), action=action
         )
-    options = selected_fields(requested, "id", "value", "chosen", "confidence_level", "tags")
+    names = ("id", "value", "chosen", "confidence_level", "tags", "outcome", "target")
+    options = selected_fields(requested, *names)
     with show_progress("reading and drawing"):
         evaluation = stratal.evaluate(
             table,
             proxy=split_names(requested.proxy),
             predicts=meanings(requested.predicts),
             groups=split_names(requested.groups),
+            bounds=pair("--bounds", requested.bounds),
             **requested.role_keywords,
             **requested.label_values,
             **options,
@@ -343,6 +363,7 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
             show=split_names(requested.show),
             seed=requested.seed,
         )
+    sample = replace(sample, question=requested.declared(sample.question))
     is_first_round = int(sample.round.max()) == 1
     labels = None if is_first_round else evaluation.labels
     choices = requested.workbook_choices(sample)
@@ -350,13 +371,7 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
     described = _described_round(sample, written)
     page = [draw_page(described, _stratum_rows(sample), has_columns=True), *_labelling_step(written)]
     label_files = [written.to_label] if is_first_round else [requested.folder / LABELS_NAME, written.to_label]
-    return Result(described, page, ("estimate", written.sample, *label_files, *_meaning_words(requested)))
-
-
-def _meaning_words(requested: DrawOptions) -> list[str]:
-    """Return the options of a next command that say what labels count as."""
-    named = {"--positive": requested.positive, "--map": requested.map}
-    return [word for option, text in named.items() if text is not None for word in (option, text)]
+    return Result(described, page, ("estimate", written.sample, *label_files))
 
 
 def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Result:

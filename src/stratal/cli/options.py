@@ -47,7 +47,9 @@ ON_DUCKDB = with_any(engine=("duckdb",))
 
 
 def _is_text_table(values: Values) -> bool:
-    """Return whether the file has delimiters."""
+    """Return whether the file may have delimiters; of a further round, it is named in the plan."""
+    if values["file"] is None:
+        return True
     suffixes = [suffix.lower() for suffix in values["file"].suffixes if suffix.lower() != ".gz"]
     return suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
 

@@ -240,3 +240,37 @@ def test_a_new_sample_after_labels_of_whole_groups_is_of_single_units():
     assert evaluation.sample.question.cluster == "question"
     assert sample.question.cluster is None
     assert sample.design.kind == "stratified"
+
+
+def test_the_sample_stores_what_labels_count_as(run_command, tmp_path, monkeypatch):
+    """The option had to be repeated for the estimate."""
+    monkeypatch.chdir(tmp_path)
+    table, truth = table_of()
+    words = {1: "good", 0: "bad", None: ""}
+    table["label"] = [words[label] for label in table["label"]]
+    write("table.csv", list(table), zip(*table.values(), strict=True))
+    run_command(
+        "draw", "--extend", "table.csv", "--additional", "50", "--positive", "good", "--output", "more"
+    )
+    with open("more/to_label.csv", newline="") as stream:
+        ids = [row["id"] for row in csv.DictReader(stream)]
+    write("more/to_label.csv", ["id", "label"], [[unit, words[int(truth[unit])]] for unit in ids])
+    files = ["more/labels.csv", "more/to_label.csv"]
+    result = json.loads(run_command("estimate", "more/sample.parquet", *files, "--json").stdout)
+
+    low, high = result["confidence_interval"]
+    assert low <= np.mean(list(truth.values())) <= high
+    assert stratal.Sample.read("more/sample.parquet").question.outcome.positive == "good"
+
+
+@pytest.mark.parametrize(
+    "option", [("--missing", "own-stratum"), ("--delimiter", ","), ("--looks", "2"), ("--engine", "spark")]
+)
+def test_options_for_files_of_predictions_are_refused(run_command, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    table, _ = table_of()
+    write("table.csv", list(table), zip(*table.values(), strict=True))
+    refused = run_command("draw", "--extend", "table.csv", "--additional", "5", *option, "--output", "more")
+
+    assert f"{option[0]} would have no effect" in refused.message
+    assert not (tmp_path / "more").exists()
