@@ -36,6 +36,7 @@ from stratal.question.column_words import ID_NAMES, NO_COLUMN
 from stratal.question.facts import ColumnFacts
 from stratal.question.labelled_groups import LabelledGroups
 from stratal.question.recognition import Recognition, StatedRoles, are_answers, recognise
+from stratal.question.vocabulary import reversed_verdicts, reverses_success
 from stratal.report.notes import RANDOM_ROWS, ROWS_WITHOUT_LABEL, Note, without_code
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.list_columns import (
@@ -587,12 +588,18 @@ def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dic
     """
     if not request.counts_as_number or not are_words(verdicts):
         return vocabulary_numbers(verdicts)
-    declared = [*(request.mapping or {})]
+    declared = dict(request.mapping or {})
     if request.positive is not None:
-        declared.append(request.positive)
+        declared[request.positive] = 1.0
     if {*map(comparison_key, verdicts)}.isdisjoint(map(comparison_key, declared)):
-        # The judge has other words than the labels.
-        return vocabulary_numbers(verdicts)
+        # The judge has other words than the labels. They count as 1 for the same side.
+        usual_numbers = vocabulary_numbers(verdicts)
+        numbers_of_words = {
+            str(word): float(value) for word, value in declared.items() if isinstance(value, float | int)
+        }
+        if usual_numbers is not None and reverses_success(numbers_of_words):
+            return reversed_verdicts(usual_numbers)
+        return usual_numbers
     mapping = LabelMapping.of(verdicts, request.positive, request.mapping, partly=True)
     numbers = mapping.numbers(text for text in verdicts if mapping.meanings.get(text, text) is not None)
     if any(np.isnan(number) for number in numbers.values()):

@@ -22,7 +22,14 @@ from stratal.errors import LabelError, type_text
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES, truth_number
 from stratal.question.tags import is_set
-from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES, count_words, success_word
+from stratal.question.vocabulary import (
+    BINARY_VOCABULARIES,
+    VOCABULARIES,
+    count_words,
+    reversed_verdicts,
+    reverses_success,
+    success_word,
+)
 from stratal.report.notes import UNUSED_MAPPING, Note
 from stratal.tables.no_answer import is_no_answer
 
@@ -370,9 +377,12 @@ class LabelMapping:
         keys = {verdict: comparison_key(verdict) for verdict in verdicts}
         meanings = {verdict: declared[key] for verdict, key in keys.items() if key in declared}
         try:
-            return LabelMapping(meanings=meanings).numbers(sorted(verdicts))
+            numbers = LabelMapping(meanings=meanings).numbers(sorted(verdicts))
         except LabelError:  # a single word of several vocabularies
             return dict(meanings)
+        if not meanings and reverses_success(declared):
+            return reversed_verdicts(numbers)
+        return numbers
 
     def _refuse_other_scale(self, labels: Mapping[str, float], verdicts: Mapping[str, float]) -> None:
         """Refuse to compare words with ratings beyond the numbers that the words count as."""

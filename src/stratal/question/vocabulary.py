@@ -146,6 +146,31 @@ def _means_success(word: str, opposite: str) -> bool:
     )
 
 
+def reverses_success(numbers: Mapping[str, float]) -> bool:
+    """Return whether words that mean success count as 0, and those that mean failure as 1.
+
+    Examples
+    --------
+    >>> reverses_success({"bad": 1.0}), reverses_success({"good": 1.0}), reverses_success({"no": 1.0})
+    (True, False, False)
+    """
+    usual_numbers: dict[str, float] = {}
+    for vocabulary in BINARY_VOCABULARIES:
+        # Whether yes and true mean success depends on the question.
+        if not {"yes", "true"} & vocabulary.keys():
+            usual_numbers |= vocabulary
+    pairs = [(number, usual_numbers.get(word.strip().casefold())) for word, number in numbers.items()]
+    known_pairs = [(number, usual) for number, usual in pairs if usual is not None]
+    return bool(known_pairs) and all(number == 1.0 - usual for number, usual in known_pairs)
+
+
+def reversed_verdicts(numbers: Mapping[str, float]) -> dict[str, float]:
+    """Return verdicts with 0 and 1 exchanged; other numbers unchanged."""
+    if not {*numbers.values()} <= {0.0, 1.0}:
+        return dict(numbers)
+    return {verdict: 1.0 - number for verdict, number in numbers.items()}
+
+
 def is_known_word(text: str) -> bool:
     """Return whether any vocabulary contains a word."""
     return any(text.casefold() in words for words in VOCABULARIES)
