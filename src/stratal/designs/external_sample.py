@@ -123,6 +123,7 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
             weight=options.weight,
         ),
     }
+    columns = replace(columns, notes=(*columns.notes, *columns.percentage_notes(options.proxies)))
     labels = labels_from(ids, columns, options.value, sets=sets)
     if others is not None:
         labels = replace(labels, notes=(*labels.notes, *others.notes))
@@ -242,6 +243,7 @@ def _parts_of_complete_table(
             cluster=options.cluster,
         ),
     }
+    columns = replace(columns, notes=(*columns.notes, *columns.percentage_notes(options.proxies)))
     labels = labels_from(ids[labelled], columns.only(labelled), options.value, sets=sets)
     if len(labelled) == len(columns):
         return parts, labels

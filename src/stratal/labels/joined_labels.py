@@ -23,7 +23,6 @@ from stratal.labels.accepted_types import are_in_order, labels_with_sample_ids
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
     MAX_VALUES_SHOWN,
-    PERCENTAGE,
     LabelMapping,
     LabelValue,
     class_text,
@@ -38,6 +37,7 @@ from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
 from stratal.randomness import id_text, id_texts
 from stratal.report.notes import UNUSED_MAPPING, without_code
+from stratal.tables.number_format import is_percentage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -132,7 +132,7 @@ class JoinedLabels(Record):
                 "Use a decimal point; decimal commas are also read if the columns are separated by "
                 "semicolons."
             )
-        elif PERCENTAGE.fullmatch(first_text):
+        elif is_percentage(first_text):
             action = f"Write shares as numbers, such as 0.83 for 83%. {action}"
         count_text = ""
         if len(reported_rows) > 1:

@@ -21,6 +21,7 @@ from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, type_text
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES, truth_number
+from stratal.question.facts import MAX_VERDICTS
 from stratal.question.tags import is_set
 from stratal.question.vocabulary import (
     BINARY_VOCABULARIES,
@@ -45,14 +46,10 @@ MAX_VALUES_SHOWN = 5
 _MAX_FRACTIONS = 10
 # Minimum number of labels of which none is an answer of the model, for this to be no coincidence.
 _MIN_UNMATCHED_LABELS = 10
-# Largest number of distinct labels, or verdicts, that are compared as opposites: for, against, and undecided.
-_MAX_VERDICTS = 3
 # Numbers of labels that have only two or three values: wrong or a loss, a tie, and right or a win.
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
 # Text such as 0,5 is no number in Python, and is no word either: a message names the mark.
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
-# A percentage as text, which may be a share or a class.
-PERCENTAGE = re.compile(r"[-+]?\d+([.,]\d+)?\s?%")
 
 
 def class_text(value: object) -> str:
@@ -645,7 +642,7 @@ def refuse_incomparable_verdicts(labels: Collection[str], verdicts: Collection[s
     """
     words = {*labels, *verdicts}
     folded_labels = set(map(_fold_text, labels))
-    are_few = 0 < len(labels) <= _MAX_VERDICTS and 0 < len(verdicts) <= _MAX_VERDICTS
+    are_few = 0 < len(labels) <= MAX_VERDICTS and 0 < len(verdicts) <= MAX_VERDICTS
     if not are_few or not folded_labels.isdisjoint(map(_fold_text, verdicts)):
         return
     if _of_one_vocabulary(words) or any(map(_has_decimals, words)):

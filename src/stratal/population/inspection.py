@@ -18,9 +18,11 @@ from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.column_words import ID_NAMES, MODEL_NAMES
 from stratal.question.recognition import StatedRoles, recognise
 from stratal.report.notes import NUMBERS_AS_TEXT, Note
-from stratal.tables.column_facts import facts_of_description, may_be_whole
+from stratal.tables.column_facts import PERCENTAGE_KIND, facts_of_description, may_be_whole
 from stratal.tables.frames import register_columns
 from stratal.tables.logs.log import Log
+from stratal.tables.number_columns import percentage_columns, share_range_sql
+from stratal.tables.number_format import is_percentage
 from stratal.tables.readers import open_table
 from stratal.tables.source import ReadOptions, Rows, stack_columns, translate_engine_errors
 
@@ -100,11 +102,11 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
     Returns
     -------
     dict
-        `rows`; `columns`: name, kind (number or text), missing, distinct, minimum, maximum, mean; `softmax`:
-        the columns that add up to 1, or a pattern of them; `models`, for a table with a row for each item and
-        model, as returned by `judged_models`; `notes`; `log`, for the log of an evaluation tool: its tool,
-        proxy and cluster, the number of `failed` answers by filter or model, and of `missing` scores by
-        column.
+        `rows`; `columns`: name, kind (number, text or percentage), missing, distinct, minimum, maximum, mean;
+        `softmax`: the columns that add up to 1, or a pattern of them; `models`, for a table with a row for
+        each item and model, as returned by `judged_models`; `notes`; `log`, for the log of an evaluation
+        tool: its tool, proxy and cluster, the number of `failed` answers by filter or model, and of `missing`
+        scores by column.
 
     Raises
     ------
@@ -139,6 +141,7 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
 
     softmax = models = None
     if isinstance(source, Rows):
+        _describe_percentages(columns, read_again)
         if source.all_text:
             notes += _number_format_notes(columns, read_again)
         softmax = softmax_among(columns, lambda names: read_again(names).row_sum_facts(names))
@@ -175,6 +178,22 @@ def _describe_log(log: Log) -> JsonDict:
     }
 
 
+def _describe_percentages(columns: Sequence[JsonDict], read_again: Callable[[Sequence[str]], Rows]) -> None:
+    """Describe columns of text in which every entry is a percentage as such, with the range of the shares."""
+    text_columns = {row["name"]: row for row in columns if row["kind"] == "text"}
+    names = list(text_columns)[:_MAX_QUERY_COLUMNS]
+    if not names:
+        return
+    rows = read_again(names)
+    types = rows.types()
+    names = [name for name in names if types[name] == "varchar"]
+    for name, facts in percentage_columns(rows, names).items():
+        if facts.has_only_percentages:
+            minimum, maximum, mean = rows.query_row(*share_range_sql(rows.columns[name], facts))
+            shares = {"minimum": minimum, "maximum": maximum, "mean": mean}
+            text_columns[name] |= {"kind": PERCENTAGE_KIND, **shares}
+
+
 def _number_format_notes(
     columns: Sequence[JsonMapping], read_again: Callable[[Sequence[str]], Rows]
 ) -> list[Note]:
@@ -185,7 +204,7 @@ def _number_format_notes(
     notes = []
     for name, entries in read_again(names).head(names, _HEAD_ROWS).items():
         nonempty = [entry for entry in entries if entry]
-        with_points = (entry.replace(",", ".").replace("%", "").strip() for entry in nonempty)
+        with_points = (entry.replace(",", ".").strip() for entry in nonempty if not is_percentage(entry))
         if _all_numbers(with_points) and not _all_numbers(nonempty):
             text = f"{name!r} contains numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
             notes.append(Note(NUMBERS_AS_TEXT, text))
@@ -334,7 +353,7 @@ def answer_columns(columns: Sequence[JsonMapping]) -> tuple[str, ...]:
 
 def _may_be_classes(row: JsonMapping) -> bool:
     """Return whether a column is text, or numbers that could all be whole."""
-    return row["kind"] == "text" or may_be_whole(row)
+    return row["kind"] in ("text", PERCENTAGE_KIND) or may_be_whole(row)
 
 
 def answer_options(columns: JsonDict, predicted: str | None = None) -> list[str]:

@@ -8,16 +8,12 @@ from dataclasses import dataclass
 
 from stratal.errors import LabelError
 from stratal.question.column_words import (
-    ANSWER_WORDS,
-    HUMAN_WORDS,
     JUDGE_WORDS,
-    LABEL_NAMES,
     MEASUREMENT_WORDS,
     MODEL_NAMES,
     PROXY_WORDS,
     QUESTION_WORDS,
     RUN_WORDS,
-    WEAK_LABEL_WORDS,
 )
 from stratal.question.decoding import truth_number
 from stratal.question.vocabulary import count_words
@@ -25,8 +21,9 @@ from stratal.question.vocabulary import count_words
 # Words end at other characters, before a capital letter (isCorrect), and before a digit (score2).
 _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
 
-# A judge says yes, no or, at most, undecided.
-_MAX_VERDICTS = 3
+# Largest number of distinct verdicts, and of labels that are compared with them: for, against and, at most,
+# undecided. More are scores or classes.
+MAX_VERDICTS = 3
 
 # Mean number of characters of a class: longer texts are answers in sentences.
 MAX_CLASS_LENGTH = 60
@@ -59,6 +56,11 @@ class ColumnFacts:
         Mean number of characters of an entry.
     is_metric : bool
         Whether an evaluation tool's log declares the column as a score.
+    is_percentage : bool
+        Whether every entry is a number with a percent sign: text that is a class, or a score whose `minimum`
+        and `maximum` are shares.
+    number_among_percentages : str, optional
+        The first number without a percent sign, if nearly all other entries have one.
     """
 
     name: str
@@ -74,6 +76,8 @@ class ColumnFacts:
     is_nested: bool = False
     mean_length: float = 0.0
     is_metric: bool = False
+    is_percentage: bool = False
+    number_among_percentages: str | None = None
 
     @property
     def words(self) -> frozenset[str]:
@@ -135,7 +139,7 @@ class ColumnFacts:
     @property
     def verdicts(self) -> dict[str, float] | None:
         """The number of each verdict, such as pass and fail or 0 and 1; None for other columns."""
-        if self.values is None or not 0 < self.distinct <= _MAX_VERDICTS or self.is_nested:
+        if self.values is None or not 0 < self.distinct <= MAX_VERDICTS or self.is_nested:
             return None
         return verdict_numbers(self.values)
 
@@ -167,12 +171,6 @@ class ColumnFacts:
 def words_of_name(name: str) -> frozenset[str]:
     """Return the words of a column's name."""
     return frozenset(word.casefold() for word in _WORD_BREAKS.split(name) if word)
-
-
-def is_named_as_answer(name: str) -> bool:
-    """Return whether the name of a column is that of answers, or of labels that are compared with them."""
-    is_label = name.strip().casefold() in LABEL_NAMES
-    return is_label or bool(words_of_name(name) & (ANSWER_WORDS | HUMAN_WORDS | WEAK_LABEL_WORDS))
 
 
 def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:

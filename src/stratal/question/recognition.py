@@ -801,11 +801,14 @@ def _related(columns: Sequence[ColumnFacts], labels: ColumnFacts) -> list[Column
 def may_be_proxy(column: ColumnFacts) -> bool:
     """Return whether a column may hold scores, by its name and content."""
     is_labels = _label_level(column) >= 2
-    if not column.is_number or column.is_measurement or is_labels:
+    if not (column.is_number or column.is_percentage) or column.is_measurement or is_labels:
         return False
     if _is_named_id(column) or column.words & HUMAN_WORDS:
         return False
-    return column.is_metric or column.is_probability or bool(column.words & (PROXY_WORDS | JUDGE_WORDS))
+    if column.is_metric or column.words & (PROXY_WORDS | JUDGE_WORDS):
+        return True
+    # A few percentages, such as discounts, are classes.
+    return column.is_probability and not _is_group(column)
 
 
 def _is_score_from_0_to_1(column: ColumnFacts) -> bool:
@@ -825,6 +828,7 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
     if recognition.value is not None:
         # A plan refuses gaps and names the option for them. An estimate is valid without the score.
         notes = [_note_on_gaps(column) for column in candidates if not column.is_complete]
+        notes += [_note_on_signs(column) for column in columns if _lacks_percent_signs(column)]
         recognition = replace(recognition, notes=(*recognition.notes, *notes))
         candidates = [column for column in candidates if column.is_complete]
     levels: list[Callable[[ColumnFacts], bool]] = [
@@ -856,8 +860,21 @@ def _note_on_gaps(column: ColumnFacts) -> str:
     )
 
 
+def _lacks_percent_signs(column: ColumnFacts) -> bool:
+    """Return whether a column would be a proxy if every number had a percent sign."""
+    has_other_number = column.number_among_percentages is not None
+    return has_other_number and may_be_proxy(replace(column, is_percentage=True))
+
+
+def _note_on_signs(column: ColumnFacts) -> str:
+    return (
+        f"{column.name!r} is not used, because {column.number_among_percentages!r} has no percent sign, "
+        "unlike nearly all its other numbers; write all numbers with a percent sign, or none, to use it"
+    )
+
+
 def _is_comparable_score(column: ColumnFacts) -> bool:
-    return column.is_number or column.verdicts is not None
+    return column.is_number or column.is_percentage or column.verdicts is not None
 
 
 def _with_notes_on_scores(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Recognition:

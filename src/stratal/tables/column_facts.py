@@ -12,7 +12,11 @@ from stratal.arrays import number_of_text
 from stratal.protocols import JsonMapping
 from stratal.question.facts import ColumnFacts
 from stratal.tables.no_answer import is_no_answer
-from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.tables.number_format import ColumnNumbers, share_of_percentage
+from stratal.tables.small_table import SmallTable, formats_with_percentages, is_missing, plain_text
+
+# Kind of a described column of text in which every entry is a percentage.
+PERCENTAGE_KIND = "percentage"
 
 # Distinct values that are kept; a column with more holds free text or measurements, or very many classes.
 _MAX_VALUES = 2_000
@@ -50,6 +54,7 @@ def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:
             is_whole=may_be_whole(row),
             values=_binary_values(row),
             is_metric=row["name"] in metrics,
+            is_percentage=row["kind"] == PERCENTAGE_KIND,
         )
         for row in description["columns"]
     ]
@@ -84,7 +89,10 @@ def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts
     else:
         numbers = []
     is_number = bool(numbers) and None not in numbers
-    finite = [number for number in numbers if number is not None]
+    finite = [number for number in numbers if is_number and number is not None]
+    formats = formats_with_percentages(present)
+    if formats is not None:
+        finite = _shares(texts, formats)
     values = frozenset(texts) if len(texts) <= _MAX_VALUES else frozenset(heapq.nsmallest(_MAX_VALUES, texts))
     return ColumnFacts(
         name=name,
@@ -92,15 +100,26 @@ def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts
         present=len(present),
         distinct=len(texts),
         is_number=is_number,
-        minimum=min(finite) if is_number else None,
-        maximum=max(finite) if is_number else None,
+        minimum=min(finite, default=None),
+        maximum=max(finite, default=None),
         is_whole=is_number and all(number.is_integer() for number in finite),
         values=values,
         is_date=_are_dates(head),
         is_nested=_are_nested(head),
         mean_length=sum(len(str(entry)) for entry in head) / max(len(head), 1),
         is_metric=is_metric,
+        is_percentage=formats is not None and formats.has_only_percentages,
+        number_among_percentages=None if formats is None else formats.number_among_percentages,
     )
+
+
+def _shares(texts: Iterable[str], formats: ColumnNumbers) -> list[float]:
+    """Return the percentages among texts as shares."""
+    return [
+        share
+        for share in (share_of_percentage(text, formats.most_common_mark) for text in texts)
+        if not math.isnan(share)
+    ]
 
 
 def _is_no_answer(entry: object) -> bool:

@@ -17,6 +17,7 @@ from stratal.protocols import (
     WithSchema,
 )
 from stratal.tables.engine import duckdb_connection
+from stratal.tables.number_columns import with_shares
 from stratal.tables.parquet import add_nested_columns, arrow_field_paths
 from stratal.tables.row_index import index_name, row_index
 from stratal.tables.source import Rows, Source, Table, translate_engine_errors
@@ -40,7 +41,7 @@ def frame_table(table: object) -> Table:
         return Table(
             table_name=DEFAULT_TABLE_NAME, names=tuple(columns), read_columns=lambda selection: source
         )
-    return arrow_table(duckdb_connection(), table, DEFAULT_TABLE_NAME)
+    return with_shares(arrow_table(duckdb_connection(), table, DEFAULT_TABLE_NAME))
 
 
 def arrow_table(connection: object, table: object, table_name: str) -> Table:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
-from stratal.question.facts import is_named_as_answer
+from stratal.protocols import Foreign
 from stratal.tables import number_format
 from stratal.tables.duckdb_sql import quote_text
-from stratal.tables.source import ColumnSelection, EveryColumn, Rows
+from stratal.tables.source import ColumnSelection, Rows, Table
 
 # Number of first rows in which columns of numbers are recognised, before their formats are counted in all
 # rows.
@@ -21,24 +22,85 @@ _MAX_FORMAT_COLUMNS = 100
 
 def csv_number_format(rows: Rows, columns: dict[str, str], delimiter: str) -> number_format.NumberFormat:
     """Return the number format of a CSV file, from all entries of the columns of numbers."""
-    all_columns = replace(rows, columns=columns)
-    head = all_columns.head(list(columns), _HEAD_ROWS)
     # In a file whose columns are separated by commas, numbers cannot have decimal commas.
     if delimiter == ",":
-        head = {name: entries for name, entries in head.items() if number_format.has_percent_sign(entries)}
-    head_facts = {name: number_format.column_facts(entries) for name, entries in head.items()}
-    number_columns = [
-        name for name, entry in head_facts.items() if entry.is_number or entry.percent_mark is not None
-    ]
-    facts = {}
-    for start in range(0, len(number_columns), _MAX_FORMAT_COLUMNS):
-        names = number_columns[start : start + _MAX_FORMAT_COLUMNS]
-        expressions = [number_format.column_facts_sql(columns[name], quote_text) for name in names]
-        row = all_columns.query_row(*itertools.chain.from_iterable(expressions))
-        width = len(expressions[0])
-        for position, name in enumerate(names):
-            facts[name] = number_format.column_facts_of_row(row[position * width : (position + 1) * width])
+        return number_format.column_format({}, may_group=False)
+    all_columns = replace(rows, columns=columns)
+    head = all_columns.head(list(columns), _HEAD_ROWS)
+    number_columns = [name for name, entries in head.items() if number_format.column_facts(entries).is_number]
+    facts = _facts_of_columns(all_columns, number_columns)
     return number_format.file_format(facts, may_group=delimiter == ";")
+
+
+def _facts_of_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_format.ColumnNumbers]:
+    """Return the number of entries in each number format of columns of text, from all rows."""
+    facts = {}
+    for start in range(0, len(names), _MAX_FORMAT_COLUMNS):
+        group = names[start : start + _MAX_FORMAT_COLUMNS]
+        expressions = [number_format.column_facts_sql(rows.columns[name], quote_text) for name in group]
+        row = rows.query_row(*itertools.chain.from_iterable(expressions))
+        width = len(expressions[0])
+        for position, name in enumerate(group):
+            facts[name] = number_format.column_facts_of_row(row[position * width : (position + 1) * width])
+    return facts
+
+
+def percentage_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_format.ColumnNumbers]:
+    """Return the facts of those of some columns of text in which every number has a percent sign."""
+    if not names:
+        return {}
+    candidates = [
+        name
+        for name, entries in rows.head(names, _HEAD_ROWS).items()
+        if any(map(number_format.is_percentage, entries))
+    ]
+    facts = _facts_of_columns(rows, candidates)
+    return {name: column for name, column in facts.items() if column.percent_mark is not None}
+
+
+def share_range_sql(column: str, facts: number_format.ColumnNumbers) -> tuple[str, str, str]:
+    """Return the SQL of the smallest, the largest and the mean share of a column of percentages."""
+    share = f"TRY_CAST({number_format.share_sql(column, facts.most_common_mark, quote_text)} AS DOUBLE)"
+    return f"min({share})", f"max({share})", f"avg({share})"
+
+
+def with_shares(table: Table) -> Table:
+    """Return a table whose columns of percentages are shares if they are declared to be numbers.
+
+    Others may be classes, such as the labels 10% and 25%.
+    """
+
+    def read_columns(selection: ColumnSelection) -> Foreign:
+        rows = table.read_columns(selection)
+        names = [name for name in selection.numbers if name != selection.id]
+        # A table on another engine is converted by its owner.
+        if not isinstance(rows, Rows):
+            return rows
+        return _with_shares(rows, [name for name in names if name in rows.columns])
+
+    return replace(table, read_columns=read_columns)
+
+
+def _with_shares(rows: Rows, names: Sequence[str]) -> Rows:
+    """Return rows with columns of percentages as shares, and a note on them; others are unchanged."""
+    if not names:
+        return rows
+    numbers = replace(rows, columns={name: rows.columns[name] for name in names})
+    types = numbers.types()
+    facts = percentage_columns(rows, [name for name in names if types[name] == "varchar"])
+    shares = {
+        name: number_format.share_sql(rows.columns[name], str(column.percent_mark), quote_text)
+        for name, column in facts.items()
+    }
+    if not rows.all_text:
+        # In a table with types, numbers have a type; a text that is no percentage leaves the column text.
+        facts = {name: column for name, column in facts.items() if column.has_only_percentages}
+        shares = {name: f"CAST({shares[name]} AS DOUBLE)" for name in facts}
+    return replace(
+        rows,
+        columns={**rows.columns, **shares},
+        notes=(*rows.notes, *number_format.percentage_notes(facts)),
+    )
 
 
 def with_decimal_points(
@@ -57,21 +119,6 @@ def with_decimal_points(
         for name, column in rows.columns.items()
         if name in file_numbers.decimals and name != selection.id
     }
-    converted_columns |= {
-        name: number_format.share_sql(column, file_numbers.percents[name], quote_text)
-        for name, column in rows.columns.items()
-        if name in file_numbers.percents and _is_read_as_share(name, selection)
-    }
     ambiguous = {name: entry for name, entry in file_numbers.ambiguous.items() if name in rows.columns}
     notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(converted_columns)))
     return replace(rows, columns={**rows.columns, **converted_columns}, notes=notes, ambiguous=ambiguous)
-
-
-def _is_read_as_share(name: str, selection: ColumnSelection) -> bool:
-    """Return whether a column of percentages is read as numbers: declared numbers, and scores by their names.
-
-    Answers such as 10% and 25%, and the labels that are compared with them, may be classes.
-    """
-    if name == selection.id:
-        return False
-    return name in selection.numbers or (isinstance(selection, EveryColumn) and not is_named_as_answer(name))

@@ -3,13 +3,14 @@
 One file has one format. It is detected from all values of all columns of numbers: `0,5` and `1.234.567` have
 a decimal comma, `0.5` and `1,234,567` a decimal point. `1.234` and `1,234` alone are ambiguous.
 
-A column in which every number has a percent sign contains shares: `83%` is 0.83.
+A column in which every number has a percent sign contains shares if it is read as numbers: `83%` is 0.83.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from stratal.errors import InputError
@@ -19,7 +20,7 @@ POINT = "."
 COMMA = ","
 
 # Spaces in front of a percent sign: no-break space, and narrow no-break space.
-NO_BREAK_SPACES = "\u00a0\u202f"
+_NO_BREAK_SPACES = "\u00a0\u202f"
 
 # Parts of all patterns.
 _SIGN = r"[-+]?"
@@ -34,7 +35,7 @@ _GROUPS = (
     rf"({{mark}}[0-9]{{{{3}}}})+{{other}}[0-9]+)"
 )
 # A no-break space, wide or narrow, precedes the sign in several languages.
-_PERCENT = rf"{_SIGN}([0-9]+|[0-9]*{{mark}}[0-9]+)[ {NO_BREAK_SPACES}]?%"
+_PERCENT = rf"{_SIGN}([0-9]+|[0-9]*{{mark}}[0-9]+)[ {_NO_BREAK_SPACES}]?%"
 _GROUPED = rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}})+({{other}}[0-9]+)?{_EXPONENT}"
 
 # Smallest share of numbers among the entries of a column of numbers; the others may be typing errors.
@@ -65,6 +66,9 @@ PATTERNS: dict[str, str] = {"whole": _WHOLE, "long": _LONG_WHOLE} | {
     for fact, pattern in (("one", _ONE_GROUP), ("decimals", _DECIMALS), ("groups", _GROUPS))
 }
 PATTERNS |= {f"percent{mark}": _with_marks(_PERCENT, mark) for mark in (POINT, COMMA)}
+# Pattern of a percentage with either decimal mark.
+PERCENTAGE = "|".join(PATTERNS[f"percent{mark}"] for mark in (POINT, COMMA))
+_COMPILED_PERCENTAGE = re.compile(PERCENTAGE)
 PATTERNS |= {
     f"zeros{mark}": rf"{PATTERNS[f'one{mark}'].removesuffix('[0-9]{3}')}[0-9]{{2}}0" for mark in ".,"
 }
@@ -100,18 +104,37 @@ class ColumnNumbers:
         return sum(self.counts[kind] for kind in kinds)
 
     @property
+    def most_common_mark(self) -> str:
+        """The decimal mark of most percentages; a point for whole ones."""
+        if self.counts[f"percent{COMMA}"] > self.counts[f"percent{POINT}"]:
+            return COMMA
+        return POINT
+
+    @property
     def percent_mark(self) -> str | None:
         """The decimal mark of a column in which every number has a percent sign; None for other columns.
 
         With both marks in one column, or other numbers next to percentages, it is unknown what is meant.
         """
-        for mark in (POINT, COMMA):
-            count = self.counts[f"percent{mark}"]
-            is_only_mark = count >= self.counts[f"percent{_other_mark(mark)}"]
-            is_common = count > 0 and count >= _MIN_NUMBER_SHARE * self.present
-            if is_common and is_only_mark and self._numbers == 0:
-                return mark
+        mark = self.most_common_mark
+        count = self.counts[f"percent{mark}"]
+        if count > 0 and count >= _MIN_NUMBER_SHARE * self.present and self._numbers == 0:
+            return mark
         return None
+
+    @property
+    def has_only_percentages(self) -> bool:
+        """Whether every entry is a percentage."""
+        return self.percent_mark is not None and self.counts[f"percent{self.percent_mark}"] == self.present
+
+    @property
+    def number_among_percentages(self) -> str | None:
+        """The first number without a percent sign in a column of percentages; None in other columns."""
+        n_percentages = self.counts[f"percent{self.most_common_mark}"]
+        if self._numbers == 0 or n_percentages < _MIN_NUMBER_SHARE * self.present:
+            return None
+        kinds = ("whole", "decimals.", "decimals,", "groups.", "groups,")
+        return next(entry for entry in map(self.first.__getitem__, kinds) if entry is not None)
 
     @property
     def evidence(self) -> set[str]:
@@ -155,15 +178,12 @@ class NumberFormat:
     ----------
     decimals : mapping of str to str
         Decimal mark of each column that differs from the number format of Python.
-    percents : mapping of str to str
-        Decimal mark of each column of percentages.
     facts : mapping of str to ColumnNumbers
     ambiguous : mapping of str to str
         An entry of each column with two interpretations.
     """
 
     decimals: Mapping[str, str]
-    percents: Mapping[str, str]
     facts: Mapping[str, ColumnNumbers]
     ambiguous: Mapping[str, str]
 
@@ -207,9 +227,31 @@ def column_facts(entries: Sequence[str | None]) -> ColumnNumbers:
     )
 
 
-def has_percent_sign(entries: Iterable[str | None]) -> bool:
-    """Return whether an entry ends with a percent sign."""
-    return any(entry is not None and entry.rstrip().endswith("%") for entry in entries)
+def is_percentage(entry: str | None) -> bool:
+    """Return whether an entry is a number with a percent sign."""
+    return entry is not None and _COMPILED_PERCENTAGE.fullmatch(entry.strip()) is not None
+
+
+def share_of_percentage(entry: str, mark: str) -> float:
+    """Return a percentage with this decimal mark as a share; NaN for another entry."""
+    if not re.fullmatch(PATTERNS[f"percent{mark}"], entry.strip()):
+        return math.nan
+    digits = python_number(re.sub("[^-+0-9.,]", "", entry), mark)
+    # The exponent shifts the decimal point exactly, unlike a division.
+    return float(f"{digits}e-2")
+
+
+def percentage_notes(facts: Mapping[str, ColumnNumbers]) -> tuple[str, ...]:
+    """Return the note on columns of percentages that are read as shares, with an example; empty for none."""
+    if not facts:
+        return ()
+    column = next(iter(facts.values()))
+    mark = str(column.percent_mark)
+    entry = str(column.first[f"percent{mark}"])
+    verb = "are" if len(facts) > 1 else "is"
+    names = ", ".join(map(repr, facts))
+    share = share_of_percentage(entry, mark)
+    return (f"{names} {verb} written as percentages: {entry!r} is read as {share:g}",)
 
 
 def column_format(columns: Mapping[str, Sequence[str | None]], *, may_group: bool) -> NumberFormat:
@@ -236,11 +278,6 @@ def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: 
         for name, column in facts.items()
         if column.is_number and not _ID_NAME.search(name.lower()) and len(column.evidence) < 2
     }
-    percents = {
-        name: column.percent_mark
-        for name, column in facts.items()
-        if column.percent_mark is not None and not _ID_NAME.search(name.lower())
-    }
     file_marks = set().union(*(column.evidence for column in numbers.values()))
     decimals: dict[str, str] = {}
     ambiguous: dict[str, str] = {}
@@ -257,8 +294,7 @@ def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: 
                 ambiguous[name] = str(column.first[f"one{ambiguous_mark}"])
         if mark is not None and _needs_conversion(column, mark):
             decimals[name] = mark
-    formatted = {name: facts[name] for name in percents}
-    return NumberFormat(decimals=decimals, percents=percents, facts=numbers | formatted, ambiguous=ambiguous)
+    return NumberFormat(decimals=decimals, facts=numbers, ambiguous=ambiguous)
 
 
 def _needs_conversion(column: ColumnNumbers, mark: str) -> bool:
@@ -272,18 +308,7 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
     """Return notes on the converted columns, with an example for each format."""
     columns_by_format: dict[str, list[tuple[str, str, str]]] = {}
     notes = []
-    percents = [name for name in names if name in number_format.percents]
-    if percents:
-        entry = number_format.facts[percents[0]].first[f"percent{number_format.percents[percents[0]]}"]
-        share = float(
-            python_number(str(entry).rstrip(f"% {NO_BREAK_SPACES}"), number_format.percents[percents[0]])
-        )
-        verb = "are" if len(percents) > 1 else "is"
-        shown = ", ".join(map(repr, percents))
-        notes.append(f"{shown} {verb} written as percentages: {entry!r} is read as {share / 100:g}")
     for name in names:
-        if name in percents:
-            continue
         mark = number_format.decimals[name]
         other = _other_mark(mark)
         first_entries = number_format.facts[name].first

@@ -25,6 +25,7 @@ from stratal.tables.json_files import json_document_table, json_lines_table
 from stratal.tables.log_tables import log_table
 from stratal.tables.logs.hugging_face import read_saved_dataset
 from stratal.tables.logs.inspect_ai import read_inspect_file
+from stratal.tables.number_columns import with_shares
 from stratal.tables.remote_files import address_of, fetch_copy, register_address
 from stratal.tables.source import ColumnSelection, ReadOptions, Rows, Table, translate_engine_errors
 from stratal.tables.spark_files import read_on_spark
@@ -51,7 +52,15 @@ def open_table(
         `is_wanted_sheet(columns)` returns whether a sheet of a workbook with several sheets is the one to
         read.
     """
-    options = source.check_read_options(options or {})
+    return with_shares(_open_table(path, source.check_read_options(options or {}), is_wanted_sheet))
+
+
+def _open_table(
+    path: str | os.PathLike[str],
+    options: ReadOptions,
+    is_wanted_sheet: Callable[[Sequence[str]], bool],
+) -> Table:
+    """Open a file as a table whose percentages are text."""
     if options.get("engine") == source.SPARK:
         return read_on_spark(path, options)
     address = address_of(path, remote=options.get("remote", False))
@@ -88,7 +97,7 @@ def _remote_table(
         connection = duckdb_connection(options.get("threads"), options.get("memory"), shared=False)
         return _parquet_table(connection, address, [address])
     copy = fetch_copy(address)
-    table = open_table(copy, options | {"format": file_format, "directory": False}, is_wanted_sheet)
+    table = _open_table(copy, options | {"format": file_format, "directory": False}, is_wanted_sheet)
     return replace(
         table,
         table_name=address,

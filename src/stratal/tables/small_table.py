@@ -21,7 +21,14 @@ from stratal.tables import files
 from stratal.tables.csv_files import blank_note
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs.log import Log
-from stratal.tables.number_format import ambiguous_number_error
+from stratal.tables.number_format import (
+    ColumnNumbers,
+    ambiguous_number_error,
+    column_facts,
+    is_percentage,
+    percentage_notes,
+    share_of_percentage,
+)
 from stratal.tables.readers import open_table
 from stratal.tables.row_index import row_index
 from stratal.tables.source import EveryColumn, Table
@@ -187,12 +194,17 @@ class SmallTable:
         column = self.find(name)
         if column is None:
             return False
-        return bool(np.isfinite([_to_number(entry) for entry in self.values(column)]).all())
+        return bool(np.isfinite(_numbers_of(self.values(column))).all())
+
+    def percentage_notes(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the note on those of some columns whose percentages `numbers` returns as shares."""
+        facts = {name: _percentage_facts(self.values(name)) for name in names if self.find(name) is not None}
+        return percentage_notes({name: column for name, column in facts.items() if column is not None})
 
     def numbers(self, name: str, *, positive: bool = False, whole_numbers: bool = False) -> FloatArray:
-        """Return a column as finite numbers."""
+        """Return a column as finite numbers; percentages are shares."""
         entries = self.values(name)
-        result = np.array([_to_number(entry) for entry in entries])
+        result = _numbers_of(entries)
         is_invalid = ~np.isfinite(result)
         if positive:
             is_invalid |= result <= 0
@@ -248,6 +260,35 @@ def plain_text(entry: object) -> str | None:
     if is_missing(entry):
         return None
     return text_of_value(entry)
+
+
+# Number of first entries in which percentages are searched for, before the formats of all are counted.
+_HEAD_ROWS = 1_000
+
+
+def formats_with_percentages(entries: Sequence[object]) -> ColumnNumbers | None:
+    """Return the number formats of entries with percentages; None for other columns."""
+    head = (entry for entry in entries[:_HEAD_ROWS] if isinstance(entry, str))
+    if not any(map(is_percentage, head)):
+        return None
+    return column_facts(list(map(plain_text, entries)))
+
+
+def _percentage_facts(entries: Sequence[object]) -> ColumnNumbers | None:
+    """Return the number formats of a column of percentages; None for other columns."""
+    facts = formats_with_percentages(entries)
+    if facts is None or facts.percent_mark is None:
+        return None
+    return facts
+
+
+def _numbers_of(entries: Sequence[Cell]) -> FloatArray:
+    """Return entries (m,) as numbers, percentages as shares, and NaN for others."""
+    facts = _percentage_facts(entries)
+    if facts is None:
+        return np.array([_to_number(entry) for entry in entries])
+    mark = str(facts.percent_mark)
+    return np.array([share_of_percentage(plain_text(entry) or "", mark) for entry in entries])
 
 
 def _to_number(entry: Cell) -> float:

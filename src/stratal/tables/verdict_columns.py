@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, number_of_text
 from stratal.errors import InputError
-from stratal.question.facts import verdict_numbers
+from stratal.question.facts import MAX_VERDICTS, verdict_numbers
 from stratal.tables.no_answer import is_no_verdict
 from stratal.tables.small_table import SmallTable, plain_text
 
@@ -20,17 +20,13 @@ _MAX_MISSING_DEVIATIONS = 3.0
 # more.
 _MAX_TEXTS = 50
 
-
-# Largest number of distinct verdicts that a vocabulary can decode: for, against, and undecided.
-_MAX_VERDICTS = 3
-
 # Function that returns the number of each verdict, None if they count as no numbers.
 Decoder = Callable[[Sequence[str]], dict[str, float] | None]
 
 
 def vocabulary_numbers(verdicts: Sequence[str]) -> dict[str, float] | None:
     """Return the number of each verdict, such as pass and fail; None for other words and for scores."""
-    if len(verdicts) > _MAX_VERDICTS:
+    if len(verdicts) > MAX_VERDICTS:
         return None
     return verdict_numbers(verdicts)
 

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -239,6 +240,23 @@ def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, ent
 
     assert "'score' contains numbers with a decimal comma or a percent sign" in said
     assert "Write the numbers with a decimal point" in said
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_percentages_are_scores_and_the_next_command_reads_them(tmp_path, monkeypatch, suffix):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"u{row},text {row},{row * 37 % 101}%" for row in range(300)]
+    (tmp_path / "rows.csv").write_text("\n".join(["id,text,score", *rows]) + "\n")
+    if suffix == "parquet":
+        pd.read_csv("rows.csv").to_parquet("rows.parquet")
+
+    said = run("doctor", f"rows.{suffix}").output
+
+    assert "percent sign" not in said
+    assert "percentage" in said
+    words = shlex.split(next_line(said))
+    assert words[words.index("--proxy") + 1] == "score"
+    assert "'score' is written as percentages: '0%' is read as 0" in " ".join(run(*words).output.split())
 
 
 PASSED = "\n".join(f"{n},0.{n % 9 + 1},{'Pass' if n % 4 else 'Fail'}" for n in range(40))

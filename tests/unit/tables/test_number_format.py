@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 import stratal
@@ -151,7 +152,9 @@ def test_a_column_of_percentages_contains_shares(tmp_path, delimiter, entries, s
     table = SmallTable.of(path, "labels")
 
     assert table.numbers("score").tolist() == shares
-    assert f"'score' is written as percentages: {entries[0]!r} is read as {shares[0]:g}" in table.notes
+    assert f"'score' is written as percentages: {entries[0]!r} is read as {shares[0]:g}" in (
+        table.percentage_notes(["score"])
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,18 +167,89 @@ def test_other_entries_next_to_percentages_are_left_alone(tmp_path, entries):
     assert SmallTable.of(path, "labels").columns["score"] == entries
 
 
-def test_answers_in_percent_stay_text_unless_they_are_declared_to_be_numbers(tmp_path):
+def test_percentages_stay_text_unless_they_are_declared_to_be_numbers(tmp_path):
     path = tmp_path / "answers.csv"
     rows = [("10%", "25%", "83%"), ("25%", "25%", "70%"), ("50%", "10%", "41%"), ("10%", "10%", "99%")] * 3
     lines = [f"u{row},{','.join(entries)}" for row, entries in enumerate(rows)]
-    path.write_text("id,prediction,gold,score\n" + "\n".join(lines) + "\n")
+    path.write_text("id,discount,rebate,score\n" + "\n".join(lines) + "\n")
 
-    lists = SmallTable.of(path, "answers").columns
-    population = stratal.Population.read(path, proxy="prediction", groups="gold")
+    table = SmallTable.of(path, "answers")
+    population = stratal.Population.read(path, proxy="discount", groups="rebate")
 
-    assert lists["prediction"] == ["10%", "25%", "50%", "10%"] * 3
-    assert lists["score"] == ["0.83", "0.7", "0.41", "0.99"] * 3
+    assert table.columns["discount"] == ["10%", "25%", "50%", "10%"] * 3
+    assert table.columns["score"] == ["83%", "70%", "41%", "99%"] * 3
+    assert table.numbers("score").tolist() == [0.83, 0.7, 0.41, 0.99] * 3
     drawn = stratal.designs.SimpleRandom(budget=12).draw(population, seed=1)
     assert sorted(drawn.proxies[:, 0].tolist()) == [0.1] * 6 + [0.25] * 3 + [0.5] * 3
-    assert set(drawn.groups["gold"].tolist()) == {"10%", "25%"}
-    assert stratal.evaluate(path).estimate.value == 0.5
+    assert set(drawn.groups["rebate"].tolist()) == {"10%", "25%"}
+    assert stratal.evaluate(path, predicted="discount", value="rebate").estimate.value == 0.5
+
+
+# A class, an answer, and a score in percent: the labels are of the first 60 rows.
+_CLASSES = ("10%", "25%", "50%")
+_ROWS = range(240)
+_PERCENTAGES = {
+    "id": [f"u{row}" for row in _ROWS],
+    "score": [f"{(row * 37) % 101}%" for row in _ROWS],
+    "label": [str(int((row * 37) % 101 > 50)) if row < 60 else None for row in _ROWS],
+}
+
+
+def _write_percentages(columns, path):
+    frame = pd.DataFrame(columns)
+    if path.suffix == ".csv":
+        frame.to_csv(path, index=False)
+    elif path.suffix == ".jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    elif path.suffix == ".xlsx":
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path, index=False)
+    else:
+        frame.to_parquet(path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "xlsx", "parquet"])
+def test_every_format_gives_the_same_estimate_from_percentages(tmp_path, suffix):
+    shares = [(row * 37) % 101 / 100 for row in _ROWS]
+    path = tmp_path / f"rows.{suffix}"
+    _write_percentages(_PERCENTAGES, path)
+    note = "'score' is written as percentages: '0%' is read as 0"
+
+    expected = stratal.evaluate(pd.DataFrame({**_PERCENTAGES, "score": shares})).estimate
+    of_file = stratal.evaluate(path).estimate
+    of_frame = stratal.evaluate(pd.DataFrame(_PERCENTAGES)).estimate
+    population = stratal.Population.read(path, proxy="score")
+
+    for estimate in (of_file, of_frame):
+        assert estimate.value == pytest.approx(expected.value)
+        interval = estimate.confidence_interval(0.95)
+        assert [*interval] == pytest.approx([*expected.confidence_interval(0.95)])
+        assert note in estimate.notes
+    assert population.distribution().mean == pytest.approx(sum(shares) / len(shares))
+    assert note in population.notes
+    framed = stratal.Population.from_table(pd.DataFrame(_PERCENTAGES), proxy="score")
+    assert framed.distribution().mean == population.distribution().mean
+
+
+def test_a_number_among_percentages_is_named_in_a_note(tmp_path):
+    path = tmp_path / "rows.csv"
+    _write_percentages({**_PERCENTAGES, "score": ["0.4", *_PERCENTAGES["score"][1:]]}, path)
+
+    evaluation = stratal.evaluate(path)
+
+    assert "'score' is not used, because '0.4' has no percent sign" in str(evaluation)
+
+
+@pytest.mark.parametrize("name", ["discount", "judge", "topic", "confidence"])
+def test_classes_in_percent_are_classes_under_any_name(tmp_path, name):
+    path = tmp_path / "rows.csv"
+    answers = [_CLASSES[row % 3] for row in _ROWS]
+    labels = [_CLASSES[row % 3 - (row % 10 == 0)] for row in _ROWS]
+    _write_percentages({"id": _PERCENTAGES["id"], name: answers, "truth": labels}, path)
+
+    evaluation = stratal.evaluate(path, predicted=name, value="truth")
+
+    assert evaluation.estimate.value == pytest.approx(0.9)
+    by_group = stratal.evaluate(path, predicted="truth", value=name, by=name)
+    assert "10%" in str(by_group)
+    assert "0.1" not in str(by_group).split()

@@ -42,6 +42,7 @@ from stratal.tables.engine import (
     timestamp_text,
 )
 from stratal.tables.no_answer import EMPTY_CELL_TEXTS
+from stratal.tables.number_format import PERCENTAGE
 from stratal.tables.source import Source, translate_engine_errors
 from stratal.whole_numbers import MAX_EXACT_INTEGER
 
@@ -159,7 +160,8 @@ def number_expression(source: Source, name: str, label: str | None = None) -> Fo
         f"{label} is not numeric",
         given=str(column_type),
         allowed="numbers",
-        action="Store it as numbers. Words are not scores: to use categories as strata, give by= (--by).",
+        action="Store it as numbers; write shares such as 83% as 0.83. Words are not scores: to use "
+        "categories as strata, give by= (--by).",
     )
 
 
@@ -176,9 +178,10 @@ def text_number_expression(column: Foreign) -> Foreign:
     return ibis.ifelse(number.notnull(), number, truth)
 
 
-def with_decimal_point(column: Foreign) -> Foreign:
-    """Return text as numbers: decimal commas become points, percent signs are removed; else null."""
-    return text_number_expression(column.replace(",", ".").replace("%", "").strip())
+def _is_number_of_other_format(column: Foreign) -> Foreign:
+    """Return whether text is a number with a decimal comma, or with a percent sign."""
+    number = text_number_expression(column.replace(",", ".").strip())
+    return number.notnull() | column.strip().re_search(f"^({PERCENTAGE})$")
 
 
 def category_expression(column: Foreign, label: str) -> Foreign:
@@ -322,7 +325,7 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
     problems: dict[str, Predicate] = {"missing value": missing}
     if is_text:
         problems[_DECIMAL_COMMA_VALUE] = lambda column: (
-            numbers(column).isnull() & with_decimal_point(column).notnull()
+            numbers(column).isnull() & _is_number_of_other_format(column)
         )
         problems[_TEXT_VALUE] = lambda column: ~missing(column) & numbers(column).isnull()
     if is_text or source.column(name).type().is_floating():
