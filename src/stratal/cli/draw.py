@@ -250,6 +250,7 @@ def draw(requested: DrawOptions) -> Result:
         *_labelling_step(written),
     ]
     label_files = [*(requested.labels or []), written.to_label]
+    value_words = _annotator_words(requested)
     goal = as_estimand(sample.question.estimand)
     additional = (requested.budget or 0) - sample.size
     if requested.extend is None and goal.has_two_rounds and additional > 0:
@@ -258,11 +259,13 @@ def draw(requested: DrawOptions) -> Result:
         return Result(described, page, ("draw", "--extend", written.sample, *round_words, *folder_words))
     if not goal.is_estimated:
         require = goal.to_dict()["require"]
-        return Result(described, page, ("threshold", written.sample, *label_files, "--require", require))
+        return Result(
+            described, page, ("threshold", written.sample, *label_files, *value_words, "--require", require)
+        )
     if half_width is None:
         look_option = () if sample.looks is None or requested.extend is not None else ("--look", 1)
-        return Result(described, page, ("estimate", written.sample, *label_files, *look_option))
-    label_words = [word for path in label_files for word in ("--labels", path)]
+        return Result(described, page, ("estimate", written.sample, *label_files, *value_words, *look_option))
+    label_words = [*(word for path in label_files for word in ("--labels", path)), *value_words]
     output_words = (*connection_words(requested), "--output", f"{requested.folder}-next")
     return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
 
@@ -374,6 +377,16 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
     return Result(described, page, ("estimate", written.sample, *label_files))
 
 
+def _annotator_words(requested: DrawOptions) -> list[str]:
+    """Return the option of a next command that names the columns of several annotators in files of labels.
+
+    The file to label has the column `label`, which replaces only these.
+    """
+    if requested.value is None or len(split_names(requested.value)) < 2:
+        return []
+    return ["--value", requested.value]
+
+
 def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Result:
     """Return the result if the target is reached, or no unit is left."""
     if needed.reached:
@@ -386,7 +399,7 @@ def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Resu
     return Result(
         {"sample": extended, "new": 0, "half_width": needed.target_half_width, "needed": needed.to_dict()},
         f"No more labels: {reason} (± {needed.half_width:.4g}, target ± {needed.target_half_width:g}).",
-        ("estimate", extended, *(requested.labels or [])),
+        ("estimate", extended, *(requested.labels or []), *_annotator_words(requested)),
     )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from stratal.arrays import AnyArray
 from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, LabelError
-from stratal.labels.labels import Labels, UnitRows, columns_of_annotators, labels_of_annotators
+from stratal.labels.annotator_columns import columns_of_annotators, labels_of_annotators
+from stratal.labels.labels import Labels, UnitRows
 from stratal.population.declaration import ROW, id_columns
 from stratal.question.column_words import ID_NAMES
 from stratal.question.tags import NO_SETS, read_set
@@ -81,7 +82,7 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     if stratum is None and columns.find(stratum_column) is None:
         raise InputError(
             f"{columns.table_name}: no column 'stratum'",
-            given=", ".join(map(repr, columns.columns)),
+            given=", ".join(map(repr, columns.names)),
             action="Name the column of the strata: stratum=, or chosen='random-within:COLUMN' (--chosen "
             "random-within:COLUMN).",
         )

@@ -32,8 +32,11 @@ PLAN_NAME = "plan.json"
 # The column that annotators fill in.
 LABEL = "label"
 
+# The column of the annotator who gave each label.
+ANNOTATOR = "annotator"
+
 # Column names with a meaning in a file of labels, which shown columns cannot have.
-RESERVED = (LABEL, "annotator", "status", SAMPLE_TOKEN)
+RESERVED = (LABEL, ANNOTATOR, "status", SAMPLE_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,9 +253,13 @@ def write_to_label(sample: Sample, path: Path) -> int:
 def _write_labels(sample: Sample, labels: Labels, path: Path) -> None:
     """Write existing labels of units of a sample in the format of a table to label."""
     token = token_columns(sample)
-    rows = [[unit, *token.values(), value] for unit, value in zip(labels.ids, labels.values, strict=True)]
+    # Without the annotator, several answers of a unit contradict each other.
+    annotators = [] if labels.annotators is None else [labels.annotators]
+    columns = zip(labels.ids, *annotators, labels.values, strict=True)
+    rows = [[unit, *token.values(), *entries] for unit, *entries in columns]
+    header = [sample.question.id, *token, *([ANNOTATOR] if annotators else []), LABEL]
     with path.open("w", encoding="utf-8", newline="") as stream:
-        stream.writelines(map(csv_line, [[sample.question.id, *token, LABEL], *rows]))
+        stream.writelines(map(csv_line, [header, *rows]))
     flush_to_disk(path)
 
 

@@ -17,8 +17,8 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
+from stratal.labels.annotator_columns import columns_of_annotators, names_of_labels
 from stratal.labels.label_values import LabelMapping, comparison_key
-from stratal.labels.labels import columns_of_annotators
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, Keywords
@@ -136,7 +136,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         For a needed role that is not clear, with the options to type; and for a statement of how rows were
         chosen that contradicts the table.
     """
-    source = _with_joined_annotators(_read_rows(table, request), request.value)
+    source = with_joined_annotators(_read_rows(table, request), request)
     rows, request, unit_of_lists = _with_lists(source, request)
     are_population = request.population_size == len(rows)
     if are_population:
@@ -192,24 +192,38 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
 
 def _read_rows(table: Any, request: EvaluationRequest) -> SmallTable:
     """Return the rows of a table, which has the columns that the request names for labels."""
-    label_columns = [*(request.value or "").split(","), request.model, *request.compare]
+    label_columns = [*names_of_labels(request.value), request.model, *request.compare]
     if request.lists is not None:
         # Names may be of objects in the lists.
         label_columns = []
     return SmallTable.of(table, "the table of labels", [name for name in label_columns if name])
 
 
-def _with_joined_annotators(rows: SmallTable, value: str | None) -> SmallTable:
+def with_joined_annotators(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
     """Return the table with a column that states which rows have a label of any of several annotators.
 
-    Each of them has a column, which `value` names. The new column has the first answer of each row.
+    Each of them has a column, which `value` names. The new column has the first answer of each row; words
+    that the request maps to no answer are only used where no annotator has one.
     """
-    names = columns_of_annotators(rows, value)
-    if not names or rows.find(str(value)) is not None:
+    names = columns_of_annotators(rows, request.value)
+    if not names or request.value in rows.joined:
         return rows
-    answers = zip(*(rows.values(name) for name in names), strict=True)
-    first = [next((entry for entry in entries if not is_missing(entry)), None) for entries in answers]
-    return replace(rows, columns={**rows.columns, str(value): first})
+    empty_values = _empty_values(request)
+    if empty_values:
+        # Rows without an answer of one annotator may have one of another.
+        rows = _without_values(rows, names, empty_values)
+    no_answer = {comparison_key(text) for text, value in (request.mapping or {}).items() if value is None}
+
+    def label_of(entries: Sequence[Any]) -> Any:
+        present = [entry for entry in entries if not is_missing(entry)]
+        answers = (entry for entry in present if comparison_key(entry) not in no_answer)
+        return next(answers, next(iter(present), None))
+
+    joined = str(request.value)
+    labels = [label_of(entries) for entries in zip(*map(rows.values, names), strict=True)]
+    return replace(
+        rows, columns={**rows.columns, joined: labels}, joined={**rows.joined, joined: tuple(names)}
+    )
 
 
 def _with_row_for_each_unit(

@@ -104,7 +104,7 @@ def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
     if None in names:
         raise InputError(
             f"{path}: a file of margin totals must have three columns",
-            given=", ".join(table.columns),
+            given=", ".join(table.names),
             allowed="variable, level and total",
         )
     variable, level, total = (str(name) for name in names)

@@ -10,6 +10,7 @@ from stratal.arrays import field_values, number_of_text
 from stratal.designs.sample import require_column_name
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
+from stratal.labels.annotator_columns import joined_names
 from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.question.chosen_rows import ChosenRows
 from stratal.question.code_numbers import is_missing_code
@@ -41,6 +42,7 @@ class EvaluationRequest(DeclaredRoles):
     'a'
     """
 
+    # The names of the columns of several annotators are joined to one text.
     value: str | None = None
     id: str | None = None
     positive: str | None = None
@@ -86,6 +88,7 @@ class EvaluationRequest(DeclaredRoles):
 
     def __post_init__(self) -> None:
         self._freeze()
+        self._set(value=joined_names(self.value))
         listed = ("features", "metric", "classes", "compare", "judge", "proxy", "groups")
         for name, names in field_values(self, listed).items():
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names or ())})

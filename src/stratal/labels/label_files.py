@@ -43,6 +43,13 @@ from stratal.labels.annotation_tools import (
     task_columns,
     write_json_records,
 )
+from stratal.labels.annotator_columns import (
+    columns_of_annotators,
+    concatenate_labels,
+    joined_names,
+    labels_of_annotators,
+    names_of_annotators,
+)
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import (
     ADJUDICATED,
@@ -51,8 +58,6 @@ from stratal.labels.labels import (
     WORKBOOK_NAME,
     Labels,
     UnitRows,
-    columns_of_annotators,
-    labels_of_annotators,
 )
 from stratal.labels.workbooks import write_workbook
 from stratal.population.declaration import ROW
@@ -127,7 +132,7 @@ def read_labels_if_table(labels: object, sample: UnitRows) -> Any:
         raise MissingColumnError(
             "the labels have no column 'label'",
             column=LABEL_COLUMN_NAMES[0],
-            given=", ".join(map(repr, rows.columns)),
+            given=", ".join(map(repr, rows.names)),
             action="Rename the column of the labels to 'label', or give only that column, indexed by id.",
         )
     return read_label_rows(rows, None, sample.question.id, sample.ids.tolist())[0]
@@ -166,10 +171,14 @@ def read_label_rows(
     The labels are in the column `value`, or in the only column with a name of `LABEL_COLUMN_NAMES`. Rows
     without ids are in the order of the sample's ids (n,). If `id_name` is None, the column of ids is
     recognised. Of several columns, separated by commas in `value`, each has the answers of one annotator.
+    A table that lacks some of them has no answers of these annotators, and one that lacks all of them may
+    have its labels in a column with a usual name.
     """
-    columns = columns_of_annotators(table, value)
-    if columns and table.find(str(value)) is None:
+    columns = columns_of_annotators(table, value, are_optional=True)
+    if columns:
         return _labels_of_columns(table, columns, id_name, sample_ids)
+    if names_of_annotators(value) and table.find(str(value)) is None and find_label_column(table) is not None:
+        value = None
     if id_name is None:
         id_name = _recognised_id_column(table)
     compare_hint = ""
@@ -295,7 +304,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             action = "If the rows are in the order of the sample, give its ids: order=sample.ids."
         raise InputError(
             f"{table.table_name}: no id column",
-            given=", ".join(table.columns),
+            given=", ".join(table.names),
             allowed=" or ".join(id_names),
             action=action,
         )
@@ -608,7 +617,7 @@ DIFFERS_FROM = "differs_from"
 def read_labels(
     *paths: str | Path,
     id_name: str | None = None,
-    value: str | None = None,
+    value: str | Sequence[str] | None = None,
     positive: str | None = None,
     mapping: Mapping[Any, float | str | None] | None = None,
     order: Sequence[object] | None = None,
@@ -628,8 +637,9 @@ def read_labels(
     id_name : str, optional
         Name of the sample's id column; `row` for files without ids whose rows have the same order as `order`.
         Default: `item_id` or `id`; in a table that `draw` wrote, the id column of the draw.
-    value : str, optional
-        Column of the label. Default: `label` or `verdict`.
+    value : str or sequence of str, optional
+        Column of the label; or the columns of several annotators, of which each file has one or more, or a
+        column `label`. Default: `label` or `verdict`.
     positive : str, optional
         The label that counts as 1; all others count as 0. Case does not matter.
     mapping : mapping of label to float, str or None, optional
@@ -659,6 +669,8 @@ def read_labels(
     """
     if not paths:
         raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
+    value = joined_names(value)
+    _require_columns_of_annotators(paths, value)
     parts: list[Labels] = []
     reviews: list[tuple[Labels, Labels]] = []
     for path in paths:
@@ -680,6 +692,34 @@ def read_labels(
     if not same_rows:
         tokens = labels.tokens or ("",) * len(labels.ids)
     return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
+
+
+def _require_columns_of_annotators(paths: Sequence[str | Path], value: str | None) -> None:
+    """Refuse a column of an annotator that none of the files has."""
+    names = names_of_annotators(value)
+    if not names:
+        return
+    table_paths = [path for path in paths if read_tool_answers(Path(path)) is None]
+    tables = [_table_of_labels(Path(path), value) for path in table_paths]
+    if any(table.find(str(value)) is not None for table in tables):
+        return
+    for name in names:
+        if not any(table.find(name) for table in tables):
+            columns = dict.fromkeys(column for table in tables for column in table.columns)
+            raise MissingColumnError(
+                f"{', '.join(map(str, paths))}: no column {name!r}",
+                column=name,
+                allowed=suggest_names(name, columns),
+            )
+
+
+def _table_of_labels(path: Path, value: str | None) -> SmallTable:
+    """Return the table of a file; of a workbook, the sheet with a column of labels."""
+    names = names_of_annotators(value)
+    if names:
+        # A file may have the answers of only some annotators, or no annotator's column.
+        return SmallTable.of(path, str(path), (str(value), *names, *LABEL_COLUMN_NAMES), has_any=True)
+    return SmallTable.of(path, str(path), (value or LABEL_COLUMN,))
 
 
 def read_labels_or_verdicts(
@@ -731,9 +771,9 @@ def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Label
     replaced_parts = [] if labels.replaced is None else [labels.replaced]
     review = replace(review, annotators=other_labels.annotators and (ADJUDICATED,) * len(review.ids))
     return replace(
-        _concatenate([other_labels, review]),
+        concatenate_labels([other_labels, review]),
         notes=(*labels.notes, *review.notes, _review_note(review, change_count)),
-        replaced=_concatenate([*replaced_parts, reviewed_labels]),
+        replaced=concatenate_labels([*replaced_parts, reviewed_labels]),
     )
 
 
@@ -766,34 +806,8 @@ def _combine_files(parts: Sequence[Labels]) -> Labels:
             for part, name in zip(parts, names, strict=True)
         ]
         notes = (f"annotators are taken from the files' names: {', '.join(names)}",)
-    combined = _concatenate(parts)
+    combined = concatenate_labels(parts)
     return replace(combined, notes=(*combined.notes, *notes))
-
-
-def _concatenate(parts: Sequence[Labels]) -> Labels:
-    """Return the rows of several labels as one; a missing annotator is an empty text if others have names."""
-    have_annotators = any(part.annotators for part in parts)
-    annotators = (name for part in parts for name in part.annotators or ("",) * len(part.ids))
-    failed = (entry for part in parts for entry in part.failed or (False,) * len(part.ids))
-    tokens = (entry for part in parts for entry in part.tokens or ("",) * len(part.ids))
-    return Labels(
-        ids=tuple(unit for part in parts for unit in part.ids),
-        values=tuple(answer for part in parts for answer in part.values),
-        annotators=tuple(annotators) if have_annotators else None,
-        columns=_shared_columns(parts),
-        places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
-        failed=tuple(failed) if any(part.failed for part in parts) else None,
-        tokens=tuple(tokens),
-        notes=tuple(note for part in parts for note in part.notes),
-    )
-
-
-def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
-    """Return the other columns that all files have."""
-    if not parts:
-        return {}
-    shared = set.intersection(*(set(part.columns) for part in parts))
-    return {name: tuple(entry for part in parts for entry in part.columns[name]) for name in shared}
 
 
 def _read_label_file(
@@ -803,11 +817,11 @@ def _read_label_file(
 
     The labels of a review have the first labels of their units in `replaced`.
     """
-    if value in (None, LABEL_COLUMN, VERDICT):
+    if value in (None, LABEL_COLUMN, VERDICT) or names_of_annotators(value):
         answers = read_tool_answers(path, id_name or ID_NAMES[0])
         if answers is not None:
             return _labels_of_answers(path, answers)
-    table = SmallTable.of(path, str(path), (value or LABEL_COLUMN,))
+    table = _table_of_labels(path, value)
     if table.log is not None and sample_ids is not None:
         table = _drawn_units_of_log(table, sample_ids)
     if table.find(DIFFERS_FROM) is None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
-from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,7 +30,7 @@ from stratal.question.tags import SEPARATORS, read_set, read_sets, tags_of
 from stratal.question.vocabulary import count_words
 from stratal.randomness import id_text
 from stratal.tables.files import unquote_cell
-from stratal.tables.small_table import SmallTable, is_missing
+from stratal.tables.small_table import is_missing
 
 
 class UnitRows(Protocol):
@@ -435,42 +434,6 @@ class Labels(Record):
         if self.places:
             return f"{self.source}, {self.places[row]}"
         return self.source
-
-
-def columns_of_annotators(table: SmallTable, value: str | None) -> list[str]:
-    """Return the columns that `value` names, separated by commas; empty if there are not at least two."""
-    columns = [table.find(part.strip()) for part in (value or "").split(",")]
-    names = [column for column in columns if column is not None]
-    return names if len(columns) == len(names) > 1 else []
-
-
-def labels_of_annotators(labels: Mapping[str, Labels]) -> Labels:
-    """Return the labels of several annotators, by name, as labels with a row for each answer.
-
-    Raises
-    ------
-    LabelError
-        If the labels of one of them are of several annotators already.
-    """
-    first = next(iter(labels.values()))
-    if first.annotators is not None:
-        raise LabelError(
-            f"{first.source}: annotators are named in a column, and by the columns of labels",
-            given=", ".join(map(repr, labels)),
-            action="Name one column of labels: value= (--value COL).",
-        )
-    count = len(labels)
-    return replace(
-        first,
-        ids=tuple(chain.from_iterable(answers.ids for answers in labels.values())),
-        values=tuple(chain.from_iterable(answers.values for answers in labels.values())),
-        annotators=tuple(name for name, answers in labels.items() for _ in answers.ids),
-        places=first.places and first.places * count,
-        failed=None,
-        sets=None,
-        tokens=first.tokens and first.tokens * count,
-        columns={name: entries * count for name, entries in first.columns.items() if name not in labels},
-    )
 
 
 def count_undeclared(values: AnyArray, declared: LabelMapping) -> dict[str, int]:

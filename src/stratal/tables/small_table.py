@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -57,6 +57,8 @@ class SmallTable:
         Index of a dataframe that identifies its rows; it is the last column, and the default column of ids.
     single : mapping of column to list (m,)
         Columns in which each entry is a list of at most one value; `columns` has the values.
+    joined : mapping of column to tuple of str
+        Columns that the source does not have, with the columns that they were computed from.
     """
 
     table_name: str
@@ -68,12 +70,16 @@ class SmallTable:
     ambiguous: Mapping[str, str] = field(default_factory=dict)
     index: Foreign = None
     single: Mapping[str, list[Cell]] = field(default_factory=dict)
+    joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, table: object, table_name: str, required_columns: Sequence[str] = ()) -> SmallTable:
+    def of(
+        cls, table: object, table_name: str, required_columns: Sequence[str] = (), *, has_any: bool = False
+    ) -> SmallTable:
         """Return a path, a mapping of columns or a dataframe as a small table; a small table as it is.
 
-        Of a workbook with several sheets the one is read that has the `required_columns` columns.
+        Of a workbook with several sheets the one is read that has the `required_columns` columns, or, if
+        `has_any`, one of them.
 
         Raises
         ------
@@ -83,7 +89,7 @@ class SmallTable:
         if isinstance(table, SmallTable):
             return table
         if isinstance(table, str | Path):
-            return _read_file(Path(table), required_columns)
+            return _read_file(Path(table), required_columns, any if has_any else all)
         if isinstance(table, Mapping):
             lists = {str(name): np.asarray(column, dtype=object).tolist() for name, column in table.items()}
         elif isinstance(table, ArrowStream | HuggingFaceDataset):
@@ -122,6 +128,11 @@ class SmallTable:
         values = self.values(name, action)
         return self.single.get(self.find(name) or name, values)
 
+    @property
+    def names(self) -> list[str]:
+        """The columns of the source, for error messages."""
+        return [name for name in self.columns if name not in self.joined]
+
     def find(self, *names: str) -> str | None:
         """Return the first existing column of the names, without regard to case if that is unambiguous."""
         matches = (same_name(name, self.columns) for name in names)
@@ -147,14 +158,14 @@ class SmallTable:
         """Return the entries of a column; raise an error for an unknown or duplicate column."""
         column = self.find(name)
         if column is None:
-            # In Python, a text is one name; the command separates names by commas.
+            # In Python, a text is one name, except for labels; the command separates names by commas.
             parts = [part.strip() for part in name.split(",")]
             if len(parts) > 1 and all(self.find(part) is not None for part in parts):
-                action = f"Give several columns as a list: {parts}."
+                action = f"Name one column; where an option accepts several, give a list: {parts}."
             raise MissingColumnError(
                 f"{self.table_name}: no column {name!r}",
                 column=name,
-                allowed=suggest_names(name, self.columns),
+                allowed=suggest_names(name, self.names),
                 action=action,
             )
         name = column
@@ -304,13 +315,18 @@ def _to_number(entry: Cell) -> float:
         return float("nan")
 
 
-def _read_file(path: Path, required_columns: Sequence[str]) -> SmallTable:
+def _read_file(
+    path: Path, required_columns: Sequence[str], are_enough: Callable[[Iterable[bool]], bool]
+) -> SmallTable:
     """Return a small file as a table: text is not converted, and JSON has Python values."""
     path = files.local_path(path)
     files.existing_file(path)
     try:
         table = open_table(
-            path, is_wanted_sheet=lambda names: all(same_name(name, names) for name in required_columns)
+            path,
+            is_wanted_sheet=lambda names: are_enough(
+                same_name(name, names) is not None for name in required_columns
+            ),
         )
         if table.log is not None:
             places = tuple(f"unit {unit!r}" for unit in table.log.columns["id"])

@@ -19,9 +19,10 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.evaluation.evaluation import Evaluation, evaluate
 from stratal.evaluation.evidence import gather
-from stratal.evaluation.labelled_table import read_labelled_table
+from stratal.evaluation.labelled_table import read_labelled_table, with_joined_annotators
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
+from stratal.labels.annotator_columns import names_of_labels
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.column_words import NO_COLUMN
@@ -281,8 +282,10 @@ def _waves_of_table(
     """Yield name, rows and options of each level of a column; roles are recognised on the whole table."""
     if isinstance(table, list | tuple) and len(table) == 1:
         table = table[0]
-    required = [name for name in (wave_column, options.get("value")) if name]
-    rows = SmallTable.of(table, "the table of labels", required)
+    request = EvaluationRequest(**options)
+    required = (wave_column, *names_of_labels(request.value))
+    # Before the rows are split, because a wave may have the labels of only one annotator.
+    rows = with_joined_annotators(SmallTable.of(table, "the table of labels", required), request)
     levels = rows.texts(wave_column).tolist()
     column = rows.find(wave_column)
     others = {name: entries for name, entries in rows.columns.items() if name != column}

@@ -1341,3 +1341,65 @@ def test_a_column_of_automatic_outcomes_next_to_labels_of_people_is_named():
 
     assert any("'correct' is not used; if it is a judge: judge='correct'" in note for note in notes)
     assert stratal.evaluate(table, judge="correct").to_dict()["roles"]["judge"] == ["correct"]
+
+
+def table_of_two_annotators(answers=("1", "0")):
+    """Return a table of which each annotator labelled other rows, with a word where one had no answer."""
+    table = judged_table(answers, answers, columns=("judge",))
+    labels = table.pop("human")
+    first = ["TODO" if label and row % 3 == 0 else label for row, label in enumerate(labels)]
+    second = ["TODO" if label and row % 4 == 0 else label for row, label in enumerate(labels)]
+    return table | {"ann": first, "ben": second, "site": ["A", "B"] * (len(labels) // 2)}, labels
+
+
+@pytest.mark.parametrize("answers", [("1", "0"), ("pass", "fail")])
+@pytest.mark.parametrize("value", ["ann,ben", "ben,ann", ["ann", "ben"]])
+def test_a_row_is_labelled_if_one_of_several_annotators_has_an_answer(answers, value):
+    table, labels = table_of_two_annotators(answers)
+    truth = {**table, "label": [None if row % 12 == 0 else label for row, label in enumerate(labels)]}
+
+    result = stratal.evaluate(table, value=value, mapping={"TODO": None}, judge="judge")
+
+    expected = stratal.evaluate(truth, value="label", judge="judge")
+    assert result.estimate.value == pytest.approx(expected.estimate.value)
+    assert result.labels.answered > result.sample.size == expected.sample.size
+
+
+def test_the_order_of_annotators_does_not_change_the_number_of_rows_without_an_answer():
+    table, _ = table_of_two_annotators()
+    for name in ("ann", "ben"):
+        table[name] = ["unsure" if entry == "TODO" else entry for entry in table[name]]
+
+    first, second = (
+        stratal.evaluate(table, value=value, mapping={"unsure": None}, judge="judge")
+        for value in ("ann,ben", "ben,ann")
+    )
+
+    assert first.estimate.value == pytest.approx(second.estimate.value)
+    sentence = first.to_dict()["roles"]["sentence"]
+    assert second.to_dict()["roles"]["sentence"].replace("ben,ann", "ann,ben") == sentence
+
+
+def test_columns_of_annotators_are_checked_and_never_offered_as_a_column():
+    table, _ = table_of_two_annotators()
+    options = {"mapping": {"TODO": None}, "judge": "judge"}
+
+    with pytest.raises(InputError, match="names the column 'ann' twice"):
+        stratal.evaluate(table, value="ann,ann", **options)
+    with pytest.raises(InputError, match="has no value in common with the other columns of labels"):
+        stratal.evaluate(table, value="ann,site", **options)
+    with pytest.raises(InputError, match="no column 'bne'"):
+        stratal.evaluate(table, value="ann,bne", **options)
+    with pytest.raises(InputError, match="value= names no column of labels"):
+        stratal.evaluate(table, value=3, **options)
+    with pytest.raises(InputError, match="no column 'region'") as refusal:
+        stratal.evaluate(table, value="ann,ben", by="region", **options)
+    assert "'ann,ben'" not in str(refusal.value)
+
+
+def test_the_advice_on_several_columns_can_be_followed():
+    table, _ = table_of_two_annotators()
+
+    with pytest.raises(InputError, match=r"give a list: \['judge', 'site'\]"):
+        stratal.evaluate(table, value="ann", mapping={"TODO": None}, groups="judge,site")
+    stratal.evaluate(table, value="ann", mapping={"TODO": None}, groups=["judge", "site"])

@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from openpyxl import Workbook
 
 import stratal
 from stratal.designs.labelling_files import write_labelling_folder
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.entry_points import estimate
+from stratal.labels.annotator_columns import labels_of_annotators
 from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_files import read_labels
 from stratal.labels.label_values import LabelMapping
@@ -340,3 +342,113 @@ def test_two_words_of_which_one_means_success_are_refused_with_its_option(sample
     with pytest.raises(LabelError, match="For the share of 'safe': positive='safe'"):
         stratal.estimate(sample, values)
     assert stratal.evaluate(sample, values, positive="safe").estimate.value == pytest.approx(13 / 20)
+
+
+def write_columns(path, ids, **columns):
+    """Write a table of ids and columns; return its path."""
+    rows = [",".join(map(str, row)) for row in zip(ids, *columns.values(), strict=True)]
+    path.write_text("\n".join([",".join(["id", *columns]), *rows]) + "\n")
+    return path
+
+
+def test_a_file_may_have_some_of_the_columns_of_annotators_or_a_column_label(tmp_path):
+    both = write_columns(tmp_path / "both.csv", "ab", ann=[1, 0], ben=[1, 1])
+    second = write_columns(tmp_path / "second.csv", "cd", ben=[0, 1])
+    plain = write_columns(tmp_path / "plain.csv", "ef", label=[1, 0])
+
+    labels = read_labels(both, second, plain, value=["ann", "ben"])
+
+    answers = dict(zip(zip(labels.ids, labels.annotators, strict=True), labels.values, strict=True))
+    expected = {("a", "ann"): "1", ("b", "ann"): "0", ("a", "ben"): "1", ("b", "ben"): "1"}
+    expected |= {("c", "ben"): "0", ("d", "ben"): "1", ("e", ""): "1", ("f", ""): "0"}
+    assert answers == expected
+    with pytest.raises(InputError, match=r"no column 'bne' \(allowed: 'ben'"):
+        read_labels(both, second, plain, value="ann,bne")
+    with pytest.raises(InputError, match="no column 'ann'"):
+        read_labels(plain, value="ann,ben")
+
+
+def test_the_sheet_with_columns_of_annotators_is_read(tmp_path):
+    book = tmp_path / "labels.xlsx"
+    workbook = Workbook()
+    answers = [["id", "ann", "ben"], ["a", 1, 0], ["b", 1, 1]]
+    sheets = {"answers": answers, "cities": [["city", "size"], ["x", 3]]}
+    for title, rows in sheets.items():
+        sheet = workbook.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+    workbook.save(book)
+
+    assert read_labels(book, value="ann,ben").answered == 4
+
+
+def test_a_column_with_a_comma_in_its_name_is_one_column(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text('id,"ann,ben",ann\na,1,0\nb,0,0\n')
+
+    labels = read_labels(path, value="ann,ben")
+
+    assert (labels.annotators, labels.values) == (None, ("1", "0"))
+
+
+def test_columns_of_annotators_have_values_of_one_kind_and_different_names(tmp_path):
+    columns = {
+        "ann": [1, 0],
+        "ben": [0, 1],
+        "site": ["A", "B"],
+        "up": ["pass", "pass"],
+        "down": ["fail", "fail"],
+    }
+    path = write_columns(tmp_path / "labels.csv", "ab", **columns, score=[0.25, 0.75])
+
+    with pytest.raises(InputError, match="names the column 'ann' twice"):
+        read_labels(path, value="ann,ben,Ann")
+    with pytest.raises(
+        InputError, match=r"'site' has no value in common.*'ann': '0', '1'|'ann' has no value in"
+    ):
+        read_labels(path, value="ann,site")
+    with pytest.raises(InputError, match="value= names no column of labels"):
+        read_labels(path, value=[])
+    # Scores may differ, and so may two words of one vocabulary.
+    assert read_labels(path, value="ann,score").answered == 4
+    assert read_labels(path, value="up,down").answered == 4
+
+
+def test_labels_of_annotators_have_the_notes_places_and_failures_of_each_column():
+    first = Labels(ids=("a",), values=(1,), places=("line 2",), notes=("first",), failed=(False,))
+    second = Labels(ids=("b",), values=(None,), places=("line 9",), notes=("first", "second"), failed=(True,))
+
+    labels = labels_of_annotators({"ann": first, "ben": second})
+
+    assert labels.places == ("line 2", "line 9")
+    assert labels.notes == ("first", "second")
+    assert labels.failed == (False, True)
+    assert labels.tokens is None
+    assert labels.annotators == ("ann", "ben")
+
+
+def test_sets_of_several_annotators_are_refused_like_those_of_one(sample):
+    ids = sample.ids.tolist()
+    lists = [["x", "y"]] * len(ids)
+    table = {"id": ids, "ann": lists, "ben": lists}
+
+    for value in ("ann", "ann,ben"):
+        with pytest.raises(LabelError, match="is a list, and answers are not sets of tags"):
+            stratal.evaluate(sample, table, value=value)
+
+
+def test_columns_of_annotators_equal_a_row_for_each_answer(tmp_path, sample):
+    ids = sample.ids.tolist()
+    ann = ["TODO" if row % 4 == 0 else row % 2 for row in range(len(ids))]
+    ben = ["TODO" if row % 5 == 0 else int(row % 3 == 0) for row in range(len(ids))]
+    wide = write_columns(tmp_path / "wide.csv", ids, ann=ann, ben=ben)
+    annotators = ["ann"] * len(ids) + ["ben"] * len(ids)
+    long = write_columns(tmp_path / "long.csv", ids * 2, annotator=annotators, label=ann + ben)
+    mapping = {"TODO": None}
+
+    expected = stratal.evaluate(sample, long, mapping=mapping)
+    results = [stratal.evaluate(sample, wide, value=v, mapping=mapping) for v in ("ann,ben", ["ben", "ann"])]
+
+    for result in results:
+        assert result.estimate.value == pytest.approx(expected.estimate.value)
+        assert result.estimate.standard_error == pytest.approx(expected.estimate.standard_error)

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.e2e.pasted import next_line, write
+from tests.e2e.pasted import next_line, run, write
 from tests.tiers import sized
 
 import stratal
@@ -274,3 +274,49 @@ def test_options_for_files_of_predictions_are_refused(run_command, tmp_path, mon
 
     assert f"{option[0]} would have no effect" in refused.message
     assert not (tmp_path / "more").exists()
+
+
+def fill(path):
+    """Label every unit of a table to label."""
+    with path.open(newline="") as stream:
+        header, *rows = csv.reader(stream)
+    position = header.index("label")
+    for row, entries in enumerate(rows):
+        entries[position] = str(row % 2)
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows([header, *rows])
+
+
+def test_a_further_round_of_a_table_of_several_annotators_can_be_estimated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, _ = table_of()
+    first = table.pop("label")
+    second = [1 - label if label is not None and row % 9 == 0 else label for row, label in enumerate(first)]
+    columns = table | {"ann": first, "ben": second}
+    write("tab.csv", [*columns], zip(*columns.values(), strict=True))
+
+    line = next_line(run("draw --extend tab.csv --value ann,ben --additional 20 --output y6"))
+    fill(tmp_path / "y6" / "to_label.csv")
+
+    sample, *files = line.split()[1:4]
+    evaluation = stratal.evaluate(sample, files)
+    assert evaluation.sample.size == 140
+    assert evaluation.labels.answered == 260
+    assert {*evaluation.labels.annotators} == {"ann", "ben", ""}
+
+
+def test_the_next_command_names_the_columns_of_several_annotators(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, truth = table_of()
+    write("pop.csv", ["id", "confidence"], zip(table["id"], table["confidence"], strict=True))
+    run("draw pop.csv --proxy confidence --budget 40 --output a")
+    ids = stratal.Sample.read("a/sample.parquet").ids.tolist()
+    answers = [[unit, int(truth[unit]), row % 2] for row, unit in enumerate(ids)]
+    write("a/lab.csv", ["id", "ann", "ben"], answers)
+
+    extending = "draw pop.csv --extend a/sample.parquet --labels a/lab.csv --value ann,ben --additional 20"
+    line = next_line(run(f"{extending} --output b"))
+    fill(tmp_path / "b" / "to_label.csv")
+
+    assert line == "estimate b/sample.parquet a/lab.csv b/to_label.csv --value ann,ben"
+    assert stratal.evaluate("b/sample.parquet", line.split()[2:4], value="ann,ben").labels.answered == 100

@@ -441,3 +441,20 @@ def test_labels_of_whole_groups_are_clusters_in_every_wave():
 def key_of(entry):
     numbers = ("quantity", "reference", "estimate", "standard_error", "confidence_interval", "p_value")
     return {name: value for name, value in entry.items() if name not in (*numbers, "same_items")}
+
+
+def test_a_table_of_waves_may_have_a_column_for_each_annotator():
+    rng = np.random.default_rng(5)
+    ann, ben = (rng.integers(0, 2, 90).tolist() for _ in range(2))
+    ben[1::3] = ["TODO"] * 30
+    # The second wave has the labels of one annotator.
+    weeks = ["1", "2", "3"] * 30
+    table = {"id": [f"u{row}" for row in range(90)], "week": weeks, "ann": ann, "ben": ben}
+    means = [a if b == "TODO" else (a + b) / 2 for a, b in zip(ann, ben, strict=True)]
+    expected = stratal.trend({**table, "mean": means}, wave="week", value="mean", bounds=(0, 1))
+
+    for value in ("ann,ben", ["ben", "ann"]):
+        trend = stratal.trend(table, wave="week", value=value, mapping={"TODO": None})
+
+        levels = [wave.rows[()].value for wave in trend.waves]
+        assert levels == pytest.approx([wave.rows[()].value for wave in expected.waves])
