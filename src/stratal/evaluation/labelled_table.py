@@ -60,8 +60,8 @@ from stratal.tables.row_groups import (
 )
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.tables.verdict_columns import (
-    are_verdict_words,
-    are_words,
+    are_all_words,
+    is_verdict_column,
     numbers_of_column,
     usable_proxies,
     vocabulary_numbers,
@@ -248,7 +248,7 @@ def _with_proxies(
     decode = partial(_verdict_numbers, request)
     candidates = _proxies(request, recognition, rows)
     proxies, notes = usable_proxies(
-        rows, _is_labelled(rows, request), candidates, stated=request.proxy, decode=decode
+        rows, _is_labelled(rows, request), candidates, named_by_user=request.proxy, decode=decode
     )
     notes = (*recognition.notes, *notes)
     if request.lists is not None:
@@ -572,7 +572,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     """Return the columns of proxies: the stated ones, or the recognised one if some rows have no label."""
     if request.proxy or recognition.proxy is None:
         return request.proxy
-    judges = [judge for judge in recognition.judges if not are_verdict_words(rows, judge)]
+    judges = [judge for judge in recognition.judges if not is_verdict_column(rows, judge)]
     for judge in judges:
         missing = sum(is_missing(entry) for entry in rows.values(judge))
         if missing:
@@ -600,7 +600,7 @@ def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dic
 
     None if the verdicts are scores, or words without numbers.
     """
-    if not request.counts_as_number or not are_words(verdicts):
+    if not request.counts_as_number or not are_all_words(verdicts):
         return vocabulary_numbers(verdicts)
     declared = dict(request.mapping or {})
     if request.positive is not None:
@@ -625,7 +625,7 @@ def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> Smal
     """Return the table with a word for the verdicts that judges do not give."""
     lists = dict(rows.columns)
     for judge in request.judge:
-        if are_verdict_words(rows, judge):
+        if is_verdict_column(rows, judge):
             lists[judge] = [NO_VERDICT if is_missing(entry) else entry for entry in rows.values(judge)]
     return replace(rows, columns=lists)
 

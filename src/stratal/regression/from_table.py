@@ -88,7 +88,8 @@ def _with_numeric_proxy(
         note = "{0!r} is not used; if it predicts the outcome: proxy={0!r}"
         return rows, None, tuple(note.format(name) for name in unused)
     is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
-    usable, notes = usable_proxies(rows, is_labelled, (proxy,), stated=() if stated is None else (stated,))
+    named_by_user = () if stated is None else (stated,)
+    usable, notes = usable_proxies(rows, is_labelled, (proxy,), named_by_user=named_by_user)
     if not usable:
         return rows, None, notes
     rows, numeric_names = with_verdict_numbers(rows, usable)

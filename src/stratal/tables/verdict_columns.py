@@ -13,43 +13,45 @@ from stratal.question.facts import MAX_VERDICTS, verdict_numbers
 from stratal.tables.no_answer import is_no_verdict
 from stratal.tables.small_table import SmallTable, plain_text
 
-# A larger distance of the number of missing verdicts in labelled rows from its mean, in standard deviations,
-# is not chance: a false alarm occurs in about 1 of 370 tables.
-_MAX_MISSING_DEVIATIONS = 3.0
-# Largest number of distinct texts of a column of verdicts, including spellings of a missing one; scores have
-# more.
-_MAX_TEXTS = 50
+# Limit for the z-score of the number of missing verdicts in labelled rows. If verdicts are missing at random,
+# about 1 table in 370 exceeds it.
+_MAX_Z_SCORE = 3.0
+# A column with more distinct texts contains scores. The texts include all spellings of a missing verdict.
+_MAX_DISTINCT_TEXTS = 50
 
-# Function that returns the number of each verdict, None if they count as no numbers.
+# Function that returns the number of each verdict; None if the verdicts are not numbers.
 Decoder = Callable[[Sequence[str]], dict[str, float] | None]
 
 
 def vocabulary_numbers(verdicts: Sequence[str]) -> dict[str, float] | None:
-    """Return the number of each verdict, such as pass and fail; None for other words and for scores."""
+    """Return 1 or 0 for each verdict, such as pass and fail; None for unknown words and for scores."""
     if len(verdicts) > MAX_VERDICTS:
         return None
     return verdict_numbers(verdicts)
 
 
-def are_verdict_words(rows: SmallTable, column: str) -> bool:
-    """Return whether a column contains verdicts instead of scores: words, or 0 and 1."""
+def is_verdict_column(rows: SmallTable, column: str) -> bool:
+    """Return whether a column contains verdicts (words, or 0 and 1) instead of scores."""
     verdicts = _verdicts_of_column(rows, column)
     if verdicts is None:
         return False
-    return are_words(verdicts) or vocabulary_numbers(verdicts) is not None
+    return are_all_words(verdicts) or vocabulary_numbers(verdicts) is not None
 
 
-def are_words(verdicts: Sequence[str]) -> bool:
+def are_all_words(verdicts: Sequence[str]) -> bool:
     """Return whether there are verdicts, and none is a number."""
     return bool(verdicts) and all(np.isnan(number_of_text(text)) for text in verdicts)
 
 
 def _verdicts_of_column(rows: SmallTable, column: str) -> list[str] | None:
-    """Return the distinct verdicts of a column, without texts that mean none; None if they are many."""
+    """Return the distinct verdicts of a column; None if they are too many.
+
+    Texts that mean a missing verdict are left out.
+    """
     texts = set[str | None]()
     for entry in rows.values(column):
         texts.add(plain_text(entry))
-        if len(texts) > _MAX_TEXTS:
+        if len(texts) > _MAX_DISTINCT_TEXTS:
             return None
     return sorted(text for text in texts if text is not None and not is_no_verdict(text))
 
@@ -70,10 +72,11 @@ def with_verdict_numbers(
     A missing verdict is replaced by the mean of the others. This does not bias the estimate if verdicts are
     missing equally often in labelled and in other rows.
     """
-    lists = dict(rows.columns)
-    names = {}
+    columns = dict(rows.columns)
+    numeric_names = {}
     for proxy in proxies:
         numbers = numbers_of_column(rows, proxy, decode)
+        # A column with the same number in every row is used as it is.
         if numbers is None or len(numbers) < 2:
             continue
         entries = [numbers.get(str(plain_text(entry))) for entry in rows.values(proxy)]
@@ -83,19 +86,18 @@ def with_verdict_numbers(
             name = f"{proxy} ({positive} = 1)"
         else:
             name = f"{proxy} (number)"
-        lists[name] = [mean if entry is None else entry for entry in entries]
-        names[proxy] = name
-    return replace(rows, columns=lists), names
+        columns[name] = [mean if entry is None else entry for entry in entries]
+        numeric_names[proxy] = name
+    return replace(rows, columns=columns), numeric_names
 
 
-def dependence_of_missing_verdicts(
+def _describe_dependent_gaps(
     rows: SmallTable, column: str, is_labelled: BoolArray, decode: Decoder
 ) -> str | None:
-    """Return the counts that show that verdicts are missing more, or less, often in labelled rows (n,).
+    """Return the numbers of missing verdicts if they depend on whether a row is labelled (n,), else None.
 
-    The means over all rows and over the labelled rows then refer to different kinds of rows, and an estimate
-    that is corrected by their difference would be biased. If missing verdicts are independent of labels, the
-    count is hypergeometric. None if chance explains the counts.
+    If they do, the labelled rows do not represent all rows that have a verdict, and the proxy would bias the
+    estimate.
     """
     numbers = numbers_of_column(rows, column, decode)
     if numbers is None:
@@ -104,13 +106,8 @@ def dependence_of_missing_verdicts(
     size = len(is_labelled)
     labelled = int(is_labelled.sum())
     missing = int(lacks_verdict.sum())
-    if missing == 0 or not 0 < labelled < size:
-        return None
     missing_labelled = int((lacks_verdict & is_labelled).sum())
-    share = missing / size
-    deviation = np.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
-    # Correction for continuity: .5.
-    if abs(missing_labelled - labelled * share) <= _MAX_MISSING_DEVIATIONS * deviation + 0.5:
+    if not 0 < labelled < size or _is_explained_by_chance(missing_labelled, size, missing, labelled):
         return None
     others = missing - missing_labelled
     return (
@@ -118,12 +115,24 @@ def dependence_of_missing_verdicts(
     )
 
 
+def _is_explained_by_chance(missing_labelled: int, size: int, missing: int, labelled: int) -> bool:
+    """Return whether a number of missing verdicts in labelled rows is likely if the two are independent.
+
+    The number is then hypergeometric. The test uses the normal approximation.
+    """
+    share = missing / size
+    mean = labelled * share
+    deviation = np.sqrt(labelled * share * (1.0 - share) * (size - labelled) / (size - 1))
+    continuity_correction = 0.5
+    return bool(abs(missing_labelled - mean) <= _MAX_Z_SCORE * deviation + continuity_correction)
+
+
 def usable_proxies(
     rows: SmallTable,
     is_labelled: BoolArray,
     proxies: Sequence[str],
     *,
-    stated: Sequence[str],
+    named_by_user: Sequence[str],
     decode: Decoder = vocabulary_numbers,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the proxies that can correct an estimate, and notes on the others.
@@ -136,10 +145,10 @@ def usable_proxies(
     rows : SmallTable
     is_labelled : bool (n,)
     proxies : sequence of str
-    stated : sequence of str
-        The proxies that the user named.
+    named_by_user : sequence of str
+        The other proxies were recognised. They are left out if they cannot be used.
     decode : Decoder
-        How verdicts count as numbers: by the vocabularies, or as the user declared it for labels.
+        How verdicts count as numbers: like usual words such as pass, or as the user declared it for labels.
 
     Raises
     ------
@@ -149,7 +158,7 @@ def usable_proxies(
     usable = []
     notes = []
     for proxy in proxies:
-        counts = dependence_of_missing_verdicts(rows, proxy, is_labelled, decode)
+        counts = _describe_dependent_gaps(rows, proxy, is_labelled, decode)
         constant = _constant_verdict(rows, proxy, decode)
         if constant is not None:
             notes.append(
@@ -158,7 +167,7 @@ def usable_proxies(
             )
         elif counts is None:
             usable.append(proxy)
-        elif proxy in stated:
+        elif proxy in named_by_user:
             raise InputError(
                 f"{rows.table_name}: whether a row has a verdict in {proxy!r} depends on whether it has "
                 "a label",
@@ -175,7 +184,10 @@ def usable_proxies(
 
 
 def _constant_verdict(rows: SmallTable, column: str, decode: Decoder) -> str | None:
-    """Return the only verdict of a column of words, or of numbers with gaps; None for other columns."""
+    """Return the verdict of a column that contains only one; None for other columns.
+
+    A column of numbers without gaps is not affected: it can be used as a proxy, even if it is constant.
+    """
     numbers = numbers_of_column(rows, column, decode)
     if numbers is None or len(numbers) != 1:
         return None
