@@ -20,7 +20,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.estimator_comparison import PROXY, REPORTED, WEIGHTED, compare_estimators
 from stratal.estimation.outcome_means import unused_proxy_reason
-from stratal.evaluation.evidence import LabelledSample, gather
+from stratal.evaluation.labelled_sample import LabelledSample, read_labelled_sample
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import LABEL, MISSING, WRONG, EvaluationRequest
 from stratal.evaluation.requested_tables import compute_tables
@@ -556,19 +556,21 @@ def evaluate(
     (0.5, 'FAIL')
     """
     request = EvaluationRequest(**options)
-    evidence = gather(request, sample, labels)
+    labelled_sample = read_labelled_sample(request, sample, labels)
     # A table contains its population.
-    if evidence.table is None:
-        evidence = _with_population(evidence, read_population)
+    if labelled_sample.table is None:
+        labelled_sample = _with_population(labelled_sample, read_population)
     if request.against is None:
-        return _evaluate_evidence(evidence)
-    return _evaluate_new_version(evidence)
+        return _evaluate(labelled_sample)
+    return _evaluate_new_version(labelled_sample)
 
 
-def _with_population(evidence: LabelledSample, read_population: PopulationReader | None) -> LabelledSample:
-    """Return the evidence with the population in the sample, for calibration and coefficients."""
-    request = evidence.request
-    sample = evidence.sample
+def _with_population(
+    labelled_sample: LabelledSample, read_population: PopulationReader | None
+) -> LabelledSample:
+    """Return the labelled sample with the population in the sample, for calibration and coefficients."""
+    request = labelled_sample.request
+    sample = labelled_sample.sample
     estimand = as_estimand(request.estimand or sample.question.estimand)
     if estimand.reads_population:
         columns = estimand.numbers
@@ -591,75 +593,75 @@ def _with_population(evidence: LabelledSample, read_population: PopulationReader
         else:
             reread = read_population(sample, columns)
         if reread is None:
-            return evidence
+            return labelled_sample
         units = require_same_population(sample, reread)
-    return replace(evidence, sample=replace(sample, population=units))
+    return replace(labelled_sample, sample=replace(sample, population=units))
 
 
-def _evaluate_new_version(evidence: LabelledSample) -> Evaluation:
+def _evaluate_new_version(labelled_sample: LabelledSample) -> Evaluation:
     """Return the evaluation of a new version's answers, as far as their outcomes are known."""
     # Few evaluations are of a new version.
     from stratal.estimation.requirement import assess_new_version
     from stratal.metrics.new_version import NEW_ANSWER, with_new_answers
 
-    request = evidence.request
-    old = _evaluate_evidence(replace(evidence, request=replace(request, require=None)))
-    answers = _new_answers(evidence)
+    request = labelled_sample.request
+    old = _evaluate(replace(labelled_sample, request=replace(request, require=None)))
+    answers = _new_answers(labelled_sample)
     new = _compare_new_answers(request, old, answers)
     if new.described["compared"] and new.described["complete"]:
-        sample = with_new_answers(evidence.sample, answers)
+        sample = with_new_answers(labelled_sample.sample, answers)
         new_request = replace(request, predicted=NEW_ANSWER)
-        result = _evaluate_evidence(replace(evidence, sample=sample, request=new_request))
+        result = _evaluate(replace(labelled_sample, sample=sample, request=new_request))
         return replace(result, new=new, old=old)
     verdicts = None
     if request.require is not None:
         verdicts = tuple(assess_new_version(new.to_dict(), list(request.requirements)))
-        if evidence.table is not None:
-            verdicts = tuple(_undecided(verdict, evidence, old.estimate) for verdict in verdicts)
+        if labelled_sample.table is not None:
+            verdicts = tuple(_undecided(verdict, labelled_sample, old.estimate) for verdict in verdicts)
     return replace(old, request=request, new=new, verdicts=verdicts)
 
 
-def _evaluate_evidence(evidence: LabelledSample) -> Evaluation:
-    """Return the estimate, the tables and the verdicts that are requested of the evidence."""
-    request = evidence.request
-    sample = evidence.sample
+def _evaluate(labelled_sample: LabelledSample) -> Evaluation:
+    """Return the estimate, the tables and the verdicts that are requested of the labelled sample."""
+    request = labelled_sample.request
+    sample = labelled_sample.sample
     columns = as_estimand(request.estimand or sample.question.estimand).label_columns(sample)
     if columns and request.judge:
         raise no_effect_error("--judge", f"with one column of labels, not with {', '.join(columns)}")
     # Agreement and notes are of the first of several columns.
     if columns:
-        evidence = replace(evidence, column=columns[0])
-    unscored = _count_failed_answers(evidence)
+        labelled_sample = replace(labelled_sample, column=columns[0])
+    unscored = _count_failed_answers(labelled_sample)
     if request.failed_answers == WRONG:
-        evidence = evidence.with_failed_as_wrong()
-    result, labels = _estimate_and_labels(evidence, columns)
+        labelled_sample = labelled_sample.with_failed_as_wrong()
+    result, labels = _estimate_and_labels(labelled_sample, columns)
     if isinstance(result, Estimates):
         _refuse_single_estimand_options(request)
-    tables = compute_tables(evidence)
-    remarks = _remarks(evidence, of_columns=bool(columns))
+    tables = compute_tables(labelled_sample)
+    remarks = _remarks(labelled_sample, of_columns=bool(columns))
     for table in tables:
         if table.kind == "judge":
             remarks = [*judge_notes(table.rows(request.confidence_level)), *remarks]
     verdicts = None
     if request.require is not None:
-        verdicts = tuple(_verdicts(evidence, columns, result, tables))
-    post_stratified = _post_stratified(evidence, columns, result)
-    if verdicts is not None and evidence.table is not None:
-        verdicts = tuple(_undecided(verdict, evidence, result) for verdict in verdicts)
-    is_first_model = not columns and evidence.column != (request.value or LABEL)
+        verdicts = tuple(_verdicts(labelled_sample, columns, result, tables))
+    post_stratified = _post_stratified(labelled_sample, columns, result)
+    if verdicts is not None and labelled_sample.table is not None:
+        verdicts = tuple(_undecided(verdict, labelled_sample, result) for verdict in verdicts)
+    is_first_model = not columns and labelled_sample.column != (request.value or LABEL)
     return Evaluation(
         request=request,
         sample=sample,
         labels=labels,
-        words=evidence.in_words,
+        words=labelled_sample.labels_as_written,
         estimate=result,
         tables=tuple(tables),
         remarks=tuple(remarks),
-        model=evidence.column if is_first_model else None,
+        model=labelled_sample.column if is_first_model else None,
         verdicts=verdicts,
         unscored=unscored,
-        study=evidence.study,
-        table=evidence.table,
+        study=labelled_sample.study,
+        table=labelled_sample.table,
         post_stratified=post_stratified,
     )
 
@@ -674,37 +676,37 @@ def _codes(result: Estimate | Estimates) -> set[str]:
 
 
 def _post_stratified(
-    evidence: LabelledSample, columns: Sequence[str], result: Estimate | Estimates
+    labelled_sample: LabelledSample, columns: Sequence[str], result: Estimate | Estimates
 ) -> Estimate | None:
     """Return the estimate weighted by the answers or the proxy's quantiles that rows were chosen by."""
-    if evidence.table is None or columns or not isinstance(result, Estimate):
+    if labelled_sample.table is None or columns or not isinstance(result, Estimate):
         return None
-    if evidence.sample.question.cluster is not None:
+    if labelled_sample.sample.question.cluster is not None:
         # Clusters that were chosen by their rows are not a random sample within strata of rows.
         return None
     codes = _codes(result)
     if LABELS_BY_ANSWER in codes:
-        column = str(evidence.sample.question.answer)
-        drawn = {str(answer) for answer in evidence.sample.groups[column].tolist()}
-        totals = evidence.sample.totals.get(column)
+        column = str(labelled_sample.sample.question.answer)
+        drawn = {str(answer) for answer in labelled_sample.sample.groups[column].tolist()}
+        totals = labelled_sample.sample.totals.get(column)
         if totals is None or len(drawn) < len(totals):
             # An answer without a label cannot be weighted, nor one of which the number of rows is not known.
             return None
     elif LABELS_BY_PROXY in codes:
-        column = evidence.sample.proxy_names[0]
+        column = labelled_sample.sample.proxy_names[0]
     else:
         return None
-    weighted = post_stratify(evidence.sample, column)
-    estimate_of_strata, _ = _estimate_and_labels(replace(evidence, sample=weighted), columns)
+    weighted = post_stratify(labelled_sample.sample, column)
+    estimate_of_strata, _ = _estimate_and_labels(replace(labelled_sample, sample=weighted), columns)
     if isinstance(estimate_of_strata, Estimate):
         return estimate_of_strata
     return None
 
 
-def _undecided(verdict: JsonDict, evidence: LabelledSample, result: Estimate | Estimates) -> JsonDict:
+def _undecided(verdict: JsonDict, labelled_sample: LabelledSample, result: Estimate | Estimates) -> JsonDict:
     """Return a verdict that labelled rows decide only as far as they are known to be a random sample."""
-    assert evidence.table is not None
-    if evidence.table.selection.kind == UNKNOWN:
+    assert labelled_sample.table is not None
+    if labelled_sample.table.selection.kind == UNKNOWN:
         reason = "how the labelled rows were chosen is unknown"
     elif _is_unrepresentative(result):
         reason = "the labelled rows are not a random sample of the table"
@@ -721,15 +723,15 @@ def _refuse_single_estimand_options(request: EvaluationRequest) -> None:
 
 
 def _estimate_and_labels(
-    evidence: LabelledSample, columns: Sequence[str]
+    labelled_sample: LabelledSample, columns: Sequence[str]
 ) -> tuple[Estimate | Estimates, Any]:
     """Return the estimate (or several) and the labels used."""
-    request = evidence.request
-    labels: Any = {name: evidence.read(name) for name in columns} or evidence.labels
+    request = labelled_sample.request
+    labels: Any = {name: labelled_sample.read_column(name) for name in columns} or labelled_sample.labels
     result = estimate(
-        evidence.sample,
+        labelled_sample.sample,
         labels,
-        bounds=evidence.bounds,
+        bounds=labelled_sample.bounds,
         limits=request.limits,
         look=request.look,
         **request.estimand_options,
@@ -740,10 +742,10 @@ def _estimate_and_labels(
     return result, labels
 
 
-def _count_failed_answers(evidence: LabelledSample) -> JsonDict | None:
+def _count_failed_answers(labelled_sample: LabelledSample) -> JsonDict | None:
     """Return the numbers of failed answers and missing scores; None if the labels are not from a log."""
-    request = evidence.request
-    labels = {name: evidence.read(name) for name in evidence.names}
+    request = labelled_sample.request
+    labels = {name: labelled_sample.read_column(name) for name in labelled_sample.label_columns}
     if all(column.failed is None for column in labels.values()):
         if request.failed_answers is not None:
             raise no_effect_error("--failed-answers", "with scores in the log of an evaluation tool")
@@ -751,7 +753,7 @@ def _count_failed_answers(evidence: LabelledSample) -> JsonDict | None:
     failed = {}
     missing = {}
     for name, column in labels.items():
-        failed[name if evidence.models else ""] = column.failed_answers
+        failed[name if labelled_sample.models else ""] = column.failed_answers
         missing[name] = len(column.ids) - column.answered - column.failed_answers
     counted = f"they count as {request.failed_answers or MISSING}"
     if request.failed_answers is None:
@@ -760,7 +762,10 @@ def _count_failed_answers(evidence: LabelledSample) -> JsonDict | None:
 
 
 def _verdicts(
-    evidence: LabelledSample, columns: Sequence[str], result: Estimate | Estimates, tables: list[Estimates]
+    labelled_sample: LabelledSample,
+    columns: Sequence[str],
+    result: Estimate | Estimates,
+    tables: list[Estimates],
 ) -> list[JsonDict]:
     """Return the verdicts on the requirements.
 
@@ -770,32 +775,34 @@ def _verdicts(
     # Few evaluations have requirements.
     from stratal.estimation.requirement import Requirement, assess_requirements
 
-    request = evidence.request
+    request = labelled_sample.request
     level: JsonDict = {"confidence_level": request.confidence_level, "method": request.interval}
-    any_failed = any(evidence.read(name).failed_answers for name in evidence.names)
+    any_failed = any(
+        labelled_sample.read_column(name).failed_answers for name in labelled_sample.label_columns
+    )
     if not any_failed or request.failed_answers is not None:
         return assess_requirements(result, list(request.requirements), tables=tables, **level)
     verdicts = []
     for text in request.requirements:
         failed_is_lowest = Requirement.parse(text).sign == ">="
-        strict = evidence.with_failed_as_wrong(lowest=failed_is_lowest)
+        strict = labelled_sample.with_failed_as_wrong(lowest=failed_is_lowest)
         strict_result, _ = _estimate_and_labels(strict, columns)
         verdicts += assess_requirements(strict_result, [text], tables=compute_tables(strict), **level)
     return verdicts
 
 
-def _remarks(evidence: LabelledSample, *, of_columns: bool) -> list[str]:
+def _remarks(labelled_sample: LabelledSample, *, of_columns: bool) -> list[str]:
     """Return what else a reader must know: the annotators' agreement, planned looks, the model.
 
     `of_columns` says whether the estimand is of several columns, and so of no single model.
     """
-    request = evidence.request
-    sample = evidence.sample
+    request = labelled_sample.request
+    sample = labelled_sample.sample
     remarks = []
     try:
         estimand = as_estimand(request.estimand or sample.question.estimand)
-        compared = compared_answers(estimand, sample, evidence.labels, request.predicted)
-        labels = labels_with_sample_ids(sample, evidence.labels)
+        compared = compared_answers(estimand, sample, labelled_sample.labels, request.predicted)
+        labels = labels_with_sample_ids(sample, labelled_sample.labels)
         agreement = measure_agreement(labels, classes=compared is not None)
         if agreement is not None:
             remarks += [str(agreement), *agreement.warnings]
@@ -806,16 +813,16 @@ def _remarks(evidence: LabelledSample, *, of_columns: bool) -> list[str]:
             f"looks were planned ({sample.looks}): this interval is valid only at the first look. At a later "
             "look, set look= (--look N)"
         )
-    if not of_columns and evidence.models and evidence.column != (request.value or LABEL):
-        text = f"the estimate is for {evidence.column!r}, the first of the models compared"
+    if not of_columns and labelled_sample.models and labelled_sample.column != (request.value or LABEL):
+        text = f"the estimate is for {labelled_sample.column!r}, the first of the models compared"
         remarks.append(Note(FIRST_MODEL, text))
     return remarks
 
 
-def _new_answers(evidence: LabelledSample) -> Labels:
+def _new_answers(labelled_sample: LabelledSample) -> Labels:
     """Return the answers of the new version, from the column of `answers` or the sample's own."""
-    request = evidence.request
-    sample = evidence.sample
+    request = labelled_sample.request
+    sample = labelled_sample.sample
     old_column, _, new_column = (request.answers or "").partition("=")
     column = new_column or old_column or request.answer_column or sample.question.answer or "answer"
     if isinstance(request.against, str | Path):

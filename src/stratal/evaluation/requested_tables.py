@@ -12,7 +12,7 @@ from stratal.estimation.entry_points import at_look, estimate
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimates import Estimates, with_intervals
 from stratal.estimation.resolve import class_column, compared_column
-from stratal.evaluation.evidence import LabelledSample
+from stratal.evaluation.labelled_sample import LabelledSample
 from stratal.evaluation.request import BRIER, CONFUSION
 from stratal.question.column_words import CONFIDENCE_WORDS
 from stratal.question.decoding import truth_number
@@ -26,44 +26,44 @@ _CLASS_LABELS = ("class", "judged")
 # Modules that only some tables need are imported where they are used.
 
 
-def compute_tables(evidence: LabelledSample) -> list[Estimates]:
+def compute_tables(labelled_sample: LabelledSample) -> list[Estimates]:
     """Return the tables that are requested: metrics, comparison, judges, questions and groups."""
-    request = evidence.request
-    sample = evidence.sample
+    request = labelled_sample.request
+    sample = labelled_sample.sample
     tables = []
     if request.metric:
-        tables.append(_metric_table(evidence))
-    if evidence.models:
+        tables.append(_metric_table(labelled_sample))
+    if labelled_sample.models:
         # Each table imports its metrics, because most evaluations request none of them.
         from stratal.metrics.comparison import compare
 
-        outcomes = {name: evidence.read(name) for name in evidence.models}
-        tables.append(compare(sample, outcomes, bounds=evidence.bounds, **request.target_option))
+        outcomes = {name: labelled_sample.read_column(name) for name in labelled_sample.models}
+        tables.append(compare(sample, outcomes, bounds=labelled_sample.bounds, **request.target_option))
     if request.judge:
-        tables += _judge_tables(evidence)
-    if evidence.questions:
-        tables.append(_question_table(evidence))
+        tables += _judge_tables(labelled_sample)
+    if labelled_sample.study_questions:
+        tables.append(_question_table(labelled_sample))
     if request.by is not None:
-        options = request.estimand_options | request.estimator_options | {"bounds": evidence.bounds}
-        tables.append(estimate(sample, evidence.labels, by=request.by, **options))
+        options = request.estimand_options | request.estimator_options | {"bounds": labelled_sample.bounds}
+        tables.append(estimate(sample, labelled_sample.labels, by=request.by, **options))
     tables = with_intervals(tables, request.interval)
     if request.look is None:
         return tables
     return [at_look(table, sample, request.look) for table in tables]
 
 
-def _metric_table(evidence: LabelledSample) -> Estimates:
+def _metric_table(labelled_sample: LabelledSample) -> Estimates:
     """Return the metrics of classes that are requested, the confusion matrix and the Brier score."""
-    for name in evidence.request.metric:
+    for name in labelled_sample.request.metric:
         _require_metric(name)
     tables = []
-    names = tuple(name for name in evidence.request.metric if name not in (BRIER, CONFUSION))
+    names = tuple(name for name in labelled_sample.request.metric if name not in (BRIER, CONFUSION))
     if names:
-        tables.append(_class_table(evidence, names))
-    if CONFUSION in evidence.request.metric:
-        tables.append(_confusion_matrix(evidence))
-    if BRIER in evidence.request.metric:
-        tables.append(_brier_score(evidence))
+        tables.append(_class_table(labelled_sample, names))
+    if CONFUSION in labelled_sample.request.metric:
+        tables.append(_confusion_matrix(labelled_sample))
+    if BRIER in labelled_sample.request.metric:
+        tables.append(_brier_score(labelled_sample))
     if len(tables) == 1:
         return tables[0]
     return replace(tables[0], estimates=tuple(row for table in tables for row in table), joint=None)
@@ -87,13 +87,13 @@ def _require_metric(name: str) -> None:
     )
 
 
-def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
+def _class_table(labelled_sample: LabelledSample, names: Sequence[str]) -> Estimates:
     """Return metrics of classes."""
     from stratal.metrics.class_report import ClassReport
 
-    request = evidence.request
-    sample = evidence.sample
-    labels = evidence.labels
+    request = labelled_sample.request
+    sample = labelled_sample.sample
+    labels = labelled_sample.labels
     columns = {"labels": labels, "predicted": request.answer_column}
     classes = {str(one) for name, values in columns.items() for one in class_column(sample, values, name)}
     for name in request.classes:
@@ -103,12 +103,12 @@ def _class_table(evidence: LabelledSample, names: Sequence[str]) -> Estimates:
     return table
 
 
-def _brier_score(evidence: LabelledSample) -> Estimates:
+def _brier_score(labelled_sample: LabelledSample) -> Estimates:
     """Return the Brier score of the proxies that are probabilities; of classes, that of the named class."""
-    request = evidence.request
+    request = labelled_sample.request
     options = request.target_option
-    sample = _with_score_of_class(evidence)
-    table: Estimates = estimate(sample, evidence.labels, estimand="calibration", **options)
+    sample = _with_score_of_class(labelled_sample)
+    table: Estimates = estimate(sample, labelled_sample.labels, estimand="calibration", **options)
     rows = [
         replace(row, label={"metric": BRIER, "class": row.label["class"]})
         for row in table
@@ -117,12 +117,12 @@ def _brier_score(evidence: LabelledSample) -> Estimates:
     return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=())
 
 
-def _with_score_of_class(evidence: LabelledSample) -> Sample:
+def _with_score_of_class(labelled_sample: LabelledSample) -> Sample:
     """Return the sample with its proxy as the probability of the requested class, if labels are classes."""
-    request = evidence.request
-    sample = evidence.sample
+    request = labelled_sample.request
+    sample = labelled_sample.sample
     are_declared = any(score.of_class is not None for score in sample.question.scores)
-    if are_declared or compared_column(sample, evidence.labels, request.predicted) is None:
+    if are_declared or compared_column(sample, labelled_sample.labels, request.predicted) is None:
         return sample
     names = sample.proxy_names
     if len(request.classes) != 1 or len(names) != 1:
@@ -149,29 +149,29 @@ def _with_score_of_class(evidence: LabelledSample) -> Sample:
     return with_declared_scores(sample, {name: class_probability(level)})
 
 
-def _confusion_matrix(evidence: LabelledSample) -> Estimates:
+def _confusion_matrix(labelled_sample: LabelledSample) -> Estimates:
     """Return the share of all units of each pair of a label and an answer of the model.
 
     It has all classes. If they are too many, it has those that are named, or the most frequent ones.
     """
     from stratal.metrics.judges import JudgeReport, most_frequent_classes
 
-    answer = evidence.request.answer_column or evidence.sample.question.answer
+    answer = labelled_sample.request.answer_column or labelled_sample.sample.question.answer
     if answer is None:
         raise InputError(
             "a confusion matrix requires the model's answers",
             action="Name their column: predicted= (--predicted COL).",
         )
-    options = evidence.request.target_option
-    classes, others = most_frequent_classes(evidence.sample, evidence.labels, answer)
-    requested = list(dict.fromkeys(evidence.request.classes))
+    options = labelled_sample.request.target_option
+    classes, others = most_frequent_classes(labelled_sample.sample, labelled_sample.labels, answer)
+    requested = list(dict.fromkeys(labelled_sample.request.classes))
     remarks: tuple[str, ...] = ()
     if others and len(requested) > 1:
         classes = requested
     else:
         remarks = _left_out_classes(classes, others)
     estimand = JudgeReport((answer,), classes)
-    table: Estimates = estimate(evidence.sample, evidence.labels, estimand=estimand, **options)
+    table: Estimates = estimate(labelled_sample.sample, labelled_sample.labels, estimand=estimand, **options)
     rows = [
         replace(row, label={"metric": CONFUSION, "class": row.label["class"], "answer": row.label["judged"]})
         for row in table
@@ -196,29 +196,29 @@ def _left_out_classes(classes: Sequence[str], others: Sequence[str]) -> tuple[st
 _MAX_CLASSES_NAMED = 10
 
 
-def _judge_tables(evidence: LabelledSample) -> list[Estimates]:
+def _judge_tables(labelled_sample: LabelledSample) -> list[Estimates]:
     """Return how judges agree with people: by group, if requested and they give verdicts, and in all."""
     from stratal.metrics.judges import JudgeReport
 
-    request = evidence.request
-    sample = evidence.sample
+    request = labelled_sample.request
+    sample = labelled_sample.sample
     report = JudgeReport(request.judge)
     judges_are_proxies = set(report.judges) <= set(sample.proxy_names)
     if judges_are_proxies:
-        labels = evidence.labels
+        labels = labelled_sample.labels
     else:
-        labels = evidence.in_words
+        labels = labelled_sample.labels_as_written
     tables = []
     # Groups first, so that a group with a worse judge is visible.
     if request.by is not None and not judges_are_proxies:
         tables.append(estimate(sample, labels, estimand=report, by=request.by, **request.target_option))
     tables.append(estimate(sample, labels, estimand=report, **request.target_option))
-    return [_in_words_of_labels(table, evidence) for table in tables]
+    return [_in_words_of_labels(table, labelled_sample) for table in tables]
 
 
-def _in_words_of_labels(table: Estimates, evidence: LabelledSample) -> Estimates:
+def _in_words_of_labels(table: Estimates, labelled_sample: LabelledSample) -> Estimates:
     """Return a judge's table with the classes 0 and 1 named as people write them, such as pass and fail."""
-    texts, mapping = evidence.in_words.interpreted()
+    texts, mapping = labelled_sample.labels_as_written.interpreted()
     words = {
         f"{text:g}" if isinstance(text, float) else str(text) for text in texts.tolist() if text is not None
     }
@@ -243,19 +243,19 @@ def _in_words_of_labels(table: Estimates, evidence: LabelledSample) -> Estimates
     return replace(table, estimates=tuple(rows))
 
 
-def _question_table(evidence: LabelledSample) -> Estimates:
+def _question_table(labelled_sample: LabelledSample) -> Estimates:
     """Return an estimate for each question of a study that has answers."""
     # The modules of studies, with their database, are imported only for studies.
     from stratal.study import estimate_study, open_study
 
     rows = []
     remarks = []
-    assert evidence.study is not None
-    with open_study(evidence.study, read_only=True) as study:
-        for name in evidence.questions:
+    assert labelled_sample.study is not None
+    with open_study(labelled_sample.study, read_only=True) as study:
+        for name in labelled_sample.study_questions:
             if study.labels(name).answered:
-                row = estimate_study(study, name, **evidence.request.target_option)
+                row = estimate_study(study, name, **labelled_sample.request.target_option)
                 rows.append(replace(row, label={"question": name}))
             else:
                 remarks.append(f"question {name!r} has no answers yet, so it has no estimate")
-    return Estimates.from_rows(evidence.sample, rows, "questions", sorted(remarks))
+    return Estimates.from_rows(labelled_sample.sample, rows, "questions", sorted(remarks))

@@ -1,4 +1,4 @@
-"""The forms in which the evidence of an evaluation is given: sample, study, table, logs or count."""
+"""The forms in which the labels of an evaluation are given: sample, study, table, logs or count."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MAX_COUNT = 1_000_000
 
 
 class SourceForm(Enum):
-    """In which form the evidence is given."""
+    """In which form sample and labels are given."""
 
     SAMPLE = "sample"
     STUDY = "study"
@@ -60,7 +60,7 @@ def require_present(path: Path) -> None:
 
 
 def form_of(source: Any, labels: Any = None) -> SourceForm:
-    """Return the form of the evidence.
+    """Return the form of the source.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from stratal.estimation.missing_labels import unrepresentative_notes
 from stratal.estimation.resolve import group_column, number_column, with_group
 from stratal.estimation.respondents import unstated_target
 from stratal.evaluation.evaluation import PopulationReader
-from stratal.evaluation.evidence import LabelledSample, gather
+from stratal.evaluation.labelled_sample import LabelledSample, read_labelled_sample
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
@@ -250,13 +250,13 @@ class Threshold(PageDisplay):
         }
         return Findings(content=json_dict(content))
 
-    def _calibration(self, evidence: LabelledSample) -> JsonRows:
+    def _calibration(self, labelled_sample: LabelledSample) -> JsonRows:
         """Return the rows on the calibration of the scores; none if the scores are not probabilities."""
-        request = evidence.request
+        request = labelled_sample.request
         try:
             options = request.keywords("predicted", "combine", "target")
             estimand = Calibration(self.scores)
-            result = estimate(evidence.sample, evidence.labels, estimand=estimand, **options)
+            result = estimate(labelled_sample.sample, labelled_sample.labels, estimand=estimand, **options)
         except (InputError, LabelError):
             # A score may be a rank without a scale, which has thresholds but no calibration.
             return []
@@ -359,25 +359,25 @@ def threshold(
     is_table = form_of(sample, labels) not in (SourceForm.SAMPLE, SourceForm.STUDY)
     if is_table:
         request = replace(request, population=population)
-    evidence = gather(request, sample, labels)
+    labelled_sample = read_labelled_sample(request, sample, labels)
     if isinstance(score, str):
         names: tuple[str, ...] = (score,)
     else:
         names = tuple(score or ())
-    sample = evidence.sample
+    sample = labelled_sample.sample
     is_named = bool(names)
     warnings: tuple[Note, ...] = ()
-    if evidence.table is not None and evidence.table.score is not None:
-        names = names or (evidence.table.score,)
+    if labelled_sample.table is not None and labelled_sample.table.score is not None:
+        names = names or (labelled_sample.table.score,)
     names = names or (_default_score(sample, requirement),)
-    if evidence.table is not None:
-        _require_numeric_scores(evidence.table, names)
-        sample = _add_scores(sample, evidence, names)
-        warnings = evidence.table.warnings
+    if labelled_sample.table is not None:
+        _require_numeric_scores(labelled_sample.table, names)
+        sample = _add_scores(sample, labelled_sample, names)
+        warnings = labelled_sample.table.warnings
     if len(names) > 2:
         raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
-    if evidence.table is not None and population is None:
-        population = _population_of_table(sample, evidence, names, by)
+    if labelled_sample.table is not None and population is None:
+        population = _population_of_table(sample, labelled_sample, names, by)
     if population is None and sample.population is None and read_population is not None:
         other_scores = tuple(name for name in names if name not in sample.proxy_names)
         population = read_population(sample, other_scores)
@@ -389,7 +389,9 @@ def threshold(
         )
     scored_population = _scored_population(sample, population, names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
-    outcomes = threshold_outcomes(sample, evidence.labels, requirement, request.predicted, request.combine)
+    outcomes = threshold_outcomes(
+        sample, labelled_sample.labels, requirement, request.predicted, request.combine
+    )
     result = _select_sets(
         sample,
         outcomes,
@@ -402,7 +404,7 @@ def threshold(
         is_named=is_named,
         warnings=warnings,
     )
-    return replace(result, evidence=replace(evidence, sample=sample))
+    return replace(result, evidence=replace(labelled_sample, sample=sample))
 
 
 def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
@@ -428,22 +430,22 @@ def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
         )
 
 
-def _add_scores(sample: Sample, evidence: LabelledSample, names: Sequence[str]) -> Sample:
+def _add_scores(sample: Sample, labelled_sample: LabelledSample, names: Sequence[str]) -> Sample:
     """Return the sample with the scores of an external table that are not proxies of its design."""
     for name in names:
         if name not in (*sample.proxy_names, *sample.groups):
-            sample = with_group(sample, name, evidence.read(name))
+            sample = with_group(sample, name, labelled_sample.read_column(name))
     return sample
 
 
 def _population_of_table(
-    sample: Sample, evidence: LabelledSample, scores: Sequence[str], by: str | None
+    sample: Sample, labelled_sample: LabelledSample, scores: Sequence[str], by: str | None
 ) -> Population | None:
     """Return the population of an external table with a row for every unit; None for another table."""
-    assert evidence.table is not None
+    assert labelled_sample.table is not None
     rule = rule_of(sample.design.rule)
-    columns = evidence.table.rows
-    ids = ids_of(columns, evidence.request.id)
+    columns = labelled_sample.table.rows
+    ids = ids_of(columns, labelled_sample.request.id)
     if sample.design.counts is None or len(ids) != sample.population_size:
         return None
     groups = [name for name in rule.columns if name not in scores]

@@ -18,7 +18,7 @@ from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.evaluation.evaluation import Evaluation, evaluate
-from stratal.evaluation.evidence import gather
+from stratal.evaluation.labelled_sample import read_labelled_sample
 from stratal.evaluation.labelled_table import read_labelled_table, with_joined_annotators
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
@@ -164,8 +164,8 @@ def _has_labels(request: EvaluationRequest, source: Any, labels: Any) -> bool:
     if form == SourceForm.SAMPLE:
         if labels is None or (isinstance(labels, Sized) and len(labels) == 0):
             return False
-        evidence = gather(request, source, labels)
-        return any(evidence.read(name).answered for name in evidence.names)
+        labelled_sample = read_labelled_sample(request, source, labels)
+        return any(labelled_sample.read_column(name).answered for name in labelled_sample.label_columns)
     if form == SourceForm.STUDY:
         # The modules of studies, with their database, are imported only for studies.
         from stratal.study import Study, open_study

@@ -263,14 +263,14 @@ def test_a_new_role_touches_three_files():
 
     # The evaluation compares judges with labels; the other parts only pass them on.
     table = "evaluation/labelled_table.py"  # names the roles that a column is recognised by
-    assert naming - {table} <= {"evaluation/evidence.py", "evaluation/requested_tables.py"}
+    assert naming - {table} <= {"evaluation/labelled_sample.py", "evaluation/requested_tables.py"}
     assert options <= {
         "cli/options.py",
         "cli/estimate.py",  # when the option has an effect
         "cli/printed.py",  # a table of the JSON schema
         "population/inspection.py",  # a usual name of a proxy
         "evaluation/evaluation.py",
-        "evaluation/evidence.py",
+        "evaluation/labelled_sample.py",
         "evaluation/labelled_table.py",
         "evaluation/from_arrays.py",
         "evaluation/request.py",

@@ -1,4 +1,4 @@
-"""Inputs of an evaluation: the sample, its labels by column, and what a study declares."""
+"""The sample and the labels of an evaluation, read from files, a study, a table, logs or a count."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LabelledSample:
     request : EvaluationRequest
         It contains the estimand that a study declares.
     sample : Sample
-    read : callable
+    read_column : callable
         Returns the labels in a column.
     column : str
         The column of labels that is estimated.
@@ -61,55 +61,55 @@ class LabelledSample:
         Bounds of the outcome, stated or declared by a study.
     study : Path, optional
         Folder of the study that the labels are from.
-    questions : tuple of str
-        Columns of a study that asks several questions, if no single one was requested.
-    study_words : Labels, optional
-        A study's answers in the annotators' words.
+    study_questions : tuple of str
+        Columns of a study with several questions, if the evaluation is for all of them.
+    study_labels_as_written : Labels, optional
+        A study's labels as texts, not yet converted to numbers.
     table : LabelledTable, optional
         The table that the labels are from, if no sample was drawn.
     """
 
     request: EvaluationRequest
     sample: Sample
-    read: ReadColumn
+    read_column: ReadColumn
     column: str
     models: tuple[str, ...] = ()
     bounds: tuple[float, float] | None = None
     study: Path | None = None
-    questions: tuple[str, ...] = ()
-    study_words: Labels | None = None
+    study_questions: tuple[str, ...] = ()
+    study_labels_as_written: Labels | None = None
     table: LabelledTable | None = None
 
     @property
     def labels(self) -> Labels:
         """The labels to estimate from."""
-        return self.read(self.column)
+        return self.read_column(self.column)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def label_columns(self) -> tuple[str, ...]:
         """The columns of labels that the evaluation reads."""
         return self.models or (self.column,)
 
     @property
-    def in_words(self) -> Labels:
-        """The labels in the annotators' words, with the meanings that the request states."""
-        labels = self.study_words or self.labels
+    def labels_as_written(self) -> Labels:
+        """The labels as the annotators wrote them, with the meanings that the request states."""
+        labels = self.study_labels_as_written or self.labels
         mapping = self.request.mapping or labels.mapping
         return replace(labels, positive=self.request.positive, mapping=mapping)
 
     def with_failed_as_wrong(self, *, lowest: bool = True) -> LabelledSample:
-        """Return the evidence in which answers that failed count as the lowest (or highest) outcome."""
+        """Return the sample with labels in which failed answers count as the lowest (or highest) outcome."""
         estimand = as_estimand(self.request.estimand or self.sample.question.estimand)
-        classes = bool(compared_answers(estimand, self.sample, self.labels, self.request.predicted))
+        are_classes = bool(compared_answers(estimand, self.sample, self.labels, self.request.predicted))
 
-        def read(name: str) -> Labels:
-            return self.read(name).failed_as_wrong(self.bounds, lowest=lowest, classes=classes)
+        def read_column(name: str) -> Labels:
+            return self.read_column(name).failed_as_wrong(self.bounds, lowest=lowest, classes=are_classes)
 
-        return replace(self, read=read)
+        return replace(self, read_column=read_column)
 
 
-def gather(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSample:
-    """Return the evidence of a request.
+def read_labelled_sample(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSample:
+    """Return the sample and the labels that a request evaluates.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def gather(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSamp
         A sample or a study, its file or folder; a table with labels in some rows; logs of one evaluation
         tool, one of each model; or a count such as `47/50`.
     labels
-        Of a sample: files of labels, or labels as `stratal.estimate` takes them.
+        Files with the labels of a sample, or labels as `stratal.estimate` takes them.
     """
     form = form_of(source, labels)
     if form in (SourceForm.SAMPLE, SourceForm.STUDY):
@@ -126,20 +126,20 @@ def gather(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSamp
             option = next(iter(request.table_options)).replace("_", "-")
             raise no_effect_error(f"--{option}", "with a table of labels")
         if form == SourceForm.STUDY:
-            evidence = _of_study(request, source, labels)
+            labelled_sample = _from_study(request, source, labels)
         else:
-            evidence = _of_sample(request, source, labels)
+            labelled_sample = _from_drawn_sample(request, source, labels)
     else:
         table, request = table_and_request(form, source, labels, request)
-        evidence = _of_table(request, table)
+        labelled_sample = _from_table(request, table)
         if form == SourceForm.COUNT:
             # A count has no columns whose roles could be stated.
-            evidence = replace(evidence, table=None)
-    return _with_models(_with_columns(evidence))
+            labelled_sample = replace(labelled_sample, table=None)
+    return _with_models(_with_requested_columns(labelled_sample))
 
 
-def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSample:
-    """Return the evidence of a sample that stratal drew."""
+def _from_drawn_sample(request: EvaluationRequest, source: Any, labels: Any) -> LabelledSample:
+    """Return a sample that stratal drew, with its labels."""
     if isinstance(source, str | Path):
         sample = _read_sample(Path(source), labels)
     else:
@@ -151,13 +151,13 @@ def _of_sample(request: EvaluationRequest, source: Any, labels: Any) -> Labelled
     sample, request = _with_question(sample, request)
     files = _paths(labels)
     if files is None:
-        read = _given_columns(sample, labels, request)
+        read_column = _reader_of_memory(sample, labels, request)
     else:
-        read = _file_columns(sample, files, request)
+        read_column = _reader_of_files(sample, files, request)
     return LabelledSample(
         request=request,
         sample=sample,
-        read=read,
+        read_column=read_column,
         column=request.label_column,
         bounds=request.bounds,
     )
@@ -203,7 +203,7 @@ def _paths(labels: Any) -> tuple[Path, ...] | None:
     return None
 
 
-def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequest) -> ReadColumn:
+def _reader_of_files(sample: Sample, files: Sequence[Path], request: EvaluationRequest) -> ReadColumn:
     """Return the function that reads a column of files."""
     id_name = request.id or sample.question.id
     order = sample.ids.tolist()
@@ -212,22 +212,26 @@ def _file_columns(sample: Sample, files: Sequence[Path], request: EvaluationRequ
             read_labels(*files, id_name=id_name, value=id_name, order=order)
         except MissingColumnError as error:
             raise error.with_action("Name the column of the ids: id= (--id COL).") from None
-    # With None, the reader finds the column of labels, or raises an error for several.
-    usual = None if request.value is None else LABEL
 
-    def read(name: str) -> Labels:
-        value = usual if name == LABEL else name
+    def read_column(name: str) -> Labels:
+        value = _stated_column(name, request)
         reading_options: Any = {"order": order, "same_rows": request.same_rows}
         return read_labels(*files, id_name=id_name, value=value, **reading_options)
 
-    return read
+    return read_column
 
 
-def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> ReadColumn:
+def _stated_column(name: str, request: EvaluationRequest) -> str | None:
+    """Return the column to read, or None: the reader then recognises it, or raises an error for several."""
+    if name == LABEL and request.value is None:
+        return None
+    return name
+
+
+def _reader_of_memory(sample: Sample, labels: Any, request: EvaluationRequest) -> ReadColumn:
     """Return the function that reads a column of labels in memory: a table, a mapping, or a single column."""
     if is_table(labels, filter(None, (request.label_column, request.model, *request.compare))):
-        usual = None if request.value is None else LABEL
-        return lambda name: read_labels_of_table(labels, sample, usual if name == LABEL else name, request.id)
+        return lambda name: read_labels_of_table(labels, sample, _stated_column(name, request), request.id)
     columns: JsonMapping = {request.label_column: labels}
     # A mapping by id has plain values.
     if (
@@ -237,17 +241,17 @@ def _given_columns(sample: Sample, labels: Any, request: EvaluationRequest) -> R
     ):
         columns = labels
 
-    def read(name: str) -> Labels:
+    def read_column(name: str) -> Labels:
         if name not in columns:
             column_names = ", ".join(map(repr, columns))
             raise MissingColumnError(f"the labels have no column {name!r}", column=name, allowed=column_names)
         return labels_with_sample_ids(sample, columns[name])
 
-    return read
+    return read_column
 
 
-def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> LabelledSample:
-    """Return the evidence of a study: its present labels, and what its question declares."""
+def _from_study(request: EvaluationRequest, source: Study | str | Path, labels: Any) -> LabelledSample:
+    """Return the sample of a study with its current labels."""
     if labels:
         problem = "a study already contains its labels: LABELS has no effect"
         raise InputError(
@@ -257,13 +261,13 @@ def _of_study(request: EvaluationRequest, source: Study | str | Path, labels: An
     from stratal.study import Study, open_study
 
     if isinstance(source, Study):
-        return _of_open_study(request, source)
+        return _from_open_study(request, source)
     with open_study(source, read_only=True) as study:
-        return _of_open_study(request, study)
+        return _from_open_study(request, study)
 
 
-def _of_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
-    """Return the evidence of an open study."""
+def _from_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
+    """Return the sample of an open study with its current labels and the estimand that it declares."""
     from stratal.study.question import ASKED
     from stratal.study.study import estimate_options, sample_for_column
 
@@ -283,12 +287,14 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
             f"{study.folder}: no item is labelled yet",
             action=f"Let annotators label: stratal study label {folder}.",
         )
-    one_question = request.estimand is not None or request.compare or request.model or request.metric
-    questions: tuple[str, ...] = ()
-    if request.value in (None, LABEL) and len(form.questions) > 1 and not one_question:
-        questions = tuple(name for name in columns if not name.endswith(f"_{ASKED}"))
+    # These options use the labels of one question.
+    is_for_one_question = request.estimand is not None or request.compare or request.model or request.metric
+    study_questions: tuple[str, ...] = ()
+    if request.value in (None, LABEL) and len(form.questions) > 1 and not is_for_one_question:
+        # The columns that only record whether a conditional question was asked are no questions.
+        study_questions = tuple(name for name in columns if not name.endswith(f"_{ASKED}"))
 
-    def read(name: str) -> Labels:
+    def read_column(name: str) -> Labels:
         if name != LABEL and name not in columns:
             allowed = ", ".join(columns)
             problem = "the study has no such question"
@@ -298,89 +304,93 @@ def _of_open_study(request: EvaluationRequest, study: Study) -> LabelledSample:
     return LabelledSample(
         request=replace(request, estimand=request.estimand or declared.get("estimand")),
         sample=sample,
-        read=read,
+        read_column=read_column,
         column=request.label_column,
         bounds=request.bounds or declared.get("bounds"),
         study=Path(study.folder),
-        questions=questions,
-        study_words=study.labels(column_name, as_text=True),
+        study_questions=study_questions,
+        study_labels_as_written=study.labels(column_name, as_text=True),
     )
 
 
-def _of_table(request: EvaluationRequest, source: Any) -> LabelledSample:
-    """Return the evidence of a table with labels in some or all rows."""
+def _from_table(request: EvaluationRequest, source: Any) -> LabelledSample:
+    """Return the labelled rows of a table as a sample, with their labels."""
     table = read_labelled_table(source, request)
     request = table.request
     margins = () if request.margins is None else StatedMargins.of(request.margins).columns
     groups = [request.by, request.post_stratify, *margins, *request.groups]
-    sample, first = sample_of_table(table, tuple(dict.fromkeys(name for name in groups if name)))
+    sample, labels = sample_of_table(table, tuple(dict.fromkeys(name for name in groups if name)))
     sample, request = _with_question(sample, request)
 
-    def read(name: str) -> Labels:
-        return replace(labels_of(sample, table.rows, name), notes=first.notes)
+    def read_column(name: str) -> Labels:
+        return replace(labels_of(sample, table.rows, name), notes=labels.notes)
 
     return LabelledSample(
         request=request,
         sample=sample,
-        read=read,
+        read_column=read_column,
         column=request.label_column,
         bounds=request.bounds,
         table=table,
     )
 
 
-def _with_columns(evidence: LabelledSample) -> LabelledSample:
-    """Return the evidence with weights, answers and verdicts that are requested, each column read once."""
-    request = evidence.request
-    read_once = cache(evidence.read)
-
-    @cache
-    def read(name: str) -> Labels:
-        labels = _with_checked_codes(evidence, name, read_once(name))
-        if request.positive is None and request.mapping is None and evidence.study is None:
-            return labels  # `Labels` may declare their meaning themselves
-        return replace(labels, positive=request.positive, mapping=request.mapping)
-
-    sample = evidence.sample
+def _with_requested_columns(labelled_sample: LabelledSample) -> LabelledSample:
+    """Return the sample with the weights, answers and verdicts that are requested, and checked labels."""
+    request = labelled_sample.request
+    # Each column is read once, although checked labels and answers are both read from it.
+    labelled_sample = replace(labelled_sample, read_column=cache(labelled_sample.read_column))
+    read_checked = cache(partial(_read_checked_labels, labelled_sample))
+    sample = labelled_sample.sample
     if request.predicts is not None:
-        sample = with_corrected_scores(sample, request.predicts, read(evidence.column))
+        sample = with_corrected_scores(sample, request.predicts, read_checked(labelled_sample.column))
         sample = with_declared_scores(sample, request.predicts)
-    sample = _weighted(sample, evidence)
-    sample = _with_answers(sample, request.answer_column, read_once, "--predicted", "--predicted")
+    sample = _weighted(sample, labelled_sample)
+    read_answers = labelled_sample.read_column
+    sample = _with_answers(sample, request.answer_column, read_answers, "--predicted", "--predicted")
     for judge in request.judge:
         if judge not in sample.proxy_names:
-            sample = _with_answers(sample, judge, read_once, "--judge", "--groups")
-    return replace(evidence, sample=sample, read=read)
+            sample = _with_answers(sample, judge, read_answers, "--judge", "--groups")
+    return replace(labelled_sample, sample=sample, read_column=read_checked)
 
 
-def _with_checked_codes(evidence: LabelledSample, name: str, labels: Labels) -> Labels:
-    """Return a column of labels, refusing codes of missing labels unless something says what they mean.
+def _read_checked_labels(labelled_sample: LabelledSample, name: str) -> Labels:
+    """Return a column of labels with the meanings that the request states, without codes such as -1."""
+    request = labelled_sample.request
+    labels = _with_checked_codes(labelled_sample, name, labelled_sample.read_column(name))
+    if request.positive is None and request.mapping is None and labelled_sample.study is None:
+        return labels  # `Labels` may declare their meaning themselves
+    return replace(labels, positive=request.positive, mapping=request.mapping)
 
-    Of labels that are compared with classes, the estimator knows the classes, and refuses codes.
-    """
-    request = evidence.request
-    sample = evidence.sample
-    if evidence.questions:
+
+def _with_checked_codes(labelled_sample: LabelledSample, name: str, labels: Labels) -> Labels:
+    """Return a column of labels; codes of missing labels raise an error unless their meaning is declared."""
+    request = labelled_sample.request
+    sample = labelled_sample.sample
+    if labelled_sample.study_questions:
         return replace(labels, codes_checked=True)
+    # Labels that are classes are checked by the estimator, which knows all classes.
     if request.has_words_as_labels or labels.positive is not None or sample.question.compares:
         return labels
     declared = replace(labels, mapping={**(labels.mapping or {}), **(request.mapping or {})})
-    checked = check_label_codes(sample, declared, name, outcome=request.outcome, bounds=evidence.bounds)
+    checked = check_label_codes(
+        sample, declared, name, outcome=request.outcome, bounds=labelled_sample.bounds
+    )
     return replace(labels, codes_checked=checked.codes_checked)
 
 
-def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:
+def _weighted(sample: Sample, labelled_sample: LabelledSample) -> Sample:
     """Return the sample weighted to the known sizes of groups and means of proxies, if any are named.
 
     Rows that were chosen in an unknown way are weighted by quantiles of the proxy.
     """
-    request = evidence.request
+    request = labelled_sample.request
     if request.margins is not None:
         margins = StatedMargins.of(request.margins)
         return fit_margins(sample, margins.columns, totals=margins.totals, method=margins.method)
     if request.post_stratify is not None:
-        return post_stratify(sample, _column_of_table(evidence, request.post_stratify))
-    if evidence.table is None or evidence.table.selection.kind != UNKNOWN:
+        return post_stratify(sample, _column_of_table(labelled_sample, request.post_stratify))
+    if labelled_sample.table is None or labelled_sample.table.selection.kind != UNKNOWN:
         return sample
     if not sample.proxy_names:
         raise InputError(
@@ -391,68 +401,80 @@ def _weighted(sample: Sample, evidence: LabelledSample) -> Sample:
     return post_stratify(sample, sample.proxy_names[0])
 
 
-def _column_of_table(evidence: LabelledSample, name: str) -> str:
+def _column_of_table(labelled_sample: LabelledSample, name: str) -> str:
     """Return the column of numbers instead of a proxy that is written in words."""
-    if evidence.table is None:
+    if labelled_sample.table is None:
         return name
-    return evidence.table.numeric_names.get(name, name)
+    return labelled_sample.table.numeric_names.get(name, name)
 
 
-def _with_answers(sample: Sample, name: str | None, read: ReadColumn, option: str, kept_by: str) -> Sample:
-    """Return the sample with a column of answers or verdicts, from the labels where it was not kept."""
+def _with_answers(
+    sample: Sample, name: str | None, read_column: ReadColumn, option: str, draw_option: str
+) -> Sample:
+    """Return the sample with a column of answers or verdicts, read from the labels if the sample lacks it.
+
+    The error names `option`, with which the column was requested, and the option of `stratal draw` that
+    stores it in the sample.
+    """
     if name is None or name in sample.groups:
         return sample
     try:
-        answers = read(name)
+        answers = read_column(name)
     except MissingColumnError as error:
         if error.column != name:
             raise
         raise InputError(
             f"{option}: neither the sample nor the labels have a column {name!r}",
             given=f"columns of the sample: {', '.join(map(repr, sample.groups)) or 'none'}",
-            action=f"Add the column to the file of labels, matched by id. A sample drawn with {kept_by} "
+            action=f"Add the column to the file of labels, matched by id. A sample drawn with {draw_option} "
             "contains it.",
         ) from None
     return with_group(sample, name, answers)
 
 
-def _with_models(evidence: LabelledSample) -> LabelledSample:
-    """Return the evidence with the models compared: columns of the labels, or levels of a long table."""
-    request = evidence.request
+def _with_models(labelled_sample: LabelledSample) -> LabelledSample:
+    """Return the sample with the models to compare: columns of labels, or values of a column of models."""
+    request = labelled_sample.request
     if not request.compare and request.model is None:
-        return evidence
+        return labelled_sample
     if request.answer_column is None and not request.metric:
         # The columns of several models are outcomes, not classes.
-        question = evidence.sample.question.refine(predicted=False)
-        evidence = replace(evidence, sample=replace(evidence.sample, question=question))
+        question = labelled_sample.sample.question.refine(predicted=False)
+        labelled_sample = replace(labelled_sample, sample=replace(labelled_sample.sample, question=question))
     if request.model is None:
-        return replace(evidence, models=tuple(request.compare), read=cache(partial(_read_outcomes, evidence)))
-    outcomes = split_by_model(evidence.read(request.model), evidence.labels, tuple(request.compare))
+        return replace(
+            labelled_sample,
+            models=tuple(request.compare),
+            read_column=cache(partial(_read_outcomes, labelled_sample)),
+        )
+    outcomes = split_by_model(
+        labelled_sample.read_column(request.model), labelled_sample.labels, tuple(request.compare)
+    )
     models = tuple(outcomes)
-    return replace(evidence, read=outcomes.__getitem__, column=models[0], models=models)
+    return replace(labelled_sample, read_column=outcomes.__getitem__, column=models[0], models=models)
 
 
-def _read_outcomes(evidence: LabelledSample, name: str) -> Labels:
+def _read_outcomes(labelled_sample: LabelledSample, name: str) -> Labels:
     """Return the outcomes of a model: a column of the labels, or 1 where its stored answer equals the label.
 
     The sample stores the answers as a group column, and the labels are classes.
     """
     try:
-        return evidence.read(name)
+        return labelled_sample.read_column(name)
     except MissingColumnError as error:
         if error.column != name:
             raise
-        if name not in evidence.sample.groups:
+        if name not in labelled_sample.sample.groups:
             raise error.with_action(
                 "Name columns of the labels, or columns of the sample with the models' answers: compare= "
                 "(--compare A,B)."
             ) from None
-    labels = evidence.read(evidence.request.value or LABEL)
-    answers = group_column(evidence.sample, name)
-    classes = class_column(evidence.sample, labels, "labels", answers=answers)
+    labels = labelled_sample.read_column(labelled_sample.request.value or LABEL)
+    answers = group_column(labelled_sample.sample, name)
+    classes = class_column(labelled_sample.sample, labels, "labels", answers=answers)
     values = [
         None if label is None else float(label == answer)
         for label, answer in zip(classes, answers, strict=True)
     ]
-    ids = id_texts(evidence.sample.ids)
+    ids = id_texts(labelled_sample.sample.ids)
     return Labels(ids=tuple(ids), values=tuple(values), source=labels.source, notes=labels.notes)
