@@ -196,7 +196,8 @@ def test_a_kind_of_estimand_enters_when_it_is_asked_for(text, said):
 
 def test_a_command_loads_the_compiled_special_functions_alone_until_more_is_asked_for():
     code = (
-        "import sys; from stratal.cli import needed_alone; needed_alone(); from scipy import special;"
+        "import sys; from stratal.cli import defer_unused_imports; defer_unused_imports();"
+        "from scipy import special;"
         "print(special.ndtri(0.975), 'scipy.special._basic' in sys.modules, special.comb(4, 2))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

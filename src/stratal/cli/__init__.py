@@ -12,41 +12,44 @@ from types import ModuleType
 
 
 def main() -> None:
-    """Run the command line, imported here so that Ctrl-C during the imports ends quietly too."""
+    """Run the command line. It is imported here, so that Ctrl-C during the imports prints no traceback."""
     import atexit
     import gc
 
-    from stratal.cli import stopping
+    from stratal.cli import interruption
 
-    gc.set_threshold(200_000)  # a start makes 100,000 objects, and by Python's 700 is ever looking for cycles
-    atexit.register(gc.freeze)  # or Python looks for some as it ends: a sixth of a command's time
-    stopping.listen()
-    needed_alone()
+    # The imports create about 100,000 objects. With Python's default of 700, they trigger many collections.
+    gc.set_threshold(200_000)
+    # The collection at the exit takes a sixth of the time of a command.
+    atexit.register(gc.freeze)
+    interruption.handle_signals()
+    defer_unused_imports()
     try:
         from stratal.cli.application import main as run
     except BaseException:
-        # Imports are slow, so that an interruption often arrives here: then without a traceback.
-        if not stopping.requested():
+        # The imports are slow, so a signal often arrives here.
+        if not interruption.is_interrupted():
             raise
-        stopping.leave()
+        interruption.exit_at_once()
     run()
 
 
-# What a command does not need, it does not load: of PyArrow and of SciPy these parts cost the most time.
+# Executes a module with its original loader.
+ExecModule = Callable[[ModuleType], None]
 
 
 class _NoPandas:
-    """Hides pandas while it is on `sys.meta_path`."""
+    """A finder that hides pandas while it is on `sys.meta_path`."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> None:
         if name == "pandas":
             raise ImportError(name)
 
 
-class _Loading:
-    """Hands a module's own loader to `load` when the module is imported; once."""
+class _LoaderOverride:
+    """A finder that replaces the loader of one module, at its first import, by `load`."""
 
-    def __init__(self, name: str, load: Callable[[ModuleType, Callable[[ModuleType], None]], None]) -> None:
+    def __init__(self, name: str, load: Callable[[ModuleType, ExecModule], None]) -> None:
         self.name = name
         self.load = load
 
@@ -58,41 +61,43 @@ class _Loading:
         sys.meta_path.remove(self)
         spec = find_spec(name)
         if spec is not None and spec.loader is not None:
-            usual = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: self.load(module, usual)  # type: ignore[method-assign]
+            exec_module = spec.loader.exec_module
+            spec.loader.exec_module = lambda module: self.load(module, exec_module)  # type: ignore[method-assign]
         return spec
 
 
-def _without_pandas(module: ModuleType, usual: Callable[[ModuleType], None]) -> None:
-    """Load PyArrow, which at its first array looks for pandas: half a second."""
-    usual(module)
+def _load_without_pandas(module: ModuleType, exec_module: ExecModule) -> None:
+    """Load PyArrow without pandas, which it imports with its first array (0.5 s)."""
+    exec_module(module)
     if "pandas" not in sys.modules:
-        hidden = _NoPandas()
-        sys.meta_path.insert(0, hidden)
+        finder = _NoPandas()
+        sys.meta_path.insert(0, finder)
         try:
             module.array([])
         finally:
-            sys.meta_path.remove(hidden)
+            sys.meta_path.remove(finder)
 
 
-def _compiled_alone(module: ModuleType, usual: Callable[[ModuleType], None]) -> None:
-    """Load the compiled functions of `scipy.special`; whoever asks for another name gets the module whole.
+def _load_compiled_functions(module: ModuleType, exec_module: ExecModule) -> None:
+    """Load the compiled functions of `scipy.special`; access to another name loads the complete module.
 
-    The rest prepares documentation and other array libraries: 0.15 s, three times what the functions take.
+    The other parts prepare documentation and the support of other array libraries. They take 0.15 s, three
+    times as long as the functions.
     """
     functions = import_module("scipy.special._ufuncs")
 
-    def others(name: str) -> object:
+    def load_attribute(name: str) -> object:
         vars(module).pop("__getattr__", None)
-        usual(module)
+        exec_module(module)
         return getattr(module, name)
 
-    vars(module).update({name: getattr(functions, name) for name in functions.__all__}, __getattr__=others)
+    compiled = {name: getattr(functions, name) for name in functions.__all__}
+    vars(module).update(compiled, __getattr__=load_attribute)
 
 
-def needed_alone() -> None:
-    """Let commands, which hand over no dataframes and other libraries' arrays, load what they need."""
+def defer_unused_imports() -> None:
+    """Do not import the slowest parts of PyArrow and SciPy that commands do not use."""
     if "pyarrow" not in sys.modules:
-        sys.meta_path.insert(0, _Loading("pyarrow", _without_pandas))
+        sys.meta_path.insert(0, _LoaderOverride("pyarrow", _load_without_pandas))
     if "scipy.special" not in sys.modules and not os.environ.get("SCIPY_ARRAY_API"):
-        sys.meta_path.insert(0, _Loading("scipy.special", _compiled_alone))
+        sys.meta_path.insert(0, _LoaderOverride("scipy.special", _load_compiled_functions))

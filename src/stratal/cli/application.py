@@ -15,8 +15,9 @@ import click
 from msgspec import Struct
 
 from stratal import __version__
-from stratal.cli import stopping
+from stratal.cli import interruption
 from stratal.cli.command import COMMANDS, Command, argument, command
+from stratal.cli.memory_errors import OUT_OF_MEMORY_MESSAGE, is_memory_error
 from stratal.cli.output import SHOWN, in_options, print_json, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
@@ -59,7 +60,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise SystemExit(stopping.INTERRUPTED) from None
+            raise SystemExit(interruption.INTERRUPTED) from None
         except StratalError as error:
             if not error.in_options:
                 options = {name for one in commands().values() for entry in one.params for name in entry.opts}
@@ -191,20 +192,20 @@ def main() -> None:
             status = 2
     except BaseException as error:
         # Also KeyboardInterrupt and MemoryError, for which a traceback is no help.
-        status = stopping.INTERRUPTED
-        if stopping.out_of_memory(error):
-            _say(f"Error: {stopping.MESSAGE}")
+        status = interruption.INTERRUPTED
+        if is_memory_error(error):
+            _say(f"Error: {OUT_OF_MEMORY_MESSAGE}")
             status = 2
-        elif not stopping.requested() and not isinstance(error, KeyboardInterrupt):
+        elif not interruption.is_interrupted() and not isinstance(error, KeyboardInterrupt):
             raise
     if stuck:
         # What standard output still holds cannot be written; Python would try again while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    if stopping.requested():
-        status = stopping.INTERRUPTED
-    stopping.finish()
+    if interruption.is_interrupted():
+        status = interruption.INTERRUPTED
+    interruption.ignore_signals()
     if status == READER_LEFT:
         status = 0
-    elif status == stopping.INTERRUPTED:
+    elif status == interruption.INTERRUPTED:
         _say("Stopped.")
     sys.exit(status)  # type: ignore[arg-type]

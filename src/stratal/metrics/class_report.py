@@ -15,9 +15,9 @@ from stratal.estimation.resolve import split_answers
 from stratal.estimation.respondents import known_without_labels
 from stratal.labels.label_values import class_text
 from stratal.metrics import class_functions
-from stratal.metrics.answered_sets import answered_sets, compares_sets
 from stratal.metrics.class_answers import answered_classes, irrelevant_units
 from stratal.metrics.classification import Accuracy, Classification
+from stratal.metrics.labelled_tag_sets import compares_sets, labelled_tag_sets
 from stratal.population.expressions import implies
 from stratal.question.vocabulary import AVERAGES
 
@@ -136,7 +136,7 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
 
     def _of_sets(self, sample: Sample, labels: object, request: Request) -> Estimates:
         """Return the metrics of sets of tags, a row for each metric and tag."""
-        sets = answered_sets(sample, labels, self.predicted)
+        sets = labelled_tag_sets(sample, labels, self.predicted)
         target = Request(target=request.target)
         reported = [sets.index(str(tag)) for tag in self.classes] or list(range(len(sets.tags)))
         averages = self.average if len(reported) > 1 else ()

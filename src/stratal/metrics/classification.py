@@ -17,7 +17,6 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
 from stratal.metrics import class_functions
-from stratal.metrics.answered_sets import AnsweredSets, answered_sets, compares_sets, unknown_tag
 from stratal.metrics.class_answers import (
     AnsweredClasses,
     ClassProbabilities,
@@ -28,6 +27,7 @@ from stratal.metrics.class_answers import (
     right_answers,
 )
 from stratal.metrics.class_shares import RatesInStrata
+from stratal.metrics.labelled_tag_sets import LabelledTagSets, compares_sets, labelled_tag_sets, unknown_tag
 from stratal.population.answer_sets import population_tags, sets_by_text
 from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, total
 from stratal.population.influence import Influence, averages, stratum_averages
@@ -220,13 +220,13 @@ class Classification(Estimand):
             return Cells(names=(others, with_answer), tests=(irrelevant,)), (others,)
         return Cells(names=(with_answer, others), tests=(irrelevant,)), (with_answer,)
 
-    def _sets(self, sample: Sample, labels: object) -> AnsweredSets | None:
+    def _sets(self, sample: Sample, labels: object) -> LabelledTagSets | None:
         """Return the sets of tags, if they are compared and the metric is of a tag or an average."""
         if self.of is None or not compares_sets(sample, labels, self.predicted):
             return None
-        return answered_sets(sample, labels, self.predicted)
+        return labelled_tag_sets(sample, labels, self.predicted)
 
-    def _tag_or_average(self, sets: AnsweredSets) -> int | str:
+    def _tag_or_average(self, sets: LabelledTagSets) -> int | str:
         """Return the number of the metric's tag, or the average over tags."""
         if self.classes:
             return sets.index(str(self.of))
@@ -257,7 +257,7 @@ class Classification(Estimand):
         rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
 
-    def _sets_by(self, sets: AnsweredSets, sample: Sample, group: object, request: Request) -> Estimates:
+    def _sets_by(self, sets: LabelledTagSets, sample: Sample, group: object, request: Request) -> Estimates:
         """Return the metric of a tag, or its average over the tags, of each group."""
         groups, names = named_groups(sample, group)
         inside = groups[sets.labelled]

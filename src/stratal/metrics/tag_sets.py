@@ -14,7 +14,7 @@ from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
-from stratal.metrics.answered_sets import AnsweredSets, answered_sets, compares_sets
+from stratal.metrics.labelled_tag_sets import LabelledTagSets, compares_sets, labelled_tag_sets
 from stratal.metrics.tag_counts import hamming_losses, jaccard_indices
 from stratal.population.influence import Influence
 from stratal.population.population import Population
@@ -32,7 +32,7 @@ class MeanOfSets(Estimand):
     )
     takes_by_group: ClassVar[tuple[str, ...]] = ("target", "estimator", "population")
 
-    def unit_values(self, sets: AnsweredSets) -> FloatArray:
+    def unit_values(self, sets: LabelledTagSets) -> FloatArray:
         """Return the number of each labelled unit (m,)."""
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class MeanOfSets(Estimand):
                 f"{self.kind!r} compares sets of tags, but the answers are not sets",
                 action="Draw with predicted= (--predicted) and tags= (--tags), or request the accuracy.",
             )
-        sets = answered_sets(sample, labels, self.predicted)
+        sets = labelled_tag_sets(sample, labels, self.predicted)
         outcomes = np.full(sample.size, np.nan)
         outcomes[sets.labelled] = self.unit_values(sets)
         question = sample.question.with_outcome(
@@ -67,7 +67,7 @@ class MeanOfSets(Estimand):
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
-        return answered_sets(sample, labels, self.predicted).labelled
+        return labelled_tag_sets(sample, labels, self.predicted).labelled
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="an
 
     predicted: str | None = None
 
-    def unit_values(self, sets: AnsweredSets) -> FloatArray:
+    def unit_values(self, sets: LabelledTagSets) -> FloatArray:
         """Return Jaccard's indices (m,)."""
         return jaccard_indices(sets.counts.true, sets.counts.predicted)
 
@@ -122,6 +122,6 @@ class HammingLoss(MeanOfSets, kind="hamming_loss", listed="predicted", shown="an
 
     predicted: str | None = None
 
-    def unit_values(self, sets: AnsweredSets) -> FloatArray:
+    def unit_values(self, sets: LabelledTagSets) -> FloatArray:
         """Return the losses (m,)."""
         return hamming_losses(sets.counts.true, sets.counts.predicted)

@@ -13,11 +13,11 @@ from stratal.estimation.respondents import Respondents
 from stratal.strata import Strata
 from stratal.strata.standard_deviations import smoothed_standard_deviations
 
-# Number of labels for which the prior of a stratum's residual variance counts.
+# Weight of the prior of a stratum's residual variance, in labels (docs/methods/adaptive.md).
 PREDICTED_VARIANCE_LABELS = 16.0
 
-# Share of the pooled residual variance in the prior; the rest is the variance that the predictions imply. No
-# stratum is then assumed to have no residuals.
+# Share of the pooled residual variance in the prior; the rest is the variance that the predictions imply.
+# With the implied variance alone, a stratum of certain predictions would have no residuals.
 POOLED_SHARE = 0.2
 
 
@@ -29,7 +29,7 @@ def estimated_deviations(
     deviations: str = "recalibrated",
     bounds: tuple[float, float] | None = None,
 ) -> FloatArray:
-    """Return S_h (H,), estimated from labelled units.
+    """Return S_h (H,), the standard deviations of the outcome, estimated from labelled units.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def estimated_deviations(
     Raises
     ------
     InputError
-        For an unknown kind.
+        If `deviations` is unknown, or a label lies outside `bounds`.
 
     Examples
     --------
@@ -65,35 +65,45 @@ def estimated_deviations(
     n_strata = strata.n_strata
     if deviations == "raw":
         return raw_deviations(z, stratum, n_strata)
-    low, high = strata.bounds if bounds is None else bounds
-    is_binary = bool(np.all((z == 0) | (z == 1)))
-    if is_binary and bounds is None and not strata.scaled and not np.isfinite(high - low):
-        low = 0.0
-        high = 1.0
-    elif np.any((z < low) | (z > high)):
-        if bounds is not None:
-            raise InputError("a label lies outside the bounds", given=f"{z.max():g}", allowed=f"{bounds}")
-        low = -np.inf
-        high = np.inf
-    has_unit_bounds = (low, high) == (0.0, 1.0)
-    is_unbounded = not np.isfinite(high - low)
-    squares = None
+    outcome_bounds = _outcome_bounds(strata, z, bounds)
+    sums_of_squares = None
     # The squares of 0 and 1 are the outcomes themselves.
-    if not (is_binary and has_unit_bounds):
-        squares = np.bincount(stratum, z**2, minlength=n_strata)
+    if not (_is_binary(z) and outcome_bounds == (0.0, 1.0)):
+        sums_of_squares = np.bincount(stratum, z**2, minlength=n_strata)
     kurtoses = None
-    bounds = (float(low), float(high))
-    if is_unbounded:
+    if outcome_bounds == _UNBOUNDED:
         kurtoses = stratum_kurtoses(z, stratum, n_strata)
-        bounds = (-np.inf, np.inf)
     return smoothed_standard_deviations(
         strata,
         stratum_counts(stratum, n_strata),
         np.bincount(stratum, z, minlength=n_strata),
-        squares,
+        sums_of_squares,
         kurtoses=kurtoses,
-        bounds=bounds,
+        bounds=outcome_bounds,
     )
+
+
+_UNBOUNDED = (-np.inf, np.inf)
+
+
+def _is_binary(z: FloatArray) -> bool:
+    """Return whether all outcomes are 0 or 1."""
+    return bool(np.all((z == 0) | (z == 1)))
+
+
+def _outcome_bounds(strata: Strata, z: FloatArray, bounds: tuple[float, float] | None) -> tuple[float, float]:
+    """Return finite bounds of the outcome, or `_UNBOUNDED`; see `bounds` of `estimated_deviations`."""
+    low, high = strata.bounds if bounds is None else bounds
+    is_finite = bool(np.isfinite(high - low))
+    if _is_binary(z) and bounds is None and not strata.scaled and not is_finite:
+        return 0.0, 1.0
+    is_outside = (z < low) | (z > high)
+    if np.any(is_outside):
+        if bounds is None:
+            return _UNBOUNDED
+        first_outside = z[np.argmax(is_outside)]
+        raise InputError("a label lies outside the bounds", given=f"{first_outside:g}", allowed=f"{bounds}")
+    return (float(low), float(high)) if is_finite else _UNBOUNDED
 
 
 def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
@@ -120,29 +130,29 @@ def residual_deviations(
 
     Notes
     -----
-    φ(x) is the prediction of z by the learner, cross-fitted and chosen as by `estimate(…,
-    calibration=learner)`, so that no residual is of a label on which φ was fitted. The residual variance of a
-    stratum is shrunk to a prior, which has `POOLED_SHARE` of the pooled variance. The rest is what φ's mean
-    m_h and variance V_h imply, (m_h − low)(high − m_h) − V_h, scaled to the residuals of all strata.
+    φ(x) is the out-of-fold prediction of z by the learner, chosen as by `estimate(…, calibration=learner)`.
+    The residual variance of a stratum is shrunk to a prior: `POOLED_SHARE` of the pooled variance, plus the
+    rest of the variance that φ's mean m_h and variance V_h imply, (m_h − low)(high − m_h) − V_h. The implied
+    variances are scaled to the residuals of all strata.
     """
     respondents = Respondents.of(sample, labelled)
     calibration = calibrated_proxy(sample, labelled, respondents, z, options)
     sizes = calibration.summary.sizes
-    stratum = respondents.stratum
-    means = calibration.summary.proxy_means[:, 0]
-    expected = np.ones(len(sizes))
+    counts = np.bincount(respondents.stratum, minlength=len(sizes))
+    squared_residuals = (z - calibration.values[:, 0]) ** 2
+    sums = np.bincount(respondents.stratum, squared_residuals, minlength=len(sizes))
+    pooled_variance = float(sizes @ (sums / np.maximum(counts, 1)) / sizes[counts > 0].sum())
+    implied_variances = np.ones(len(sizes))
     if options.bounds is not None and np.all(np.isfinite(options.bounds)):
         low, high = options.bounds
+        means = calibration.summary.proxy_means[:, 0]
         unexplained = (means - low) * (high - means) - calibration.summary.proxy_covariances[:, 0, 0]
-        expected = np.maximum(unexplained, 0.0)
-    counts = np.bincount(stratum, minlength=len(sizes))
-    sums = np.bincount(stratum, (z - calibration.values[:, 0]) ** 2, minlength=len(sizes))
-    pooled = float(sizes @ (sums / np.maximum(counts, 1)) / sizes[counts > 0].sum())
-    total = float(counts @ expected)
-    factor = sums.sum() / total if total > 0 else 0.0
-    prior = POOLED_SHARE * pooled + (1 - POOLED_SHARE) * factor * expected
+        implied_variances = np.maximum(unexplained, 0.0)
+    implied_sum = float(counts @ implied_variances)
+    scale = sums.sum() / implied_sum if implied_sum > 0 else 0.0
+    prior = POOLED_SHARE * pooled_variance + (1 - POOLED_SHARE) * scale * implied_variances
     deviations = np.sqrt((PREDICTED_VARIANCE_LABELS * prior + sums) / (PREDICTED_VARIANCE_LABELS + counts))
-    # Strata without labels were merged with others: one value for each stratum of the design again.
+    # Respondents merge strata without labels with others; here, each stratum of the design has its own value.
     if respondents.codes is not None:
         deviations = deviations[respondents.codes]
     return np.asarray(deviations), f"deviations of residuals; {calibration.note}"

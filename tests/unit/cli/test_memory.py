@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.cli.stopping import MESSAGE, out_of_memory
+from stratal.cli.memory_errors import OUT_OF_MEMORY_MESSAGE, is_memory_error
 
 COMMANDS = {
     "doctor": "doctor p.csv --proxy p",
@@ -120,10 +120,10 @@ def test_memory_is_recognised_however_it_is_said_and_wherever_it_began(error):
     later = ValueError("something else")
     later.__context__ = error
 
-    assert out_of_memory(error)
-    assert out_of_memory(later)
+    assert is_memory_error(error)
+    assert is_memory_error(later)
 
 
 def test_other_errors_are_not_of_memory():
-    assert not out_of_memory(KeyError("memory"))
-    assert MESSAGE.endswith(".")
+    assert not is_memory_error(KeyError("memory"))
+    assert OUT_OF_MEMORY_MESSAGE.endswith(".")

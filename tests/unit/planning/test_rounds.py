@@ -238,6 +238,12 @@ class TestDeviations:
         assert np.all(found > 0)
         assert np.all(np.isfinite(found))
 
+    def test_a_label_outside_the_bounds_is_named(self, pilot):
+        z = np.r_[-3.0, np.ones(59)]
+
+        with pytest.raises(InputError, match="given: -3;"):
+            estimated_deviations(pilot.design.strata, z, pilot.stratum, bounds=(0, 1))
+
     def test_a_margin_orders_only(self):
         units = stratal.Population.from_arrays(proxy=PROXY * 10 - 5, ids=IDS)
         pilot = drawn(units, stratal.strata.stratify(units, n_strata=4), 40, seed=1)

@@ -1,7 +1,7 @@
 """Scores of `evaluate.save` of Hugging Face (as of 0.4.6), and folders of `Dataset.save_to_disk` (5.2).
 
-`evaluate` stores no inputs: it has a list of scores in the order of the predictions, and the id is the row
-number.
+`evaluate` stores no inputs and no ids, only lists of scores in the order of the predictions. The id of a unit
+is therefore its row number.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from stratal.errors import InputError
 from stratal.protocols import Foreign
 from stratal.tables.logs.log import (
     EVALUATE,
+    MAX_ERROR_CHARACTERS,
     Log,
     LogRow,
     is_empty_output,
@@ -21,7 +22,7 @@ from stratal.tables.logs.log import (
     score_numbers,
 )
 
-# File in every folder of `Dataset.save_to_disk`.
+# File in every folder of `Dataset.save_to_disk`, which names the data files.
 DATASET_STATE = "state.json"
 # Name of the answers in files of `evaluate`.
 _PREDICTIONS = "predictions"
@@ -37,33 +38,33 @@ _EVALUATE_METADATA = {
 
 def read_evaluate(document: Mapping[str, object], source: str) -> Log:
     """Return the log of scores that `evaluate.save` wrote."""
-    lists = {
+    columns = {
         name: value
         for name, value in document.items()
         if isinstance(value, list) and name not in _EVALUATE_METADATA
     }
-    numbers = {name: score_numbers(value) for name, value in lists.items() if name != _PREDICTIONS}
-    score_names = {name for name, value in numbers.items() if value and set(value) != {None}}
+    scores = {name: score_numbers(values) for name, values in columns.items() if name != _PREDICTIONS}
+    score_names = {name for name, values in scores.items() if values and set(values) != {None}}
     if not score_names:
         raise InputError(
             f"{source} contains no score per unit, only scores for all units together",
             allowed="lists with an entry per prediction",
             action="Save the value of the metric for each prediction: evaluate.save(path, exact_match=[…]).",
         )
-    lengths = {name: len(value) for name, value in lists.items()}
+    lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) != 1:
         raise InputError(
             f"{source}: lists of different lengths", given=lengths, allowed="lists of the same length"
         )
-    entries = (dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True))
+    entries = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
     rows = [
         LogRow(
-            unit=str(number),
+            unit=str(row_number),
             unit_columns={name: value for name, value in entry.items() if name not in score_names},
             scores={name: value for name, value in entry.items() if name in score_names},
             failed=_PREDICTIONS in entry and is_empty_output(entry[_PREDICTIONS]),
         )
-        for number, entry in enumerate(entries, start=1)
+        for row_number, entry in enumerate(entries, start=1)
     ]
     return make_log(EVALUATE, rows)
 
@@ -83,19 +84,23 @@ def read_saved_dataset(folder: Path) -> Foreign | None:
             given=", ".join(splits),
             action=f"Give one of the splits: {folder / splits[0]}." if splits else None,
         )
-    state = folder / DATASET_STATE
-    if not state.is_file():
+    state_path = folder / DATASET_STATE
+    if not state_path.is_file():
         return None
     import pyarrow as pa
 
     try:
-        files = [entry["filename"] for entry in json.loads(state.read_text("utf-8"))["_data_files"]]
+        state = json.loads(state_path.read_text("utf-8"))
         tables = []
-        for name in files:
-            with pa.memory_map(str(folder / Path(name).name)) as stream:
+        for data_file in state["_data_files"]:
+            # Without its directory, an untrusted name cannot point outside the folder.
+            file_name = Path(data_file["filename"]).name
+            with pa.memory_map(str(folder / file_name)) as stream:
                 tables.append(pa.ipc.open_stream(stream).read_all())
         return pa.concat_tables(tables)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise InputError(
-            f"{folder} is not a complete data set", given=str(error)[:200], action="Save it again."
+            f"{folder} is not a complete data set",
+            given=str(error)[:MAX_ERROR_CHARACTERS],
+            action="Save it again.",
         ) from None

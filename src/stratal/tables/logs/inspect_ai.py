@@ -14,6 +14,7 @@ from stratal.errors import InputError, optional_import
 from stratal.protocols import Cell, Foreign, JsonDict, JsonMapping
 from stratal.tables.logs.log import (
     INSPECT,
+    MAX_ERROR_CHARACTERS,
     REPEAT_SEPARATOR,
     Log,
     LogRow,
@@ -58,7 +59,7 @@ def read_inspect_file(path: Path) -> Log:
     except Exception as error:
         raise InputError(
             f"{path}: the reader of Inspect cannot read this log",
-            given=f"{type(error).__name__}: {error}"[:200],
+            given=f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARACTERS],
             action="Check that the log is complete, or read it where a newer version of Inspect is "
             "installed.",
         ) from None
@@ -81,7 +82,9 @@ def read_inspect(document: JsonMapping, source: str) -> Log:
     if not is_finished and not has_scores:
         raise InputError(
             f"{source}: {status_note}, and no sample was scored",
-            given=None if reason is None else json_text(reason).strip().splitlines()[0][:200],
+            given=None
+            if reason is None
+            else json_text(reason).strip().splitlines()[0][:MAX_ERROR_CHARACTERS],
             action=f"Fix the cause and run the evaluation again: inspect eval-retry {source}.",
         )
     if not samples:

@@ -27,6 +27,9 @@ VARIANT_SEPARATOR = "@"
 REPEAT_SEPARATOR = "#"
 
 
+# Maximum length of an error of a tool or a library inside a message.
+MAX_ERROR_CHARACTERS = 200
+
 # Columns that annotators need to judge a unit, in this order.
 _SHOWN_COLUMNS = ("input", "turns", "target", "answer")
 
@@ -327,7 +330,7 @@ def translate_tool_errors(source: str, tool: str) -> Iterator[None]:
             given_text = None
         else:
             problem = f"{source} does not have the format that {tool} writes"
-            given_text = f"{type(error).__name__}: {error}"[:200]
+            given_text = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARACTERS]
         raise InputError(
             problem, given=given_text, action=f"Use the file exactly as {tool} wrote it."
         ) from error

@@ -17,8 +17,8 @@ from stratal.question.tags import is_set, tags_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class AnsweredSets(Record):
-    """The sets of the labelled units.
+class LabelledTagSets(Record):
+    """The tags in the label and in the answer of each labelled unit.
 
     Parameters
     ----------
@@ -27,8 +27,9 @@ class AnsweredSets(Record):
     counts : TagCounts
     respondents : Respondents
     labelled : bool (n,)
-        Which of the drawn units these are.
+        Whether each drawn unit has a label.
     remarks : tuple of str
+        Notes for the estimates.
     """
 
     tags: tuple[str, ...]
@@ -60,14 +61,14 @@ def unknown_tag(tag: str, tags: tuple[str, ...]) -> InputError:
 
 
 def compares_sets(sample: Sample, labels: object, answers: str | None) -> bool:
-    """Return whether labels are compared with sets of tags.
+    """Return whether both the labels and the answers are sets of tags.
 
     Parameters
     ----------
     sample : Sample
     labels : see `stratal.estimate`
     answers : str, optional
-        The column of the answers. Default: that of the sample.
+        Column of the model's answers. Default: the answer column of the sample.
     """
     if not sample.question.outcome.holds_sets:
         return False
@@ -77,51 +78,54 @@ def compares_sets(sample: Sample, labels: object, answers: str | None) -> bool:
     return column is not None and all(map(is_set, set(column.tolist())))
 
 
-def answered_sets(sample: Sample, labels: object, answers: str | None = None) -> AnsweredSets:
-    """Return the sets of the labelled units; see `compares_sets`.
+def labelled_tag_sets(sample: Sample, labels: object, answers: str | None = None) -> LabelledTagSets:
+    """Return the tags of the labelled units.
 
-    The majority of several labels of one unit counts; a tie is no label.
+    Of several labels of a unit, the majority counts; a tie is no label. The parameters are those of
+    `compares_sets`.
 
     Raises
     ------
     LabelError
         If labels are not sets of tags.
     """
-    labels, new_answers = split_answers(labels)
+    true_labels, new_answers = split_answers(labels)
     predicted = class_column(sample, answers if new_answers is None else new_answers, "y_pred")
-    labels = join_labels(sample, labels)
-    if not np.any(labels.labelled):
+    joined_labels = join_labels(sample, true_labels)
+    if not np.any(joined_labels.labelled):
         raise none_labelled()
-    # Labels that are not sets are refused first: they cannot be matched with the answers.
-    _refuse_non_sets(sample, class_column(sample, labels, "y_true"), labels.labelled, "label")
-    true = class_column(sample, labels, "y_true", predicted[predicted != None])  # noqa: E711
+    # Labels that are not sets raise this error first, because the comparison with the answers below would
+    # raise a less specific one.
+    _refuse_non_sets(sample, class_column(sample, joined_labels, "y_true"), joined_labels.labelled, "label")
+    true = class_column(sample, joined_labels, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
     _refuse_non_sets(sample, predicted, labelled, "answer")
-    answered_tags = sample.question.outcome.tags
-    labelled_tags = {tag for text in {*true[labelled], *predicted[labelled]} for tag in tags_of(text)}
-    tags = tuple(sorted({*answered_tags, *labelled_tags}))
+    population_tags = sample.question.outcome.tags
+    sample_tags = {tag for text in {*true[labelled], *predicted[labelled]} for tag in tags_of(text)}
+    tags = tuple(sorted({*population_tags, *sample_tags}))
     respondents = Respondents.of(sample, labelled)
     counts = TagCounts(
         true=_indicators(true[labelled], tags),
         predicted=_indicators(predicted[labelled], tags),
         weighting=respondents.weighting,
     )
-    return AnsweredSets(
+    return LabelledTagSets(
         tags=tags,
         counts=counts,
         respondents=respondents,
         labelled=labelled,
-        remarks=_unanswered_note(true[labelled], answered_tags),
+        remarks=_unpredicted_tags_note(true[labelled], population_tags),
     )
 
 
 def _refuse_non_sets(sample: Sample, texts: AnyArray, labelled: BoolArray, role: str) -> None:
-    """Refuse labelled units (n,) whose label or answer is not a set."""
-    is_set_or_missing = [text is None or is_set(text) for text in texts.tolist()]  # a tie counts as no label
-    other = labelled & ~np.array(is_set_or_missing, dtype=bool)
-    if not np.any(other):
+    """Raise an error if the label or the answer of a labelled unit (n,) is not a set."""
+    # The text of a labelled unit is None if its labels are tied.
+    is_set_or_missing = [text is None or is_set(text) for text in texts.tolist()]
+    is_invalid = labelled & ~np.array(is_set_or_missing, dtype=bool)
+    if not np.any(is_invalid):
         return
-    first = int(np.argmax(other))
+    first = int(np.argmax(is_invalid))
     raise LabelError(
         f"the {role} of id {str(sample.ids[first])!r} is not a set of tags",
         given=repr(texts[first]),
@@ -132,23 +136,25 @@ def _refuse_non_sets(sample: Sample, texts: AnyArray, labelled: BoolArray, role:
 
 
 def _indicators(texts: AnyArray, tags: tuple[str, ...]) -> BoolArray:
-    """Return which of the tags (m, T) the sets (m,) have."""
-    column = {tag: at for at, tag in enumerate(tags)}
-    rows = {text: [column[tag] for tag in tags_of(text)] for text in set(texts.tolist())}
-    table = np.zeros((len(texts), len(tags)), dtype=bool)
+    """Return whether each of the sets (m,) contains each of the tags, as an array (m, T)."""
+    tag_index = {tag: index for index, tag in enumerate(tags)}
+    indices_by_text = {text: [tag_index[tag] for tag in tags_of(text)] for text in set(texts.tolist())}
+    indicators = np.zeros((len(texts), len(tags)), dtype=bool)
     for row, text in enumerate(texts.tolist()):
-        table[row, rows[text]] = True
-    return table
+        indicators[row, indices_by_text[text]] = True
+    return indicators
 
 
 # Maximum number of tags that a note names.
 _MAX_TAGS_NAMED = 5
 
 
-def _unanswered_note(texts: AnyArray, answered_tags: tuple[str, ...]) -> tuple[str, ...]:
-    """Return a note on label tags that no answer in the population has."""
-    others = sorted({tag for text in set(texts.tolist()) for tag in tags_of(text)} - {*answered_tags})
-    if not answered_tags or not others:
+def _unpredicted_tags_note(labels: AnyArray, population_tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Return a note on tags of the labels that no answer in the population has."""
+    label_tags = {tag for text in set(labels.tolist()) for tag in tags_of(text)}
+    unpredicted_tags = sorted(label_tags - {*population_tags})
+    if not population_tags or not unpredicted_tags:
         return ()
-    noun = "tags" if len(others) > 1 else "a tag"
-    return (f"labels have {noun} that no answer has: {list_first(map(repr, others), _MAX_TAGS_NAMED)}",)
+    noun = "tags" if len(unpredicted_tags) > 1 else "a tag"
+    names = list_first(map(repr, unpredicted_tags), _MAX_TAGS_NAMED)
+    return (f"labels have {noun} that no answer has: {names}",)
