@@ -93,7 +93,7 @@ def classifier() -> None:
     """A classifier of handwritten digits: how often is it right?"""
     page, data = Page("A classifier, from its predictions to the report"), make_data()
     write_data(data, page.folder / "demo")
-    truth = dict(zip(data.ids.tolist(), map(str, data.label.tolist()), strict=True))
+    truth = dict(zip(data.ids.tolist(), map(str, data.true_digit.tolist()), strict=True))
     draw = "stratal draw demo/predictions.parquet --proxy confidence --predicted predicted --budget 150"
     page.says(
         f"A logistic regression, trained on {TRAINING_IMAGES} images of handwritten digits, has classified {len(data.ids):,} "

@@ -61,7 +61,7 @@ class Option:
         Placeholder of the value.
     shown : str, optional
         Text of the default.
-    place : bool
+    is_positional : bool
         Whether it is a positional argument.
     several : bool
         Whether all words up to the next option are its values, as a shell writes the folders of week*/.
@@ -76,7 +76,7 @@ class Option:
     help_text: str = ""
     metavar: str | None = None
     shown: str | None = None
-    place: bool = False
+    is_positional: bool = False
     several: bool = False
     needs: tuple[Condition, ...] = ()
     parser: Any = None
@@ -100,7 +100,7 @@ class Option:
         shared["metavar"] = self.metavar or (None if kind is bool else placeholder)
         if self.default not in (NODEFAULT, None):
             shared["default"] = self.default
-        if self.place:
+        if self.is_positional:
             return click.Argument([self.field], nargs=-1 if is_list else 1, **shared)
         return click.Option(
             [self.field, self.name],
@@ -114,7 +114,7 @@ class Option:
 
 def argument(metavar: str, help_text: str, **more: Any) -> Option:
     """Declare a positional argument."""
-    return Option(help_text=help_text, metavar=metavar, place=True, **more)
+    return Option(help_text=help_text, metavar=metavar, is_positional=True, **more)
 
 
 # Click's type and the placeholder for each type of a field.
@@ -191,7 +191,7 @@ def selected_fields(record: Struct, *names: str) -> Keywords:
     return {name: getattr(record, name) for name in names}
 
 
-def words(record: Struct) -> list[str]:
+def command_words(record: Struct) -> list[str]:
     """Return the command line of a record: its arguments, and its options that differ from their defaults."""
     arguments = list[str]()
     options = list[str]()
@@ -203,7 +203,7 @@ def words(record: Struct) -> list[str]:
             text = str(item)
             if isinstance(item, float) and "e-" in text:
                 text = f"{item:.15f}".rstrip("0")
-            if entry.place:
+            if entry.is_positional:
                 arguments.append(text)
             else:
                 options += [entry.name] if item is True else [entry.name, text]
@@ -286,7 +286,7 @@ class Command(click.Command):
             if entry.multiple or entry.nargs < 0:
                 values[str(entry.name)] = list(values[str(entry.name)]) or None
         for option in self.declared:
-            if option.place:
+            if option.is_positional:
                 values[option.field] = replace_standard_input(values[option.field], str(self.name))
         json = values.pop("json")
         result = self.body(self.record(**values))
@@ -310,7 +310,7 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments and options by section; of many options, only the first ones."""
-        arguments = [(str(entry.metavar), entry.help_text) for entry in self.declared if entry.place]
+        arguments = [(str(entry.metavar), entry.help_text) for entry in self.declared if entry.is_positional]
         if arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl(arguments)

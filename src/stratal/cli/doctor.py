@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from stratal.cli.command import command, words
+from stratal.cli.command import command, command_words
 from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, in_options, new_folder_name, show_progress
@@ -105,7 +105,7 @@ def _inspected(requested: Reading) -> Result:
             "",
             f"Once these columns contain numbers, run: stratal doctor {requested.file}",
         )
-    others = words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
+    others = command_words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
     models = columns["models"] if requested.id is None else None
     if models is not None:
         draw_advice = "Save the rows of one model in a separate file, and draw the units from it."
@@ -336,7 +336,7 @@ def _estimated(sample: Path, labels: Path, **more: Any) -> Any:
             requested.evaluate()
     except StratalError as error:
         return f"No estimate is possible: {error.args[0]}"
-    return ("estimate", *words(requested))
+    return ("estimate", *command_words(requested))
 
 
 def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home: Path, ids: str) -> list[Any]:

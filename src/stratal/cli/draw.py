@@ -15,7 +15,7 @@ from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Reading, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import meanings, pair, place, split_names
+from stratal.cli.parsing import meanings, pair, parse_path, split_names
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
 from stratal.errors import InputError
@@ -62,7 +62,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Answers that the workbook of --output accepts, such as Pass,Fail.
     """
 
-    file: Annotated[Path, argument("FILE", "A plan, or a file of predictions.", parser=place)] = None  # type: ignore[assignment]
+    file: Annotated[Path, argument("FILE", "A plan, or a file of predictions.", parser=parse_path)] = None  # type: ignore[assignment]
     output: Annotated[
         Path,
         Option(

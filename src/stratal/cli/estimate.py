@@ -13,7 +13,7 @@ import click
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, options_of, selected_fields, words
+from stratal.cli.command import Option, argument, command, command_words, options_of, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
 from stratal.cli.output import Result, markdown_text, show_progress
@@ -350,7 +350,12 @@ def estimate(requested: EstimateCommand) -> Result:
         return Result(described, markdown_text(described, page), status=status)
     next_command: tuple[Any, ...] | None = None
     if "more_labels" in described:
-        next_command = ("report", *words(options_of(EvidenceOptions, requested)), "--output", "report.html")
+        next_command = (
+            "report",
+            *command_words(options_of(EvidenceOptions, requested)),
+            "--output",
+            "report.html",
+        )
     return Result(described, partial(evaluation.page, details=requested.details), next_command, status=status)
 
 
@@ -398,7 +403,7 @@ def report(requested: ReportOptions) -> Result:
         accepted = None
         if request.goal is not None:
             accepted = requested.accept(request.goal.require, split_names(request.goal.score))
-        commands = [join(["stratal", "report", *words(requested)])]
+        commands = [join(["stratal", "report", *command_words(requested)])]
         if accepted is not None and request.estimand is None:
             _refuse_options_of_estimates(requested)
             findings = accepted.report(
@@ -408,7 +413,7 @@ def report(requested: ReportOptions) -> Result:
         else:
             of_estimate = structs.replace(requested, estimand=request.estimand)
             evaluation = of_estimate.evaluate()
-            estimate_words = words(options_of(EvidenceOptions, of_estimate))
+            estimate_words = command_words(options_of(EvidenceOptions, of_estimate))
             findings = evaluation.report(
                 title=_title(requested.source),
                 question=requested.question,
@@ -433,7 +438,7 @@ def _refuse_options_of_estimates(requested: ReportOptions) -> None:
     """Refuse options that have no effect on the report of an accepted set."""
     names = (*_OF_THRESHOLDS, "files", "estimand", "proxy", "map", "predicts", "output", "question")
     options = {f"--{name.replace('_', '-')}" for name in names}
-    for word in words(requested):
+    for word in command_words(requested):
         if word.startswith("--") and word not in options:
             raise no_effect_error(word, "with --estimand 'NAME;threshold:REQUIREMENT', for the estimate")
 
@@ -458,7 +463,7 @@ def _draw_commands(source: Path | None) -> list[str]:
     options = plan.options
     if "://" not in str(options.file):
         options = structs.replace(options, file=Path(normpath(options.file)))
-    return [join(["stratal", "draw", *words(options), "--output", str(file.parent)])]
+    return [join(["stratal", "draw", *command_words(options), "--output", str(file.parent)])]
 
 
 def _title(source: Path | None) -> str | None:

@@ -130,7 +130,7 @@ def command_line(name: str, arguments: Keywords) -> list[str]:
         check_choice(f"argument of {name}", field, options)
         option = options[field]
         values = value if isinstance(value, list) else [value]
-        if option.place:
+        if option.is_positional:
             files += [str(entry) for entry in values]
         elif value is True:
             words.append(option.name)

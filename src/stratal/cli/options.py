@@ -12,7 +12,7 @@ import stratal
 from stratal.cli.command import Option, argument, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.output import show_progress
-from stratal.cli.parsing import join_names, mapping, meanings, pair, place, split_names, widths
+from stratal.cli.parsing import join_names, mapping, meanings, pair, parse_path, split_names, widths
 from stratal.protocols import Keywords
 
 if TYPE_CHECKING:
@@ -149,7 +149,9 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         Memory limit of DuckDB, such as 2GB; beyond it, DuckDB uses the disk.
     """
 
-    file: Annotated[Path, argument("FILE", "Predictions: Parquet, CSV, JSON, Excel, Feather.", parser=place)]
+    file: Annotated[
+        Path, argument("FILE", "Predictions: Parquet, CSV, JSON, Excel, Feather.", parser=parse_path)
+    ]
     id: Text = None
     proxy: Text = None
     groups: Text = None

@@ -140,7 +140,7 @@ class _Address(type(Path())):  # type: ignore[misc]
         return self
 
 
-def place(text: str) -> Path:
+def parse_path(text: str) -> Path:
     """Return a path; an address such as `hdfs://namenode/p.parquet` keeps both slashes."""
     if _SCHEME.match(text) and "://" in text:
         return _Address(text)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, options_of, selected_fields, words
+from stratal.cli.command import Option, argument, command, command_words, options_of, selected_fields
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import Number, Planning, Reading, Text, Whole
 from stratal.cli.output import Result, new_folder_name
-from stratal.cli.parsing import place, split_names
+from stratal.cli.parsing import parse_path, split_names
 from stratal.cli.plan_file import PlanFile, planned_question
 from stratal.cli.reading_again import connection_words
 from stratal.cli.select import SelectOptions, answers_as_groups
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from stratal import Plan
 
 
-WITHOUT_FILE = "population_size rate equal_answers sensitivity specificity"
-WITH_OR_WITHOUT_FILE = """file detect power budget half_width confidence_level details value calibrate_by
+# Options that have an effect only without a file, with and without a file, and only without --select.
+_FIELDS_WITHOUT_FILE = "population_size rate equal_answers sensitivity specificity"
+_FIELDS_OF_BOTH = """file detect power budget half_width confidence_level details value calibrate_by
     indifference"""
-
-NOT_SELECTING = """proxy predicts groups by features predicted margin softmax missing label history
+_FIELDS_WITHOUT_SELECT = """proxy predicts groups by features predicted margin softmax missing label history
     half_width detect labels previous looks strata stratify allocation minimum assume outcome bounds output"""
 
 
@@ -74,7 +74,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     """
 
     file: Annotated[
-        Path, argument("FILE", "File of predictions; leave it out with --population-size.", parser=place)
+        Path, argument("FILE", "File of predictions; leave it out with --population-size.", parser=parse_path)
     ] = None  # type: ignore[assignment]
     population_size: Whole = None
     rate: float = 0.5
@@ -92,18 +92,19 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     indifference: Annotated[float, Option(needs=(with_any("select"),))] = 0.01
 
 
-WITH_FILE = " ".join(
+_FIELDS_WITH_FILE = " ".join(
     name
     for name in PlanOptions.__struct_fields__
-    if name not in f"{WITHOUT_FILE} {WITH_OR_WITHOUT_FILE}".split()
+    if name not in f"{_FIELDS_WITHOUT_FILE} {_FIELDS_OF_BOTH}".split()
 )
 
 
-OF_THESE_UNITS = (
+# Assumptions of a plan.
+_FORECAST_FOR_THESE_UNITS = (
     "The forecast is for the mean of these units. The interval for the superpopulation is wider: it also "
     "covers the sampling error of the units themselves."
 )
-OF_ONE_MODEL = (
+_FORECAST_FOR_ONE_MODEL = (
     "The forecast is for the mean of one model; a difference between two models may be less precise."
 )
 
@@ -112,9 +113,9 @@ OF_ONE_MODEL = (
     PlanOptions,
     without="show",
     needs={
-        WITH_FILE: with_any("file"),
-        WITHOUT_FILE: without_all("file"),
-        NOT_SELECTING: without_all("select"),
+        _FIELDS_WITH_FILE: with_any("file"),
+        _FIELDS_WITHOUT_FILE: without_all("file"),
+        _FIELDS_WITHOUT_SELECT: without_all("select"),
     },
 )
 def plan(requested: PlanOptions) -> Result:
@@ -127,70 +128,97 @@ def plan(requested: PlanOptions) -> Result:
 
     With --labels of an earlier sample or a pilot, the forecast uses the measured quality of the proxy.
     """
+    if requested.file is None:
+        return _plan_without_file(requested)
+    if requested.select:
+        return _labels_for_selection(requested)
+    return _plan_with_file(requested)
+
+
+def _plan_without_file(requested: PlanOptions) -> Result:
+    """Return the result for a number of units, or for a difference to detect."""
     from stratal.planning import plan_to_detect
     from stratal.planning.entry_points import plan_for_rate
-    from stratal.planning.power import width_to_detect
     from stratal.report.pages import detection_page, plan_page
-    from stratal.report.text import Page, width_text
 
-    page = partial(plan_page, details=requested.details)
-    if requested.file is None and requested.detect is not None:
+    if requested.detect is not None:
         options = selected_fields(
             requested, "population_size", "rate", "equal_answers", "power", "confidence_level"
         )
         return Result(plan_to_detect(requested.detect, **options), detection_page)
-    if requested.file is None:
-        size = requested.population_size
-        if size is None:
-            usage = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
-            raise InputError("no population is given to plan for", allowed=usage)
-        options = selected_fields(
-            requested, "budget", "half_width", "confidence_level", "sensitivity", "specificity"
-        )
-        return Result(plan_for_rate(size, requested.rate, **options).to_dict(), page)
-    if requested.select:
-        return _expected_labels_of_selection(requested)
+    size = requested.population_size
+    if size is None:
+        usage = "FILE --budget N, --population-size N --rate R --budget N, or --detect D --rate R"
+        raise InputError("no population is given to plan for", allowed=usage)
+    options = selected_fields(
+        requested, "budget", "half_width", "confidence_level", "sensitivity", "specificity"
+    )
+    described = plan_for_rate(size, requested.rate, **options).to_dict()
+    return Result(described, partial(plan_page, details=requested.details))
+
+
+def _plan_with_file(requested: PlanOptions) -> Result:
+    """Return the plan for a file, and the command that draws its sample."""
+    from stratal.planning.power import width_to_detect
+    from stratal.report.pages import plan_page
+    from stratal.report.text import Page
+
     if requested.detect is not None:
         half_width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
-        half_width = float(f"{half_width:.4g}")  # rounded, so that the next command repeats it exactly
-        requested = structs.replace(requested, half_width=half_width)
+        # The next command must contain exactly the half-width of this plan.
+        requested = structs.replace(requested, half_width=float(f"{half_width:.4g}"))
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
     plan = requested.plan(**_previous_labels(requested))
-    detection = None
-    if requested.detect is not None:
-        difference = width_text(requested.detect, plan.is_share)
-        width = width_text(2 * half_width, plan.is_share)
-        power_text = f"{100 * requested.power:g}% power if the interval is {width} wide"
-        detection = f"A difference of {difference} is detected with {power_text}."
     if requested.target == "superpopulation":
-        plan = replace(plan, assumptions=(*plan.assumptions, OF_THESE_UNITS))
+        plan = replace(plan, assumptions=(*plan.assumptions, _FORECAST_FOR_THESE_UNITS))
     if requested.compare:
-        plan = replace(plan, assumptions=(*plan.assumptions, OF_ONE_MODEL))
-    options = _draw_options(requested, plan)
+        plan = replace(plan, assumptions=(*plan.assumptions, _FORECAST_FOR_ONE_MODEL))
+    draw_options = _draw_options(requested, plan)
     if plan.population is not None:
-        planned_question(plan.population, options)  # raises the error that the draw would raise
-    draw_words = words(options)
+        # Columns that the draw would not accept are an error of the plan already.
+        planned_question(plan.population, draw_options)
+    next_command = ["draw", *command_words(draw_options)]
+    written_lines = []
     if requested.output is not None:
-        _write_plan(requested.output, options, plan)
-        draw_words = [str(requested.output), *connection_words(requested)]
-    content = requested.content_columns
-    if content:
-        draw_words += ["--show", ",".join(content)]
-    draw_words += ["--seed", "7", "--output", new_folder_name("audit")]
-    written = None
-    if requested.output is not None:
-        written = ["", f"Plan: {requested.output}"]
+        _write_plan(requested.output, draw_options, plan)
+        next_command = ["draw", str(requested.output), *connection_words(requested)]
+        written_lines = ["", f"Plan: {requested.output}"]
+    shown_columns = requested.content_columns
+    if shown_columns:
+        next_command += ["--show", ",".join(shown_columns)]
+    next_command += ["--seed", "7", "--output", new_folder_name("audit")]
     remarks = []
     if plan.half_width is not None and plan.budget == plan.population_size:
         remarks.append("This half-width is reached only if all units are labelled.")
-    remarks += _metrics_remarks(content)
-    return Result(plan.to_dict(), detection, page, Page(lines=remarks), written, ("draw", *draw_words))
+    remarks += _metrics_remarks(shown_columns)
+    return Result(
+        plan.to_dict(),
+        _detection_text(requested, plan),
+        partial(plan_page, details=requested.details),
+        Page(lines=remarks),
+        written_lines,
+        tuple(next_command),
+    )
+
+
+def _detection_text(requested: PlanOptions, plan: Plan) -> str | None:
+    """Return the power for the difference in --detect; None without this option."""
+    from stratal.report.text import width_text
+
+    if requested.detect is None or not isinstance(requested.half_width, float):
+        return None
+    difference = width_text(requested.detect, plan.is_share)
+    width = width_text(2 * requested.half_width, plan.is_share)
+    return (
+        f"A difference of {difference} is detected with {100 * requested.power:g}% power if the interval is "
+        f"{width} wide."
+    )
 
 
 def _metrics_remarks(content: Sequence[str]) -> list[str]:
-    """Return which metrics labels of right and wrong do not allow, if people see the model's answers.
+    """Return a remark on metrics that require the true class, if annotators see the model's answers.
 
-    `content` are the columns that people would see.
+    Annotators would see the columns `content`.
     """
     from stratal.question.content import is_answer_name
 
@@ -206,18 +234,18 @@ def _metrics_remarks(content: Sequence[str]) -> list[str]:
 def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:
     """Return the options of `draw` for a plan.
 
-    A half-width needs a pilot, unless there are labels already. These may also recommend another design than
-    the proxy alone.
+    A draw for a half-width starts with a pilot, unless there are labels already. With labels, the plan may
+    recommend a design that `draw`, which does not read them, would not choose.
     """
     options: Keywords = structs.asdict(options_of(Planning, requested)) | {"assume": "conservative"}
     if requested.half_width is None or requested.labels:
-        # A budget of money is not the number of labels.
-        is_money = plan.allocation.method == "cost-optimal"
-        if plan.rounds is None:
-            n_labels = plan.budget
+        if plan.allocation.method == "cost-optimal":
+            budget = requested.budget  # the total cost, not the number of labels
+        elif plan.rounds is None:
+            budget = plan.budget
         else:
-            n_labels = plan.rounds.total
-        options |= {"budget": requested.budget if is_money else n_labels, "half_width": None}
+            budget = plan.rounds.total
+        options |= {"budget": budget, "half_width": None}
     if requested.labels:
         design = plan.recommended.design
     else:
@@ -238,30 +266,35 @@ def _write_plan(path: Path, options: SharedDrawOptions, plan: Plan) -> None:
 
 
 def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
-    """Return existing labels, and their units if the file of labels has the proxy's column too."""
+    """Return the options of `Planning.plan` for existing labels.
+
+    If a file of labels also has the columns of the proxy, it contains the labelled units.
+    """
     from stratal.tables.small_table import SmallTable
 
     if not requested.labels:
         return {}
     reading = requested.for_planning
     units = None
-    columns = {*split_names(reading.proxy), *reading.group_names} if reading.proxy else {None}
-    with_proxy = [path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).columns)]
-    if with_proxy:
-        options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
-        units = Reading(file=with_proxy[0], **options).population()
-    if units is None:
-        name = requested.id
-    else:
-        name = units.id_name
+    id_name = requested.id
+    if reading.proxy:
+        columns = {*split_names(reading.proxy), *reading.group_names}
+        files_of_units = (
+            path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).columns)
+        )
+        file_of_units = next(files_of_units, None)
+        if file_of_units is not None:
+            options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
+            units = Reading(file=file_of_units, **options).population()
+            id_name = units.id_name
     labels = stratal.read_labels(
-        *requested.labels, id_name=name, value=requested.value, **requested.label_values
+        *requested.labels, id_name=id_name, value=requested.value, **requested.label_values
     )
     return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
 
 
-def _expected_labels_of_selection(requested: PlanOptions) -> Result:
-    """Return how many labels are expected to find the best of several models."""
+def _labels_for_selection(requested: PlanOptions) -> Result:
+    """Return the expected number of labels that `stratal select` requires."""
     from stratal.planning.selection import expected_labels
     from stratal.report.text import Page
 
@@ -278,8 +311,8 @@ def _expected_labels_of_selection(requested: PlanOptions) -> Result:
         f"{expected['optimistic']:,} labels if the others are clearly worse, {expected['conservative']:,} if "
         f"all are equally good, {expected['most']:,} at most, of {expected['population_size']:,} units."
     )
-    reading_fields = "file id answers delimiter remote engine threads memory"
-    shared = f"{reading_fields} budget confidence_level indifference estimand positive"
-    options = SelectOptions(**selected_fields(requested, *shared.split()))
-    select_words = (*words(options), "--output", new_folder_name("round1"))
-    return Result(expected, Page(lines=[line]), ("select", *select_words))
+    shared_fields = """file id answers delimiter remote engine threads memory
+        budget confidence_level indifference estimand positive"""
+    options = SelectOptions(**selected_fields(requested, *shared_fields.split()))
+    next_command = ("select", *command_words(options), "--output", new_folder_name("round1"))
+    return Result(expected, Page(lines=[line]), next_command)

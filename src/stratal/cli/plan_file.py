@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 import stratal
 from stratal.cli.draw_options import SharedDrawOptions
-from stratal.cli.parsing import Widths, place
+from stratal.cli.parsing import Widths, parse_path
 from stratal.errors import InputError
 from stratal.protocols import JsonDict, Keywords
 
@@ -70,7 +70,7 @@ class PlanFile(
         if b'"stratal-plan"' not in text[:100]:
             return None
         try:
-            plan = msgspec.json.decode(text, type=cls, dec_hook=lambda _, value: place(value))
+            plan = msgspec.json.decode(text, type=cls, dec_hook=lambda _, value: parse_path(value))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             action = "Write it again: stratal plan … --output."
             raise InputError(f"{path}: the plan is damaged ({error})", action=action) from None

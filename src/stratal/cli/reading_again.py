@@ -12,7 +12,7 @@ from msgspec import structs
 
 from stratal.cli.command import selected_fields
 from stratal.cli.options import Reading
-from stratal.cli.parsing import join_names, place, split_names
+from stratal.cli.parsing import join_names, parse_path, split_names
 from stratal.errors import InputError
 from stratal.protocols import Keywords
 
@@ -33,12 +33,12 @@ def reading_of(study: Study) -> Keywords:
         stored = json.loads(study.setting("reading") or "{}")
         options = {name: value for name, value in stored.items() if name in Reading.__struct_fields__}
         if options:
-            msgspec.convert(options, Reading, dec_hook=lambda _, value: place(value))
+            msgspec.convert(options, Reading, dec_hook=lambda _, value: parse_path(value))
     except (msgspec.ValidationError, ValueError, AttributeError) as error:
         problem = f"{study.folder}: the record of how its predictions were read is damaged ({error})"
         raise InputError(problem, action="Name that file: --population FILE.") from None
     if options:
-        return options | {"file": place(options["file"])}
+        return options | {"file": parse_path(options["file"])}
     return {}
 
 

@@ -13,7 +13,7 @@ from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import ConfidenceLevel, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import join_names, mapping, place
+from stratal.cli.parsing import join_names, mapping, parse_path
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again
 from stratal.errors import InputError
@@ -61,7 +61,7 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
     """
 
     file: Annotated[
-        Path, argument("FILE", "File of the models' answers; leave it out with --extend.", parser=place)
+        Path, argument("FILE", "File of the models' answers; leave it out with --extend.", parser=parse_path)
     ] = None  # type: ignore[assignment]
     answers: Text = None
     output: Path | None = None

@@ -41,44 +41,45 @@ def demo(requested: DemoOptions) -> Result:
     """Estimate the accuracy of a classifier of handwritten digits."""
     from stratal.report.estimates import answer_page
     from stratal.report.pages import plan_page
-    from stratal.simulation.demonstration import TRAINING_IMAGES, fill_labels, run, write_data
+    from stratal.simulation.demonstration import TRAINING_IMAGES, fill_labels, run_demonstration, write_data
 
     budget = requested.budget
     output = requested.output
-    label = requested.label
-    if label is not None:
-        filled = fill_labels(label)
+    file_to_label = requested.label
+    if file_to_label is not None:
+        n_labels = fill_labels(file_to_label)
         return Result(
-            {"file": str(label), "labels": filled},
-            f"Filled in {filled} labels in {label}.",
-            ("estimate", label.with_name("sample.parquet"), label),
+            {"file": str(file_to_label), "labels": n_labels},
+            f"Filled in {n_labels} labels in {file_to_label}.",
+            ("estimate", file_to_label.with_name("sample.parquet"), file_to_label),
         )
     with show_progress("training, planning, drawing, labelling"):
-        shown = run(budget=budget, seed=requested.seed)
+        demonstration = run_demonstration(budget=budget, seed=requested.seed)
     described: JsonDict = {
-        "plan": shown.plan.to_dict(),
-        "estimate": shown.estimate.to_dict(),
-        "truth": shown.truth,
+        "plan": demonstration.plan.to_dict(),
+        "estimate": demonstration.estimate.to_dict(),
+        "truth": demonstration.truth,
     }
-    images = f"{len(shown.data.ids):,}"
-    if shown.truth in shown.estimate.confidence_interval():
+    images = f"{len(demonstration.data.ids):,}"
+    if demonstration.truth in demonstration.estimate.confidence_interval():
         inside = "inside"
     else:
         inside = "outside"
     opening = [
         f"A classifier of handwritten digits, trained on {TRAINING_IMAGES} images, has classified "
         f"{images} more.",
-        f"How often is it right? The budget is {shown.estimate.n} labels.",
+        f"How often is it right? The budget is {demonstration.estimate.n} labels.",
         "",
     ]
-    closing = f"From all {images} labels: {100 * shown.truth:.1f}%, {inside} the interval."
+    closing = f"From all {images} labels: {100 * demonstration.truth:.1f}%, {inside} the interval."
     if output is not None:
         described["output"] = str(output)
-        predictions, labels = write_data(shown.data, output)
+        predictions, labels = write_data(demonstration.data, output)
         options = ("--proxy", "confidence", "--predicts", "right", "--budget", budget)
-        next_step = ("plan", predictions, *options, "--output", "plan.json")
-        # The next steps lead to the answer, so that it is not printed before them.
-        return Result(described, opening, f"Wrote {predictions} and {labels} (the true labels).", next_step)
+        next_command = ("plan", predictions, *options, "--output", "plan.json")
+        # The next commands lead to the answer, so that it is not printed before them.
+        line = f"Wrote {predictions} and {labels} (the true labels)."
+        return Result(described, opening, line, next_command)
     page = plan_page(described["plan"], details=False)
     answer = answer_page(described["estimate"])
     return Result(described, opening, page, "", answer, ["", closing])

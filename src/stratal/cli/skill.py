@@ -85,7 +85,7 @@ def skill_text() -> str:
 
 def usage(one: Command) -> str:
     """Return the name of a command with its arguments."""
-    return " ".join([str(one.name), *(str(entry.metavar) for entry in one.declared if entry.place)])
+    return " ".join([str(one.name), *(str(entry.metavar) for entry in one.declared if entry.is_positional)])
 
 
 def _option_line(option: Option) -> str:

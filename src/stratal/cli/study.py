@@ -14,7 +14,7 @@ import click
 from msgspec import Struct, structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, options_of, selected_fields, words
+from stratal.cli.command import Option, argument, command, command_words, options_of, selected_fields
 from stratal.cli.conditions import ValueCondition
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.estimate import STATUSES
@@ -24,8 +24,8 @@ from stratal.cli.parsing import (
     finite_number,
     mapping,
     pairs,
+    parse_path,
     parse_whole_numbers,
-    place,
     split_names,
     text_of,
 )
@@ -106,7 +106,7 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
         argument(
             "DRAWN",
             "Folder that `draw` wrote, a sample, or predictions with --budget.",
-            parser=place,
+            parser=parse_path,
         ),
     ]
     output: Path
@@ -449,7 +449,7 @@ class ExtendOptions(OfStudy, frozen=True, kw_only=True):
     additional: Whole = None
     until: Number = None
     without_labels: bool = False
-    population: Annotated[Path | None, Option(parser=place)] = None
+    population: Annotated[Path | None, Option(parser=parse_path)] = None
     remote: bool = False
     engine: str = "duckdb"
 
@@ -780,7 +780,7 @@ def import_command(requested: ImportOptions) -> Result:
     file = requested.file
     dry_run = requested.dry_run
     described: JsonDict = {"study": str(study), "file": str(file)}
-    again = ("study", "import", *words(structs.replace(requested, dry_run=False)))
+    again = ("study", "import", *command_words(structs.replace(requested, dry_run=False)))
     next_command = again if dry_run else ("study", "status", study)
     if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
         if requested.map is not None:

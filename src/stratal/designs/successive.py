@@ -10,7 +10,13 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.extending import rows_of
-from stratal.designs.poisson import fixed_size, inclusion_scale, poisson, sequential_poisson
+from stratal.designs.poisson import (
+    UnequalProbabilities,
+    fixed_size,
+    inclusion_scale,
+    poisson,
+    sequential_poisson,
+)
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
@@ -36,11 +42,11 @@ class SuccessiveWeighting(Weighting):
     inclusion_probability : float (n,)
         π of the labelled units in the round of their draw.
     round : int (n,)
-        From 0.
+        Index of this round, from 0.
     shares : float (T,)
         Weights of the rounds in the estimate, with sum 1.
-    answered : float (T,)
-        Weighted share of the labelled units among the units of each round.
+    response_rates : float (T,)
+        Weighted share of the drawn units of each round that have a label.
     size : float
         N.
     """
@@ -48,35 +54,36 @@ class SuccessiveWeighting(Weighting):
     inclusion_probability: FloatArray
     round: IntArray
     shares: FloatArray
-    answered: FloatArray
+    response_rates: FloatArray
     size: float
 
     @property
     def weights(self) -> FloatArray:
         """The weight of each unit (n,): its round's share divided by π, plus the shares of later rounds."""
-        later = np.append(np.cumsum(self.shares[::-1])[::-1][1:], 0.0)
-        round_weights = self.shares[self.round] / self.inclusion_probability + later[self.round]
-        return np.asarray(round_weights / self.answered[self.round] / self.size)
+        later_shares = np.append(np.cumsum(self.shares[::-1])[::-1][1:], 0.0)
+        unit_weights = self.shares[self.round] / self.inclusion_probability + later_shares[self.round]
+        return np.asarray(unit_weights / self.response_rates[self.round] / self.size)
 
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Return the sum of the covariances of the rounds, each with a fixed size."""
         covariance = np.zeros((variables.shape[1],) * 2)
         for t, share in enumerate(self.shares):
             in_round_mask = self.round == t
-            probabilities = self.inclusion_probability[in_round_mask] * min(float(self.answered[t]), 1.0)
+            response_rate = min(float(self.response_rates[t]), 1.0)
+            probabilities = self.inclusion_probability[in_round_mask] * response_rate
             if np.sum(probabilities < 1) > 1:
-                formula = fixed_size
+                covariance_function = fixed_size
             else:
-                # A single label has no deviation from its mean.
-                formula = poisson
-            covariance += share**2 * formula(variables[in_round_mask], probabilities, self.size)
+                # The formula of a fixed size requires at least two random units.
+                covariance_function = poisson
+            covariance += share**2 * covariance_function(variables[in_round_mask], probabilities, self.size)
         return covariance
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Effective number of units drawn by chance (Satterthwaite), minus one for each round."""
         is_random = self.inclusion_probability < 1
-        parts = (variable * self.weights) ** 2 * (1.0 - self.inclusion_probability)
-        effective_units = float(satterthwaite(parts[is_random], np.ones(int(is_random.sum()))))
+        variances = (variable * self.weights) ** 2 * (1.0 - self.inclusion_probability)
+        effective_units = float(satterthwaite(variances[is_random], np.ones(int(is_random.sum()))))
         return max(effective_units - len(self.shares), 1.0)
 
     @property
@@ -89,9 +96,9 @@ class SuccessiveWeighting(Weighting):
 class Successive(Design):
     """Rounds with probabilities proportional to the current predicted standard deviation of each unit.
 
-    Each round draws the n_t remaining units with the smallest u/x, where u are random numbers of the round
-    and x = √(p'(1 − p')), with p' the predicted outcome, shrunk by a fifth towards its overall mean. Labels
-    determine only the probabilities of later rounds, never the weight of an existing label.
+    Each round draws the n_t remaining units with the smallest u/x. Here u are the random numbers of the
+    round, and x = √(p'(1 − p')) for the predicted outcome p', shrunk by a fifth towards its overall mean.
+    Labels determine only the probabilities of later rounds, never the weight of an existing label.
 
     Parameters
     ----------
@@ -121,7 +128,8 @@ class Successive(Design):
     )
     assumption = "The variance is the approximate variance of the design."
     allows_label_based_rounds = True
-    hajek_below = 8
+    # As for the other designs with unequal probabilities.
+    hajek_below = UnequalProbabilities.hajek_below
     nested: ClassVar[JsonMapping] = {"predicted": Expression}
     budgets: tuple[int, ...]
     predicted: tuple[Expression, ...]
@@ -147,44 +155,38 @@ class Successive(Design):
     def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw all rounds, one after the other."""
         check_budget(self.budget, population.size)
-        texts: list[str] = []
-        probabilities: dict[str, float] = {}
-        for number, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
+        drawn_ids: list[str] = []
+        probabilities: list[float] = []
+        for index, (budget, predicted) in enumerate(zip(self.budgets, self.predicted, strict=True)):
             mean = float(population.means_of([predicted])[0])
             # A centre of 0 or 1 would give size 0 to units with such a prediction.
-            measured = SizeMeasure(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
-            # The first round has the random numbers of the seed; each later round has independent ones.
-            round_seed = seed
-            if number:
-                digest = hashlib.md5(f"round:{number}:{seed}".encode()).digest()
-                round_seed = int.from_bytes(digest[:6], "big")
-            drawn_before = None
-            if texts:
-                drawn_before = population.units_with_ids(texts)
-            profile = _profile_of_undrawn(population, measured, drawn_before, budget)
+            measure = SizeMeasure(kind="sqrt-variance", formula=predicted, centre=min(max(mean, 0.01), 0.99))
+            drawn_before = population.units_with_ids(drawn_ids) if drawn_ids else None
+            profile = _profile_of_undrawn(population, measure, drawn_before, budget)
             scale = inclusion_scale(profile, budget)
-            candidates, new_rows = sequential_poisson(population, measured, scale, budget, round_seed, texts)
-            ids = id_texts(candidates.drawn.ids)
-            texts += [ids[row] for row in new_rows]
-            probabilities |= {ids[row]: min(1.0, float(scale * candidates.size[row])) for row in new_rows}
-        drawn = population.units_with_ids(texts)
-        drawn = drawn.only(rows_of(texts, drawn.ids))
-        return self, drawn, np.array([probabilities[text] for text in texts]), None
+            candidates, new_rows = sequential_poisson(
+                population, measure, scale, budget, _round_seed(seed, index), drawn_ids
+            )
+            candidate_ids = id_texts(candidates.drawn.ids)
+            drawn_ids += [candidate_ids[row] for row in new_rows]
+            probabilities += [min(1.0, float(scale * candidates.size[row])) for row in new_rows]
+        units = population.units_with_ids(drawn_ids)
+        return self, units.only(rows_of(drawn_ids, units.ids)), np.array(probabilities), None
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> SuccessiveWeighting:
         """Return the weights of the rounds, assuming that labels are missing at random in each round."""
-        number = sample.round - 1
+        round_index = sample.round - 1
         weights = 1.0 / sample.inclusion_probability
         n_rounds = len(self.budgets)
-        drawn_weights = np.bincount(number, weights, minlength=n_rounds)
-        answered_weights = np.bincount(number[labelled], weights[labelled], minlength=n_rounds)
+        drawn_weights = np.bincount(round_index, weights, minlength=n_rounds)
+        labelled_weights = np.bincount(round_index[labelled], weights[labelled], minlength=n_rounds)
         # A round without a label has no share in the estimate.
-        answered_budgets = np.array(self.budgets) * (answered_weights > 0)
+        labelled_budgets = np.array(self.budgets) * (labelled_weights > 0)
         return SuccessiveWeighting(
             inclusion_probability=sample.inclusion_probability[labelled],
-            round=number[labelled],
-            shares=answered_budgets / max(answered_budgets.sum(), 1),
-            answered=np.where(answered_weights > 0, answered_weights / drawn_weights, 1.0),
+            round=round_index[labelled],
+            shares=labelled_budgets / max(labelled_budgets.sum(), 1),
+            response_rates=np.where(labelled_weights > 0, labelled_weights / drawn_weights, 1.0),
             size=sample.population_size,
         )
 
@@ -209,44 +211,61 @@ class Successive(Design):
         assert population is not None
         names = history_columns(population.feature_names)
         if names and outcomes is not None and np.all((outcomes.z >= 0) & (outcomes.z <= 1)):
-            candidates = population.units_with_ids(id_texts(sample.ids))
-            rows = rows_of(id_texts(sample.ids[outcomes.labelled]), candidates.ids)
-            values = np.column_stack([candidates.features[name][rows] for name in names])
+            units = population.units_with_ids(id_texts(sample.ids))
+            rows = rows_of(id_texts(sample.ids[outcomes.labelled]), units.ids)
+            values = np.column_stack([units.features[name][rows] for name in names])
             posterior = FactorPosterior.of(values, outcomes.z)
             # The mean of a logistic function of a normal variable is approximately the function of its mean
             # divided by √(1 + π v / 8); v is the average variance of the log-odds.
-            shrunk = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
-            weights = [shrunk, *(shrunk * posterior.mean).tolist()]
+            attenuation = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
+            weights = [attenuation, *(attenuation * posterior.mean).tolist()]
             terms = [weight * NumberColumn(name=name) for weight, name in zip(weights, names, strict=True)]
             design = replace(design, predicted=(*self.predicted, logistic(total(terms))))
         return design
 
 
+def _round_seed(seed: int, index: int) -> int:
+    """Return the seed of the permanent random numbers of a round, independent of those of other rounds."""
+    if index == 0:
+        return seed
+    digest = hashlib.md5(f"round:{index}:{seed}".encode()).digest()
+    return int.from_bytes(digest[:_SEED_BYTES], "big")
+
+
+# Number of bytes of a digest that form the seed of a later round. Another number would change all samples.
+_SEED_BYTES = 6
+
+# Sizes from an engine may differ from those computed here in the last digits.
+_RELATIVE_ROUNDING = 1e-9
+
+
 def _profile_of_undrawn(
-    population: Population, measured: SizeMeasure, drawn_before: DrawnUnits | None, budget: int
+    population: Population, measure: SizeMeasure, drawn_before: DrawnUnits | None, budget: int
 ) -> SizeProfile:
     """Return the profile of the sizes of the undrawn units, with the `budget` largest ones."""
     if drawn_before is None:
-        return population.size_profile(measured, budget)
+        return population.size_profile(measure, budget)
     columns: JsonDict = {**drawn_before.features}
     columns |= {name: drawn_before.proxies[:, k] for k, name in enumerate(population.proxy_names)}
-    assert measured.formula is not None
-    drawn = np.sort(measured.evaluate(measured.formula.evaluate(columns)))[::-1]
-    profile = population.size_profile(measured, min(budget + len(drawn), population.size))
-    # Remove the sizes of drawn units from the largest ones; sizes from an engine may differ in the last
-    # digit.
-    undrawn_mask = np.ones(len(profile.largest), bool)
+    assert measure.formula is not None
+    drawn_sizes = np.sort(measure.evaluate(measure.formula.evaluate(columns)))[::-1]
+    profile = population.size_profile(measure, min(budget + len(drawn_sizes), population.size))
+    # Match the drawn sizes with the largest sizes, both in decreasing order. Those without a match are
+    # undrawn.
+    is_undrawn = np.ones(len(profile.largest), bool)
     position = 0
-    matched = 0
-    for size in drawn:
-        # Larger by more than that: a unit that was not drawn.
-        while position < len(undrawn_mask) and profile.largest[position] > size * (1.0 + 1e-9):
+    n_matched = 0
+    for size in drawn_sizes:
+        while position < len(is_undrawn) and profile.largest[position] > size * (1.0 + _RELATIVE_ROUNDING):
             position += 1
-        if position == len(undrawn_mask):
+        if position == len(is_undrawn):
             break
-        undrawn_mask[position] = False
-        position = position + 1
-        matched = matched + 1
-    largest = profile.largest[undrawn_mask]
-    rest = profile.rest - float(drawn[matched:].sum()) + float(largest[budget:].sum())
-    return SizeProfile(units=profile.units - len(drawn), low=profile.low, largest=largest[:budget], rest=rest)
+        is_undrawn[position] = False
+        position += 1
+        n_matched += 1
+    largest = profile.largest[is_undrawn]
+    # `profile.rest` includes the drawn sizes without a match, but not the largest sizes beyond the budget.
+    rest = profile.rest - float(drawn_sizes[n_matched:].sum()) + float(largest[budget:].sum())
+    return SizeProfile(
+        units=profile.units - len(drawn_sizes), low=profile.low, largest=largest[:budget], rest=rest
+    )

@@ -51,22 +51,21 @@ class DemoData:
     ids : text (N,)
     confidence : float (N,)
         Largest class probability.
-    predicted, label : int (N,)
-        Predicted and true digit.
+    predicted_digit, true_digit : int (N,)
     image : text (N,)
         The digit as block characters, as shown to annotators.
     """
 
     ids: AnyArray
     confidence: FloatArray
-    predicted: IntArray
-    label: IntArray
+    predicted_digit: IntArray
+    true_digit: IntArray
     image: AnyArray
 
     @property
     def outcomes(self) -> FloatArray:
         """1 if the prediction is correct, otherwise 0 (N,)."""
-        return np.asarray(self.predicted == self.label, dtype=np.float64)
+        return np.asarray(self.predicted_digit == self.true_digit, dtype=np.float64)
 
 
 class Demonstration(NamedTuple):
@@ -78,7 +77,7 @@ class Demonstration(NamedTuple):
     truth: float
 
 
-def run(budget: int = 100, seed: int = 7) -> Demonstration:
+def run_demonstration(budget: int = 100, seed: int = 7) -> Demonstration:
     """Train the classifier, plan, draw a sample, label it and estimate the accuracy."""
     data = make_data()
     population = Population.from_arrays(proxy={"confidence": data.confidence}, ids=data.ids, predicts="right")
@@ -106,8 +105,8 @@ def make_data() -> DemoData:
     return DemoData(
         ids=np.array([f"digit-{number:04d}" for number in population]),
         confidence=np.asarray(probabilities.max(axis=1), dtype=np.float64),
-        predicted=np.asarray(classifier.classes_[probabilities.argmax(axis=1)], dtype=np.int64),
-        label=np.asarray(labels[population], dtype=np.int64),
+        predicted_digit=np.asarray(classifier.classes_[probabilities.argmax(axis=1)], dtype=np.int64),
+        true_digit=np.asarray(labels[population], dtype=np.int64),
         image=np.array([_image_text(image) for image in images[population]]),
     )
 
@@ -132,15 +131,19 @@ def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     predictions_path = folder / "predictions.parquet"
     labels_path = folder / "labels.csv"
-    table = pa.table(
-        {"id": data.ids, "confidence": data.confidence, "predicted": data.predicted, "image": data.image}
-    )
-    rows = zip(data.ids.tolist(), data.outcomes.astype(int).tolist(), data.label.tolist(), strict=True)
+    columns = {
+        "id": data.ids,
+        "confidence": data.confidence,
+        "predicted": data.predicted_digit,
+        "image": data.image,
+    }
+    label_columns = (data.ids, data.outcomes.astype(int), data.true_digit)
+    label_rows = zip(*(column.tolist() for column in label_columns), strict=True)
     # Neither file is created if one of them cannot be written.
     with replacing(predictions_path) as partial_predictions, replacing(labels_path) as partial_labels:
-        pyarrow.parquet.write_table(table, partial_predictions)
+        pyarrow.parquet.write_table(pa.table(columns), partial_predictions)
         with partial_labels.open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream).writerows([("id", "label", "digit"), *rows])
+            csv.writer(stream).writerows([("id", "label", "digit"), *label_rows])
     return predictions_path, labels_path
 
 
@@ -159,7 +162,7 @@ def fill_labels(path: Path) -> int:
     sample_path = path.with_name("sample.parquet")
     labels_are_digits = sample_path.exists() and Sample.read(sample_path).question.answer is not None
     if labels_are_digits:
-        values = data.label
+        values = data.true_digit
     else:
         values = data.outcomes.astype(int)
     label_by_id = dict(zip(data.ids.tolist(), values.tolist(), strict=True))
@@ -210,7 +213,7 @@ def read_benchmark(
     predicts: Predictions | None = None,
     **reading: Any,
 ) -> tuple[Population, AnyArray]:
-    """Read a fully labelled file into memory.
+    """Read a fully labelled file, from which `simulate` draws samples, into memory.
 
     Parameters
     ----------
@@ -246,39 +249,33 @@ def read_benchmark(
         required, or outside the bounds.
     """
     is_mean = estimand is None
-    quantity = Mean() if estimand is None else estimand
-    proxies = tuple(dict.fromkeys((*proxies, *quantity.proxy_names)))
-    groups = tuple(dict.fromkeys((*quantity.groups, *([predicted] if predicted else []))))
-    numbers = tuple(name for name in quantity.numbers if name not in proxies)
-    if outcome in (*proxies, *groups, *numbers):
+    if estimand is None:
+        estimand = Mean()
+    proxies = tuple(dict.fromkeys((*proxies, *estimand.proxy_names)))
+    groups = tuple(dict.fromkeys((*estimand.groups, *([predicted] if predicted else []))))
+    features = tuple(name for name in estimand.numbers if name not in proxies)
+    if outcome in (*proxies, *groups, *features):
         raise InputError(
             f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."
         )
-    proxy_columns = list(proxies)
-    group_columns = groups
-    number_columns = numbers
-    if is_mean:
-        # An outcome that is read as a proxy is checked against the bounds.
-        proxy_columns.append(outcome)
-    elif quantity.of_classes:
-        group_columns = (*groups, outcome)
-    else:
-        number_columns = (*numbers, outcome)
-    table = Population.read(
+    # The outcome is read as a column of its type. Numbers read as a proxy are checked against the bounds.
+    is_class = not is_mean and estimand.of_classes
+    is_feature = not is_mean and not estimand.of_classes
+    file_population = Population.read(
         file,
-        proxy=proxy_columns or None,
-        groups=group_columns,
-        features=number_columns,
+        proxy=[*proxies, outcome] if is_mean else list(proxies) or None,
+        groups=(*groups, outcome) if is_class else groups,
+        features=(*features, outcome) if is_feature else features,
         predicted=predicted,
         bounds=bounds,
         missing=REFUSE,  # replicates are drawn from units whose proxy is known
         **reading,
     )
-    numbers += history_columns(table.feature_names)
-    derived = [info for info in table.proxies if info.name not in (*proxies, outcome)]
+    features += history_columns(file_population.feature_names)
+    derived = [info for info in file_population.proxies if info.name not in (*proxies, outcome)]
     proxies = (*(info.name for info in derived), *proxies)
-    names = (*proxies, *groups, *numbers, outcome)
-    batches = list(table.batches(names))
+    names = (*proxies, *groups, *features, outcome)
+    batches = list(file_population.batches(names))
     columns = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
     # Proxies computed by the reader keep their scale and bounds.
     derived_proxies = {
@@ -288,9 +285,9 @@ def read_benchmark(
     population = Population.from_arrays(
         proxy={name: columns[name] for name in proxies} | derived_proxies or None,
         groups={name: columns[name] for name in groups} or None,
-        features={name: columns[name] for name in numbers} or None,
+        features={name: columns[name] for name in features} or None,
         # A population needs at least one column.
-        show=None if proxies or groups or numbers else {outcome: columns[outcome]},
+        show=None if proxies or groups or features else {outcome: columns[outcome]},
         predicted=predicted,
         bounds=bounds if proxies else None,
         scaled=scaled,

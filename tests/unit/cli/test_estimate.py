@@ -178,11 +178,20 @@ def test_limits_are_for_the_plain_mean(seconds, run_command, other):
 
 
 def test_words_are_those_of_the_help():
-    from stratal.cli.command import words
+    from stratal.cli.command import command_words
     from stratal.cli.estimate import EvidenceOptions
 
     asked = EvidenceOptions(class_="3,8", id="key", value="right", predicted="answer", files=None)
-    assert words(asked) == ["--predicted", "answer", "--value", "right", "--id", "key", "--class", "3,8"]
+    assert command_words(asked) == [
+        "--predicted",
+        "answer",
+        "--value",
+        "right",
+        "--id",
+        "key",
+        "--class",
+        "3,8",
+    ]
 
 
 @pytest.fixture
