@@ -28,8 +28,8 @@ from stratal.protocols import Keywords
 
 __all__ = ["F1At", "PrecisionAt", "RecallAt", "SpecificityAt"]
 
-# The class of labels that are 1 or 0.
-_POSITIVE = "1"
+# The class of the units to find if labels are 1 and 0.
+_DEFAULT_CLASS = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ class _AtThreshold(Estimand):
         The proxy. Default: the only one.
     """
 
+    # Labels are true classes. They are compared with the score, not with a column of answers.
     of_classes = True
     compared = False
     metric: ClassVar[type[ClassMetric]]
@@ -62,9 +63,9 @@ class _AtThreshold(Estimand):
     @property
     def text(self) -> str:
         """The text form: `precision@threshold=0.8`, then class and score if they are named."""
-        named = {"positive": self.positive, "score": self.score}
-        options = [f"{name}={value}" for name, value in named.items() if value is not None]
-        return ",".join([f"{self.kind}threshold={self.threshold:g}", *options])
+        options = {"positive": self.positive, "score": self.score}
+        texts = [f"{name}={value}" for name, value in options.items() if value is not None]
+        return ",".join([f"{self.kind}threshold={self.threshold:g}", *texts])
 
     @property
     def title(self) -> str:
@@ -73,7 +74,7 @@ class _AtThreshold(Estimand):
 
     @property
     def has_two_rounds(self) -> bool:
-        """Yes: the first round measures the share of the class above the threshold, which scores misstate."""
+        """True: the first round measures the share of the class above the threshold."""
         return True
 
     @classmethod
@@ -84,129 +85,150 @@ class _AtThreshold(Estimand):
     @classmethod
     def _of_text(cls, text: str, listed: list[str], options: Keywords) -> Estimand:
         """Return the metric at a threshold, or at each of several."""
-        # The text after @ arrives as the group.
-        name, equals, first = options.pop("group", "").partition("=")
-        are_numbers = bool(equals)
-        thresholds = []
-        for entry in (first, *listed):
-            try:
-                thresholds.append(float(entry))
-            except ValueError:
-                # The check below has the error for all invalid texts.
-                are_numbers = False
-        unknown_options = set(options) - {"positive", "score"}
-        if name != "threshold" or not are_numbers or unknown_options:
+        # `parse_text` returns the text after @ as the group, here `threshold=.5`.
+        name, _, first = options.pop("group", "").partition("=")
+        thresholds = _parse_numbers([first, *listed])
+        if name != "threshold" or thresholds is None or set(options) - {"positive", "score"}:
             allowed = f"{cls.kind}threshold=.5,.8 with positive=CLASS and score=COL"
             raise InputError("unsupported metric at a threshold", given=repr(text), allowed=allowed)
-        parts = tuple(cls(threshold, **options) for threshold in thresholds)
-        if len(parts) == 1:
-            return parts[0]
-        several: Estimand = Estimand.registry["list"](parts)
+        estimands = tuple(cls(threshold, **options) for threshold in thresholds)
+        if len(estimands) == 1:
+            return estimands[0]
+        several: Estimand = Estimand.registry["list"](estimands)
         return several
 
-    def _class_in(self, sample: Sample) -> str:
-        """Return the class: as named, the score's, or 1."""
+    def _resolve_class(self, sample: Sample) -> str:
+        """Return the class: the named one, or else that of the score, or else 1."""
         classes = {entry.of_class for entry in sample.question.scores if entry.of_class is not None}
         if self.positive is None and len(classes) == 1:
             return classes.pop()
-        return self.positive or _POSITIVE
+        return self.positive or _DEFAULT_CLASS
 
-    def _answered(self, sample: Sample, labels: object) -> tuple[Sample, AnsweredClasses, int]:
-        """Return the answers that the threshold gives, with the sample and the number of the class."""
-        positive = self._class_in(sample)
+    def _classify(self, sample: Sample, labels: object) -> tuple[Sample, AnsweredClasses, int]:
+        """Return the sample with the predicted classes, true and predicted classes, and the class's number.
+
+        A unit is predicted to be of the class if its score reaches the threshold.
+        """
+        positive = self._resolve_class(sample)
         name = self.score or score_of_class(sample, positive, replace(self, score="COLUMN").text)
         scores = scores_of_class(sample, positive, name)
         column = f"{name} at {self.threshold:g}"
         negative = f"not {positive}"
-        answers = np.where(scores >= self.threshold, positive, negative)
-        answered = replace(sample, groups={**sample.groups, column: answers})
-        # Nothing below the threshold counts for a precision.
+        predicted = np.where(scores >= self.threshold, positive, negative)
+        sample = replace(sample, groups={**sample.groups, column: predicted})
+        # A precision does not depend on units below the threshold.
         if self.metric is Precision:
             irrelevant_units = Below(name=name, limit=self.threshold)
         else:
             irrelevant_units = None
-        classes = answered_classes(answered, labels, column, (positive,), irrelevant_units)
-        confusion = classes.confusion
+        classes = answered_classes(sample, labels, column, (positive,), irrelevant_units)
         strata = sample.design.strata
-        if strata is not None and confusion.weighting.random_within_strata:
+        if strata is not None and classes.confusion.weighting.random_within_strata:
             ranges = value_ranges(strata.rule, name)
-            table = np.zeros((len(ranges), len(classes.levels) + 1), dtype=bool)
-            table[:, classes.levels.index(positive)] = ranges[:, 1] > self.threshold
-            if negative in classes.levels:
-                table[:, classes.levels.index(negative)] = ranges[:, 0] < self.threshold
-            possible = possible_in(classes.respondents, table, confusion.predicted)
-            classes = replace(classes, confusion=replace(confusion, possible=possible))
-        return answered, classes, classes.levels.index(positive)
+            classes = _with_possible_answers(classes, ranges, self.threshold, positive, negative)
+        return sample, classes, classes.levels.index(positive)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
-        answered, classes, which = self._answered(sample, labels)
-        result = classes.metric(answered, self.metric.kind, which, request.target)
+        classified, classes, class_number = self._classify(sample, labels)
+        result = classes.metric(classified, self.metric.kind, class_number, request.target)
         return replace(result, label=self.label)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group."""
-        # Check the group first: `_answered` adds a column that is not a group to offer.
+        # Check the group first: its error lists all group columns, and `_classify` adds one.
         named_groups(sample, group)
-        answered, classes, which = self._answered(sample, labels)
-        results = classes.within(answered, group, self.metric.kind, which, request.target)
+        classified, classes, class_number = self._classify(sample, labels)
+        results = classes.within(classified, group, self.metric.kind, class_number, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in results.items()]
         return Estimates.from_rows(sample, rows, "domains", classes.respondents.notes)
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
-        return self._answered(sample, labels)[1].labelled
+        return self._classify(sample, labels)[1].labelled
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the influence; the score is the probability of the class."""
+        score = self._require_probability(population)
+        probability = NumberColumn(name=score)
+        below = Below(name=score, limit=self.threshold)
+        above = 1.0 - below
+        # Shares of all units.
+        hits, predicted, true = averages(population, [probability * above, above, probability]).tolist()
+        shares = np.array([hits, predicted, true, 1.0])
+        numerator, denominator = map(np.array, linear_forms(self.metric.kind))
+        total = float(denominator @ shares)
+        if total <= 0:
+            raise InputError(
+                f"no forecast is possible for {self.text!r}",
+                given=f"{predicted:.2%} of the units reach the threshold",
+                action="Name a threshold that some units reach.",
+            )
+        value = float(numerator @ shares) / total
+        slopes = (numerator - value * denominator) / total
+        return _influence(value, slopes, probability, below)
+
+    def _require_probability(self, population: Population) -> str:
+        """Return the name of the score, which must be a probability of the class."""
         info = population.proxy_info(self.score)
-        role = {entry.name: entry for entry in population.scores}.get(info.name)
-        # A declared probability of a class has no scale of right and wrong, but can be used as it is.
-        is_of_class = role is not None and role.declared and role.of_class is not None
+        declared = next((row for row in population.scores if row.name == info.name and row.declared), None)
+        # A declared probability of a class is used as it is, although it is on no scale of the outcome.
+        is_of_class = declared is not None and declared.of_class is not None
         if not is_of_class and (info.bounds != (0.0, 1.0) or not info.scaled):
             raise InputError(
                 f"a plan for {self.text!r} requires a probability of the class",
                 given=f"{info.name!r}, which only orders units",
                 action="Give a score from 0 to 1: predicts= (--predicts COL=class:NAME).",
             )
-        if role is not None and role.declared and not is_of_class:
+        if declared is not None and not is_of_class:
             raise InputError(
                 f"a plan for {self.text!r} requires a probability of the class",
-                given=f"{info.name!r}: {role.meaning}",
+                given=f"{info.name!r}: {declared.meaning}",
                 action=f"Declare it: predicts= (--predicts {info.name}=class:NAME).",
             )
-        probability = NumberColumn(name=info.name)
-        inside = 1.0 - Below(name=info.name, limit=self.threshold)
-        hits, answers, truths = averages(population, [probability * inside, inside, probability]).tolist()
-        shares = np.array([hits, answers, truths, 1.0])
-        numerator, denominator = map(np.array, linear_forms(self.metric.kind))
-        total = float(denominator @ shares)
-        if total <= 0:
-            raise InputError(
-                f"no forecast is possible for {self.text!r}",
-                given=f"{answers:.2%} of the units reach the threshold",
-                action="Name a threshold that some units reach.",
-            )
-        value = float(numerator @ shares) / total
-        slopes = (numerator - value * denominator) / total
-        return _influence(value, slopes, probability, Below(name=info.name, limit=self.threshold))
+        return info.name
 
 
-def _influence(value: float, slopes: FloatArray, probability: Expression, outside: Below) -> Influence:
-    """Return the influence with slopes in hits, answers, truths and all (4,)."""
-    hits, answers, truths, constant = slopes.tolist()
-    inside = 1.0 - outside
-    if_negative = answers * inside + constant
-    if_positive = if_negative + hits * inside + truths
-    rest = 1.0 - probability
-    names = (f"{outside.name} < {outside.limit:g}", f"{outside.name} >= {outside.limit:g}")
-    is_known_outside = truths == 0 and constant == 0
+def _parse_numbers(texts: list[str]) -> list[float] | None:
+    """Return the numbers; None if a text is not a number."""
+    try:
+        return [float(text) for text in texts]
+    except ValueError:
+        return None
+
+
+def _with_possible_answers(
+    classes: AnsweredClasses, ranges: FloatArray, threshold: float, positive: str, negative: str
+) -> AnsweredClasses:
+    """Return the classes with the answers that are possible in strata with these ranges (H, 2) of scores."""
+    possible = np.zeros((len(ranges), len(classes.levels) + 1), dtype=bool)
+    possible[:, classes.levels.index(positive)] = ranges[:, 1] > threshold
+    if negative in classes.levels:
+        possible[:, classes.levels.index(negative)] = ranges[:, 0] < threshold
+    confusion = classes.confusion
+    possible_answers = possible_in(classes.respondents, possible, confusion.predicted)
+    return replace(classes, confusion=replace(confusion, possible=possible_answers))
+
+
+def _influence(value: float, slopes: FloatArray, probability: Expression, below: Below) -> Influence:
+    """Return the influence of a ratio with this value and these slopes (4,).
+
+    The slopes are the derivatives in the shares of hits, predicted, true and all units.
+    """
+    hit_slope, predicted_slope, true_slope, constant = slopes.tolist()
+    above = 1.0 - below
+    if_negative = predicted_slope * above + constant
+    if_positive = if_negative + hit_slope * above + true_slope
+    complement = 1.0 - probability
+    # As for precision, the influence below the threshold is then 0, whatever the label.
+    is_known_below = true_slope == 0 and constant == 0
+    names = (f"{below.name} < {below.limit:g}", f"{below.name} >= {below.limit:g}")
     return Influence(
         value=value,
-        mean=probability * if_positive + rest * if_negative,
-        square=probability * if_positive * if_positive + rest * if_negative * if_negative,
-        cells=Cells(names=names, tests=(outside,)),
-        known_cells=names[:1] if is_known_outside else (),
+        mean=probability * if_positive + complement * if_negative,
+        square=probability * if_positive * if_positive + complement * if_negative * if_negative,
+        cells=Cells(names=names, tests=(below,)),
+        known_cells=names[:1] if is_known_below else (),
     )
 
 
