@@ -1,4 +1,4 @@
-"""A `Plan`: a budget allocated among strata, and the range of the precision to expect from it."""
+"""A `Plan`: a budget allocated among strata, and the precision that it is expected to give."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from stratal.population.expressions import NumberColumn
 from stratal.population.population import Population
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY
-from stratal.question.scores import Score, class_probability
+from stratal.question.scores import class_probability
 from stratal.report.figures import Bars, PlotDisplay
 from stratal.report.pages import plan_page
 from stratal.report.text import Page, PageDisplay, TableDisplay, json_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.strata import Scenario
 
-# What a budget for a half-width may assume of the proxy.
+# Assumptions about the calibration of the proxy, of which the budget for a half-width uses one.
 PROXY_ASSUMPTIONS = ("conservative", "expected", "optimistic")
 
-# Allocations that the details of a plan compare: they rely on the proxy not at all, partly and completely.
+# Allocations that a plan compares. In this order, they rely on the proxy not at all, partly and completely.
 COMPARED_RULES = ("proportional", "robust", "neyman")
 
 # The allocation for labels whose cost depends on the stratum.
@@ -53,12 +53,12 @@ class PlannedDesign:
     expected_standard_error : float
         In the outcome's units; None if the proxy only orders units, so that no forecast is possible.
     optimistic_standard_error, conservative_standard_error : float
-        The ends of its range over the scenarios of a miscalibrated proxy.
+        Smallest and largest standard error over the scenarios of a miscalibrated proxy.
     relative_efficiency : float
         Expected variance of a simple random sample's mean over this variance; above 1 is better.
     worst_standard_error : float, optional
-        If no forecast is possible: the standard error of labels of which half lie at either end of the
-        outcome's bounds, or of 0 and 1 if the bounds are unknown.
+        If no forecast is possible: the standard error if half of the labels are at each bound of the outcome
+        (0 and 1 if the bounds are unknown).
 
     Examples
     --------
@@ -106,8 +106,9 @@ class PlannedPart:
         Labels in strata in which its influence varies.
     expected_standard_error : float
     expected_half_width : float
-        Of the normal interval at the plan's confidence level.
-    target_half_width : float or None
+        Half-width of the normal interval at the plan's confidence level.
+    wanted_half_width : float or None
+        The target half-width.
     relative_efficiency : float
         Variance of a simple random sample with as many labels over the plan's variance.
 
@@ -167,6 +168,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         Description of how labels of earlier waves are used.
     rounds : PlannedRounds, optional
         If there is a second round of labels: the numbers of labels in both rounds, and the expected result.
+    population : Population, optional
+        The units to draw from. A plan that was read from a file has none.
 
     Examples
     --------
@@ -233,7 +236,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         if drawn_population is None:
             raise InputError("this plan does not contain its population", action="Give population=.")
         sample = self.design.draw(drawn_population, seed)
-        # A plan that was read from a file has no population; the command compares it with the stored digest.
+        # For a plan that was read from a file, the command compares the population with the stored digest.
         if self.population is not None:
             require_planned(sample, self.population)
         looks = None if self.looks is None else self.looks.text
@@ -241,16 +244,16 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     @property
     def interval_level(self) -> float:
-        """The confidence level of the last look's interval: `confidence_level` if no looks are planned."""
+        """The confidence level of the interval at the last look; without looks, `confidence_level`."""
         return level_of_last_look(self.confidence_level, self.looks)
 
     def using(self, design: str | None) -> Plan:
-        """Return the plan with another of its designs: `simple-random` or `stratified`; None keeps it.
+        """Return the plan that recommends another of its designs; with None, the plan itself.
 
         Raises
         ------
         InputError
-            If the plan has only one stratum, so nothing can be stratified.
+            If the plan has no such design, such as `stratified` with a single stratum.
         """
         if design is None or design == self.recommended.design:
             return self
@@ -278,7 +281,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """Return whether the estimate of an estimand will be a share."""
         models = (self.estimand or {}).get("models", ())
         columns = () if self.population is None else self.population.group_names
-        # Columns of answers will be compared with labels that are classes.
+        # Models in group columns have answers, which are compared with true classes: outcomes are 0 or 1.
         compares_answers = len(models) > 0 and set(models) <= set(columns)
         labels_are_shares = compares_answers or self.strata.bounds == (0.0, 1.0)
         return is_share({"estimand": estimand}, labels_are_shares=labels_are_shares)
@@ -302,10 +305,10 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         return optimistic, conservative
 
     def half_width_if(self, assume: str) -> float | None:
-        """Return half the expected width at one end: `optimistic`, `expected` or `conservative`.
+        """Return half the expected width under an assumption: `optimistic`, `expected` or `conservative`.
 
-        The scenario with the largest standard error is not always the one with the widest interval: the ends
-        are the narrowest and the widest interval of the scenarios whose standard errors the plan records.
+        The optimistic half-width is the smallest of the three scenarios, and the conservative one the
+        largest: the scenario with the largest standard error does not always have the widest interval.
         """
         if self.recommended.standard_error(assume) is None:
             return None
@@ -316,16 +319,16 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             return min(widths)
         return max(widths)
 
-    def _half_width(self, assume: str) -> float:
-        """Return half the expected width in the scenario with one of the recorded standard errors."""
-        error = self.recommended.standard_error(assume)
+    def _half_width(self, assumption: str) -> float:
+        """Return half the expected width in the scenario of one of `PROXY_ASSUMPTIONS`."""
+        error = self.recommended.standard_error(assumption)
         assert error is not None
         strata = self.strata
         sizes = strata.sizes
         n_h = self.allocation.n_h
-        scenario = self._scenario(assume)
+        scenario = self._scenario(assumption)
         if self.recommended.design == SimpleRandom.kind and strata.n_strata > 1:
-            scenario = _undivided(strata, scenario)
+            scenario = _merge_strata(strata, scenario)
             sizes = np.array([strata.size])
             n_h = np.array([self.budget])
         return scenario_half_width(
@@ -336,8 +339,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     def detectable_difference(self) -> float | None:
         """The smallest difference between two models that these labels detect with 80% power.
 
-        The strata are based on the first model's proxy. The second model is therefore assumed to be estimated
-        as precisely as in a simple random sample, and the errors of the two models to be independent
+        The strata are based on the first model's proxy, so the second model is assumed to be estimated only
+        as precisely as in a simple random sample. The errors of the two models are assumed to be independent
         (Cochran, 4.6, paired). None if no forecast is possible.
         """
         error = self.recommended.expected_standard_error
@@ -358,16 +361,17 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     @property
     def allocations(self) -> list[JsonDict]:
-        """The precision that other allocations of the budget are expected to give; none without strata.
+        """The expected precision of the plan's allocation and of others; none without strata.
 
-        The plan's allocation comes first. The range is most important: allocations that rely on the proxy are
-        the best if the proxy is right and the worst if it is not.
+        Compare the ranges: allocations that rely on the proxy are the best if the proxy is right, and the
+        worst if it is not.
         """
         error = self.recommended.expected_standard_error
         efficiency = self.recommended.relative_efficiency
         is_stratified = self.recommended.design != SimpleRandom.kind
-        has_other_costs = self.allocation.method == COST_OPTIMAL  # other rules would cost another amount
-        if not is_stratified or self.parts or has_other_costs or not error or efficiency is None:
+        # A budget in units of cost pays for other numbers of labels with another allocation.
+        is_budget_a_cost = self.allocation.method == COST_OPTIMAL
+        if not is_stratified or self.parts or is_budget_a_cost or not error or efficiency is None:
             return []
         rows = []
         for rule in dict.fromkeys((self.allocation.method, *COMPARED_RULES)):
@@ -398,11 +402,11 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """Return the standard error of the recommended estimator in each scenario, the expected one first."""
         return self._scenarios.standard_errors(self.strata, n_h, self.recommended.estimator)
 
-    def _scenario(self, assume: str) -> Scenario:
-        """Return the scenario at one end of the range."""
+    def _scenario(self, assumption: str) -> Scenario:
+        """Return the scenario of one of `PROXY_ASSUMPTIONS`."""
         errors = self._standard_errors(self.allocation.n_h)
         position = {"expected": 0, "optimistic": int(errors.argmin()), "conservative": int(errors.argmax())}
-        return self._scenarios.select(position[assume])
+        return self._scenarios.select(position[assumption])
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
@@ -428,7 +432,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "recommended": asdict(self.recommended),
             "allocation": self.allocation.method,
             "stratification": strata.method,
-            "proxies": self.population and [score.described() for score in self._scores(self.population)],
+            "proxies": self._describe_scores(),
             "designs": [asdict(row) for row in self.designs],
             "allocations": self.allocations,
             "strata": self._stratum_rows(),
@@ -436,20 +440,22 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "assumptions": self.assumptions,
             "notes": self.notes,
         }
-        optional = ("estimand", "labels", "looks", "previous", "rounds", "estimands", "proxies")
-        return json_dict({k: v for k, v in described.items() if v is not None or k not in optional})
+        omitted_if_none = ("estimand", "labels", "looks", "previous", "rounds", "estimands", "proxies")
+        return json_dict({k: v for k, v in described.items() if v is not None or k not in omitted_if_none})
 
-    def _scores(self, population: Population) -> list[Score]:
-        """Return the scores and what they predict; an estimand may state that one predicts a class."""
+    def _describe_scores(self) -> list[JsonDict] | None:
+        """Return what each score predicts, as the estimand may state it; None without a population."""
+        if self.population is None:
+            return None
         estimand = self.estimand or {}
         probability = estimand.get("probability")
-        scores = []
-        for score in population.scores:
+        descriptions = []
+        for score in self.population.scores:
             if score.name == probability and not score.declared:
                 meaning = class_probability(str(estimand["positive"]))
                 score = replace(score, predicts=meaning, declared=True)
-            scores.append(score)
-        return scores
+            descriptions.append(score.described())
+        return descriptions
 
     def _stratum_rows(self) -> list[JsonDict]:
         """Return size, labels, mean proxy and expected standard deviation of each stratum."""
@@ -483,11 +489,11 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         )
 
 
-def _undivided(strata: Strata, scenario: Scenario) -> Scenario:
+def _merge_strata(strata: Strata, scenario: Scenario) -> Scenario:
     """Return a scenario of strata (H,) for all units as one stratum."""
-    overall = float(strata.weights @ scenario.means)
-    variance = float(strata.weights @ (scenario.variances + (scenario.means - overall) ** 2))
-    return replace(scenario, means=np.array([overall]), variances=np.array([variance]))
+    overall_mean = float(strata.weights @ scenario.means)
+    variance = float(strata.weights @ (scenario.variances + (scenario.means - overall_mean) ** 2))
+    return replace(scenario, means=np.array([overall_mean]), variances=np.array([variance]))
 
 
 def level_of_last_look(confidence_level: float, looks: PlannedLooks | None) -> float:
