@@ -16,9 +16,9 @@ from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.requirement import assess_requirements
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
 from stratal.population.rules import Rule
-from stratal.population.summary import DrawnUnits
 from stratal.randomness import id_texts
 from stratal.report.estimates import requirement_text, value_with_interval
 from stratal.report.verdicts import PASS

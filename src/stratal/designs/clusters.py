@@ -13,8 +13,8 @@ from stratal.designs.group_clusters import bell_mccaffrey
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import ROUNDING_VARIANCE, Weighting
 from stratal.errors import BudgetError, InputError
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
-from stratal.population.summary import DrawnUnits
 from stratal.randomness import keys_of_ids
 from stratal.strata.allocation import whole_number
 

@@ -23,8 +23,9 @@ from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.answer_sets import mixed_answers
+from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.population import Population
-from stratal.population.summary import Candidates, DrawnUnits, SizeMeasure
+from stratal.population.size_measure import SizeMeasure
 from stratal.proxy.agreement import answer_shares, coded_answers, estimate_accuracies
 from stratal.question.tags import read_sets
 

@@ -13,8 +13,8 @@ from stratal.designs.sample import Design, Sample, make_sample
 from stratal.errors import InputError, list_first
 from stratal.population.declaration import stored_row_base
 from stratal.population.digest import PopulationDigest
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population, require_population
-from stratal.population.summary import DrawnUnits
 from stratal.question.tags import SEPARATORS, is_set, read_set
 from stratal.randomness import id_texts
 

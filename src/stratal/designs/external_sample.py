@@ -29,8 +29,8 @@ from stratal.errors import InputError, LabelError
 from stratal.labels.label_values import refuse_no_answer_words
 from stratal.labels.labels import Labels
 from stratal.population.population import Population
+from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
-from stratal.population.summary import ProxyInfo
 from stratal.question import Outcome, Question
 from stratal.randomness import id_texts
 from stratal.report.notes import RANDOM_ROWS, Note

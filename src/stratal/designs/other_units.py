@@ -14,9 +14,10 @@ from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, MissingColumnError
 from stratal.labels.spreadsheet_ids import normalize_id
 from stratal.population.declaration import ROW
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
+from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import Categories, Everything, Rule
-from stratal.population.summary import DrawnUnits, ProxyInfo
 from stratal.randomness import id_texts
 from stratal.tables.small_table import SmallTable
 

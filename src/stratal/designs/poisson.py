@@ -15,8 +15,9 @@ from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
+from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.population import Population
-from stratal.population.summary import Candidates, DrawnUnits, SizeMeasure, SizeProfile
+from stratal.population.size_measure import SizeMeasure, SizeProfile
 from stratal.randomness import id_texts
 from stratal.strata.allocation import check_budget
 

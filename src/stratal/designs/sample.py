@@ -35,10 +35,12 @@ from stratal.errors import InputError, listing, type_text
 from stratal.labels.labels import Labels
 from stratal.population.answer_sets import mixed_answers, population_tags
 from stratal.population.digest import PopulationDigest
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population, require_population
 from stratal.population.predictions import declared_info, with_predictions
+from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
-from stratal.population.summary import DrawnUnits, ProxyInfo, StratumSummary
+from stratal.population.summary import StratumSummary
 from stratal.protocols import JsonDict, JsonMapping, Keywords, WithDraw
 from stratal.question import Outcome, Question
 from stratal.question.roles import refuse_unusable_roles

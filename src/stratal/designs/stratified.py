@@ -18,9 +18,10 @@ from stratal.designs.stratum_moments import (
 )
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
 from stratal.population.rules import Everything
-from stratal.population.summary import DrawnUnits, StratumSummary
+from stratal.population.summary import StratumSummary
 from stratal.protocols import JsonMapping
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.allocation import LABEL_BASED_METHODS, check_budget

@@ -21,9 +21,10 @@ from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.expressions import Expression, NumberColumn, logistic, total
 from stratal.population.population import Population
-from stratal.population.summary import DrawnUnits, SizeMeasure, SizeProfile
+from stratal.population.size_measure import SizeMeasure, SizeProfile
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY, FactorPosterior, history_columns
 from stratal.randomness import id_texts

@@ -10,8 +10,8 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import Weighting
+from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
-from stratal.population.summary import DrawnUnits
 from stratal.randomness import keys_of_ids, uniforms
 from stratal.strata.allocation import check_budget
 

@@ -474,7 +474,7 @@ def _summarise_curves(
         raise other_population_error(
             "", f"strata of {counted} units, but the strata of the sample have {expected}"
         )
-    return StratumSummary.of_sums(counts, sums, products, centres)
+    return StratumSummary.from_centred_sums(counts, sums, products, centres)
 
 
 def _totals(values: FloatArray, codes: IntArray, n_strata: int) -> FloatArray:

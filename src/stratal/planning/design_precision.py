@@ -14,7 +14,7 @@ from stratal.planning.candidates import worst_error
 from stratal.planning.plan import PlannedDesign
 from stratal.planning.previous_labels import PreviousLabels
 from stratal.population.population import Population
-from stratal.population.summary import MEAN_SHRINKAGE
+from stratal.population.size_measure import MEAN_SHRINKAGE
 from stratal.proxy.history import HISTORY
 from stratal.strata import Allocation, Strata
 from stratal.strata.strata import expected_variance

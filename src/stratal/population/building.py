@@ -16,7 +16,7 @@ from stratal.population.in_memory import ArrayPopulation, object_column
 from stratal.population.past_results import as_history
 from stratal.population.population import Population
 from stratal.population.predictions import with_predictions
-from stratal.population.summary import ProxyInfo, infer_proxy_info
+from stratal.population.proxy_info import ProxyInfo, infer_proxy_info
 from stratal.protocols import Keywords, WithColumns, WithDimensions, WithItems, WithName, values_of
 from stratal.proxy.history import HISTORY, History
 from stratal.proxy.proxy import Proxy, accuracy, margin
@@ -204,7 +204,7 @@ def describe_proxy(
     if len(values):
         low = float(values.min())
         high = float(values.max())
-    return infer_proxy_info(name, low, high, bounds, scaled, label=label), values, None
+    return infer_proxy_info(name, low, high, bounds, scaled, label_bounds=label), values, None
 
 
 # If at least this share of the values lies within [0, 1], the others are probably mistakes.

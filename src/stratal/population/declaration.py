@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names
-from stratal.population.summary import ProxyInfo, infer_proxy_info
+from stratal.population.proxy_info import ProxyInfo, infer_proxy_info
 from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.question.column_words import ID_NAMES

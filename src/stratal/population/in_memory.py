@@ -27,17 +27,13 @@ from stratal.arrays import (
 from stratal.errors import InputError, duplicate_ids_error, suggest_names
 from stratal.population import distribution as distributions
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
+from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import Expression
 from stratal.population.population import UNIT_ID, NumberColumns, Population
+from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import BATCH_UNITS, Everything, Rule
-from stratal.population.summary import (
-    Candidates,
-    DrawnUnits,
-    ProxyInfo,
-    SizeMeasure,
-    SizeProfile,
-    StratumSummary,
-)
+from stratal.population.size_measure import SizeMeasure, SizeProfile
+from stratal.population.summary import StratumSummary
 from stratal.protocols import WithPylist
 from stratal.randomness import KeyArray, check_seed, uniforms
 
@@ -306,7 +302,7 @@ class ArrayPopulation(Population):
             counts = counts + slice_counts
             sums = sums + slice_sums
             products = products + slice_products
-        summary = StratumSummary.of_sums(counts, sums, products, np.array(centres))
+        summary = StratumSummary.from_centred_sums(counts, sums, products, np.array(centres))
         self._summary = rule, summary
         return summary
 

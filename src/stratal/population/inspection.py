@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import number_of_text
 from stratal.population import declaration
 from stratal.population.declaration import DECIMAL_POINT, Declaration
-from stratal.population.summary import infer_proxy_info
+from stratal.population.proxy_info import infer_proxy_info
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.column_words import ID_NAMES, MODEL_NAMES
 from stratal.question.recognition import StatedRoles, recognise

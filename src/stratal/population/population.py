@@ -25,16 +25,12 @@ from stratal.population.distribution import (
     ProxyCounter,
     build_distribution,
 )
+from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import ArrayEvaluator, Expression
+from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import Rule
-from stratal.population.summary import (
-    Candidates,
-    DrawnUnits,
-    ProxyInfo,
-    SizeMeasure,
-    SizeProfile,
-    StratumSummary,
-)
+from stratal.population.size_measure import SizeMeasure, SizeProfile
+from stratal.population.summary import StratumSummary
 from stratal.question.question import Outcome
 from stratal.question.roles import ColumnRoles
 from stratal.question.scores import Score

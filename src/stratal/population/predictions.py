@@ -9,7 +9,7 @@ from typing import TypeVar
 from stratal.errors import InputError
 from stratal.population.answer_sets import population_tags
 from stratal.population.population import Population
-from stratal.population.summary import ProxyInfo
+from stratal.population.proxy_info import ProxyInfo
 from stratal.question.scores import ORDER, Predictions, Score, declared_scores, require_same_meaning
 
 AnyPopulation = TypeVar("AnyPopulation", bound=Population)

@@ -10,7 +10,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.population.declaration import declare_columns
-from stratal.population.summary import infer_proxy_info
+from stratal.population.proxy_info import infer_proxy_info
 
 NAMES = ["id", "proxy", "judge", "second", "language"]
 
@@ -83,7 +83,7 @@ def test_proxies_may_be_named_by_a_pattern():
 )
 def test_a_proxy_on_another_scale_than_the_labels_only_orders_units(extent, label, scaled):
     low, high = extent
-    by_label = infer_proxy_info("score", low, high, None, None, label=label)
+    by_label = infer_proxy_info("score", low, high, None, None, label_bounds=label)
     by_bounds = infer_proxy_info("score", low, high, label, None)
 
     assert (by_label.scaled, by_bounds.scaled) == (scaled, scaled)

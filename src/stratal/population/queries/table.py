@@ -17,23 +17,18 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population import distribution as distributions
 from stratal.population import rules
-from stratal.population import summary as summaries
 from stratal.population.declaration import OWN_STRATUM, OWN_STRATUM_GROUP, Declaration, label_outcome
 from stratal.population.digest import KEY_BITS, DigestedColumns, PopulationDigest, digits
+from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import ArrayEvaluator, Expression
 from stratal.population.in_memory import object_column
 from stratal.population.population import UNIT_ID, NumberColumns, Population
 from stratal.population.predictions import with_predictions
+from stratal.population.proxy_info import ProxyInfo
 from stratal.population.queries.units import Units, units_of_source, validate_units
 from stratal.population.rules import CELL, INFLUENCE, Rule
-from stratal.population.summary import (
-    Candidates,
-    DrawnUnits,
-    ProxyInfo,
-    SizeMeasure,
-    SizeProfile,
-    StratumSummary,
-)
+from stratal.population.size_measure import SIZE_STEPS, SizeMeasure, SizeProfile, sum_of_other_sizes
+from stratal.population.summary import StratumSummary
 from stratal.protocols import Foreign
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, keys_of_ids, shown_order, uniforms
 from stratal.tables.engine import (
@@ -696,11 +691,11 @@ class TablePopulation(Population):
         total = 0
         if low > 0:
             # Sums of whole numbers are equal on every engine.
-            scaled = ibis.least(measure, double(cap)) * double(summaries.SIZE_STEPS / cap)
+            scaled = ibis.least(measure, double(cap)) * double(SIZE_STEPS / cap)
             steps = (scaled + double(0.5)).floor()
             total = int(self.source.first_row(sized.aggregate(total=steps.cast("int64").sum()))["total"])
         return SizeProfile(
-            units=self.size, low=low, largest=largest, rest=summaries.rest_of(total, cap, len(largest))
+            units=self.size, low=low, largest=largest, rest=sum_of_other_sizes(total, cap, len(largest))
         )
 
     def units_below_size_limit(self, size: SizeMeasure, limit: float, seed: int) -> Candidates:
