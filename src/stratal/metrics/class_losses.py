@@ -21,10 +21,10 @@ from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Requ
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import class_column, none_labelled
-from stratal.population.declaration import SOFTMAX_TOLERANCE, class_names
 from stratal.population.expressions import Cells, Expression, LogLoss, NumberColumn, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
+from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names
 from stratal.protocols import Keywords
 from stratal.proxy.proxy import MIN_PROBABILITY
 

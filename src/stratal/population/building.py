@@ -17,6 +17,7 @@ from stratal.population.past_results import as_history
 from stratal.population.population import Population
 from stratal.population.predictions import with_predictions
 from stratal.population.proxy_info import ProxyInfo, infer_proxy_info
+from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, is_softmax
 from stratal.protocols import Keywords, WithColumns, WithDimensions, WithItems, WithName, values_of
 from stratal.proxy.history import HISTORY, History
 from stratal.proxy.proxy import Proxy, accuracy, margin
@@ -335,7 +336,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
         )
     if has_probabilities:
         scores = np.asarray(model.predict_proba(rows))
-        proxy = accuracy(scores, name=declaration.CONFIDENCE)
+        proxy = accuracy(scores, name=CONFIDENCE)
     else:
         scores = np.asarray(model.decision_function(rows))
         proxy = margin(scores)
@@ -352,8 +353,8 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
             refuse_two_ids(index_name(index), named, "X", keyword="ids")
             columns["ids"] = index
             columns["id_name"] = columns.get("id_name") or index_name(index)
-    groups = {**(columns.pop("groups", None) or {}), declaration.PREDICTED: np.asarray(classes)[answers]}
-    return Population.from_arrays(proxy=proxy, groups=groups, predicted=declaration.PREDICTED, **columns)
+    groups = {**(columns.pop("groups", None) or {}), PREDICTED_CLASS: np.asarray(classes)[answers]}
+    return Population.from_arrays(proxy=proxy, groups=groups, predicted=PREDICTED_CLASS, **columns)
 
 
 Population.builders |= {"arrays": from_arrays, "estimator": from_estimator}
@@ -439,7 +440,7 @@ def _population_in_memory(
     ids: Any = numbers if is_numbered_by_row else values["id", declared.id]
     # The order of the batches of a table, so that an engine and memory fit the same curves.
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")
-    if declared.may_be_softmax and declaration.is_softmax(rows.row_sum_facts(declared.proxies)):
+    if declared.may_be_softmax and is_softmax(rows.row_sum_facts(declared.proxies)):
         return None
     sorted_values = {key: np.asarray(column)[order] for key, column in values.items()}
     keywords = _array_keywords(declared, sorted_values) | {"ids": ids[order], "threads": threads}

@@ -1,4 +1,4 @@
-"""Declared columns of a table: the id, the proxies, groups, features and payload."""
+"""Declared columns of a table: the id, the proxies, groups, features and columns to show."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names
 from stratal.population.proxy_info import ProxyInfo, infer_proxy_info
+from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS
 from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.question.column_words import ID_NAMES
@@ -33,33 +33,25 @@ ROW = "row"
 ROW_BASE = 0
 
 # The number of the first row in sample files of versions that did not store it.
-FORMER_ROW_BASE = 1
+_FORMER_ROW_BASE = 1
 
-# Units whose proxy is missing are kept, as a stratum of their own.
+# Values of `missing`: units without a proxy are a separate stratum, or an error.
 OWN_STRATUM = "own-stratum"
-# They are an error.
 REFUSE = "refuse"
 
-# The group of these units, whose levels are `known` and `missing`.
+# The group column that marks the units of the separate stratum, and its two levels.
 OWN_STRATUM_GROUP = "proxy_status"
+KNOWN_PROXY = "known"
 MISSING_PROXY = "missing"
 
-# Largest distance from 1 of a row's sum of proxies that are recognised as a softmax: files have rounded
-# probabilities.
-SOFTMAX_TOLERANCE = 0.02
-
-# Remedy in several messages on numbers that are written with a comma or a percent sign.
-DECIMAL_POINT = (
+# Remedy in error messages on numbers that are written with a comma or a percent sign.
+DECIMAL_POINT_REMEDY = (
     "Write the numbers with a decimal point and without a percent sign; write shares as numbers between 0 "
     "and 1, such as 0.976. You can change the column's format in a spreadsheet program."
 )
 
-# Names of the columns computed from a softmax: the probability of the answer, and the most probable class.
-CONFIDENCE = "confidence"
-PREDICTED = "predicted_class"
-
-# Name of the proxy computed from other models' answers. For a model that is not `predicted`, `_COLUMN` is
-# appended.
+# Name of the proxy computed from other models' answers. For a model other than the evaluated one, the name of
+# its column is appended: `peer_agreement_COLUMN`.
 PEER_AGREEMENT = "peer_agreement"
 
 
@@ -79,13 +71,13 @@ class Declaration:
     bounds : (float, float), optional
         Bounds of the outcome that the proxies predict.
     scaled : bool, optional
-        Whether the proxies are on the outcome's scale. Default: inferred from the values.
+        Whether the proxies are on the scale of the outcome. Default: inferred from the values.
     softmax : tuple of str
         Columns of probabilities from which the proxy, the probability of the answer, is computed.
     missing : {"own-stratum", "refuse"}, optional
         Treatment of units whose proxy is missing. Default: an error, which also mentions `own-stratum`.
     label : "pass/fail" or (float, float), optional
-        The scale of the labels, if it is not that of the proxies.
+        The scale of the labels. Default: the scale of the proxies.
     predicts : str or mapping of proxy to str, optional
         The quantity that each proxy is declared to predict; see `Score`.
     answers : tuple of str
@@ -152,26 +144,28 @@ class Declaration:
     def may_be_softmax(self) -> bool:
         """Whether there are several proxies without a declared scale or meaning."""
         is_scale_declared = self.bounds is not None or self.scaled is not None or bool(self.second_moments)
-        # Meanings of single columns are those of scores, not of a softmax.
-        is_scale_declared = is_scale_declared or isinstance(self.predicts, Mapping)
-        return len(self.proxies) > 1 and not is_scale_declared
+        has_meaning_by_column = isinstance(self.predicts, Mapping)
+        return len(self.proxies) > 1 and not is_scale_declared and not has_meaning_by_column
 
     def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:
         """Return the description of each proxy, from the smallest and largest value of each column."""
-        # A share of equal answers is on the scale of an outcome between 0 and 1, whatever else is declared.
-        has_other_bounds = self.bounds not in (None, (0.0, 1.0))
+        # Proxies computed from answers or past results are between 0 and 1. They are on the scale of the
+        # outcome only if its declared bounds are 0 and 1.
         computed = {*self.agreements, *(self.proxies[:1] if history_columns(self.features) else ())}
-        return tuple(
-            infer_proxy_info(
-                name,
-                *extents[name],
-                None if name in computed else self.bounds,
-                False if name in computed and has_other_bounds else self.scaled,
-                self.second_moments.get(name),
-                label_bounds(self.label),
-            )
-            for name in self.proxies
-        )
+        has_other_bounds = self.bounds not in (None, (0.0, 1.0))
+        infos = []
+        for name in self.proxies:
+            bounds = self.bounds
+            scaled = self.scaled
+            if name in computed:
+                bounds = None
+                if has_other_bounds:
+                    scaled = False
+            low, high = extents[name]
+            second_moment = self.second_moments.get(name)
+            info = infer_proxy_info(name, low, high, bounds, scaled, second_moment, label_bounds(self.label))
+            infos.append(info)
+        return tuple(infos)
 
 
 class ArrayKeywords(RoleKeywords, total=False):
@@ -237,7 +231,8 @@ def declare_columns(
         For a column that does not exist, and for a name with several columns.
     """
     existing = list(names)
-    missing = _missing_option(keywords.get("missing"))
+    missing = keywords.get("missing")
+    _check_missing_option(missing)
     id_name = _id_column(keywords.get("id"), existing, table_name, index)
     softmax = match_columns("softmax", keywords.get("softmax"), existing, table_name)
     proxy = match_columns("proxy", keywords.get("proxy"), existing, table_name)
@@ -256,20 +251,20 @@ def declare_columns(
         refuse_existing_names(history.names, existing, table_name)
         _refuse_revealing_history(history, answers, table_name)
 
-    def existing_columns(keyword: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
-        """Return the columns of a keyword without those that will be computed."""
-        existing_names = [name for name in name_tuple(keyword, columns) if name not in computed]
-        return tuple(dict.fromkeys(_require_column(name, existing, table_name) for name in existing_names))
+    def columns_to_read(keyword: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
+        """Return the columns of a keyword that the table must have, without computed ones."""
+        names_to_read = [name for name in name_tuple(keyword, columns) if name not in computed]
+        return tuple(dict.fromkeys(_require_column(name, existing, table_name) for name in names_to_read))
 
     def columns_of_role(keyword: str, columns: str | Sequence[str] | None) -> list[str]:
-        """Return the columns of a role, which the table has or which will be computed."""
+        """Return all columns of a keyword, existing and computed ones."""
         return [
             name if name in computed else _require_column(name, existing, table_name)
             for name in name_tuple(keyword, columns)
         ]
 
-    proxies = existing_columns("proxy", proxy)
-    groups = existing_columns("groups", keywords.get("groups"))
+    proxies = columns_to_read("proxy", proxy)
+    groups = columns_to_read("groups", keywords.get("groups"))
     if softmax and proxies:
         raise InputError(
             "softmax= and proxy= are mutually exclusive",
@@ -281,13 +276,12 @@ def declare_columns(
     roles = replace(ColumnRoles.of(declared_columns(keywords, columns_of_role)), other_answers=answers)
     shown = tuple(columns_of_role("show", keywords.get("show")))
     refuse_revealing_columns(shown, {*proxies, *softmax, *second_moments.values(), *computed}, roles)
-    # The answer of a softmax is computed together with its confidence, and then becomes the declared answer.
+    # The computed answer of a softmax is declared later, when it is computed.
     if roles.answer in computed:
         roles = replace(roles, answer=None)
+    # Columns with roles are groups, except computed columns and proxies that are not also the answer.
     not_groups = {*computed, *proxies} - {roles.answer}
-    groups = tuple(
-        dict.fromkeys((*groups, *(name for name in roles.stored_columns if name not in not_groups)))
-    )
+    role_groups = [name for name in roles.stored_columns if name not in not_groups]
     agreements = {name: agreement_columns[name] for name in proxy if name in agreement_columns}
     if answers and roles.answer is not None:
         agreements = {PEER_AGREEMENT: roles.answer, **agreements}
@@ -297,8 +291,8 @@ def declare_columns(
         id=id_name,
         proxies=proxies,
         second_moments=second_moments,
-        groups=groups,
-        features=existing_columns("features", features),
+        groups=tuple(dict.fromkeys((*groups, *role_groups))),
+        features=columns_to_read("features", features),
         shown=tuple(dict.fromkeys(shown)),
         roles=roles,
         bounds=keywords.get("bounds"),
@@ -316,10 +310,10 @@ def declare_columns(
 
 
 def _computed_columns(existing: Sequence[str], *, has_confidence: bool, has_own_stratum: bool) -> set[str]:
-    """Return the names of columns that do not exist and will be computed, as the question may name them."""
+    """Return the names of columns that will be computed, unless the table already has them."""
     computed = set()
     if has_confidence:
-        computed |= {CONFIDENCE, PREDICTED}
+        computed |= {CONFIDENCE, PREDICTED_CLASS}
     if has_own_stratum:
         computed.add(OWN_STRATUM_GROUP)
     return computed - set(existing)
@@ -328,7 +322,7 @@ def _computed_columns(existing: Sequence[str], *, has_confidence: bool, has_own_
 def _check_agreements(
     agreements: Mapping[str, str], answers: Sequence[str], existing: Sequence[str], table_name: str
 ) -> None:
-    """Refuse a proxy of agreement whose name the table has, and the agreement of a model only with itself."""
+    """Raise an error if the table has a column with the name of an agreement, or without other models."""
     refuse_existing_names(agreements, existing, table_name)
     if any(set(answers) <= {model} for model in agreements.values()):
         raise InputError(
@@ -339,12 +333,11 @@ def _check_agreements(
         )
 
 
-def _missing_option(missing: str | None) -> str | None:
-    """Return the option for units without a proxy, which are refused if it is not stated."""
+def _check_missing_option(missing: str | None) -> None:
+    """Raise an error if `missing` does not state how to treat units without a proxy."""
     if missing not in (None, REFUSE, OWN_STRATUM):
         problem = "missing= must state how to treat units without a proxy"
         raise InputError(problem, given=repr(missing), allowed=f"{REFUSE}, {OWN_STRATUM}")
-    return missing
 
 
 def _answer_columns(
@@ -386,7 +379,10 @@ def _names_model(column: str, model: str) -> bool:
 def _second_moment_columns(
     columns: str | Mapping[str, str] | None, proxies: tuple[str, ...], existing: list[str], table_name: str
 ) -> dict[str, str]:
-    """Return the column of second moments of each proxy that has one; a single name is that of one proxy."""
+    """Return the column of second moments of each proxy that has one.
+
+    A single name of a column is allowed if there is one proxy.
+    """
     if isinstance(columns, str):
         if len(proxies) != 1:
             action = "Give a mapping from proxies to columns."
@@ -464,11 +460,11 @@ def _id_column(id_column: str | None, existing: list[str], table_name: str, inde
     raise MissingColumnError(problem, column="id", given=suggest_names("id", existing), action=action)
 
 
-def stored_row_base(stored: int | None, id_name: str | None) -> int | None:
-    """Return the number of the first row as stored in a sample file; None if ids are not row numbers."""
-    if stored is None and id_name == ROW:
-        return FORMER_ROW_BASE
-    return stored
+def stored_row_base(row_base: int | None, id_name: str | None) -> int | None:
+    """Return the number of the first row, given the one in a sample file; None if ids are not row numbers."""
+    if row_base is None and id_name == ROW:
+        return _FORMER_ROW_BASE
+    return row_base
 
 
 def id_columns(existing: Iterable[str]) -> list[str]:
@@ -574,52 +570,3 @@ def _require_column(name: str, existing: list[str], table_name: str) -> str:
         problem = f"{table_name}: {existing.count(column)} columns are called {name!r}"
         raise InputError(problem, allowed="one", action="Rename or drop the others.")
     return column
-
-
-def outcome_midpoint(bounds: tuple[float, float] | None, low: float | None, high: float | None) -> float:
-    """Return the midpoint of the outcome's range, where its variance can be largest.
-
-    Parameters
-    ----------
-    bounds : (float, float), optional
-        Bounds of the outcome.
-    low, high : float, optional
-        Smallest and largest proxy, which replace the bounds of the outcome if these are unknown.
-    """
-    if bounds is None:
-        if low is None or high is None or (low >= 0 and high <= 1):
-            return 0.5
-        bounds = (low, high)
-    return (bounds[0] + bounds[1]) / 2
-
-
-def is_softmax(row_sum_facts: Mapping[str, Any], tolerance: float = SOFTMAX_TOLERANCE) -> bool:
-    """Return whether columns are a softmax: not negative, and each row adds up to 1 within the tolerance.
-
-    Parameters
-    ----------
-    row_sum_facts : mapping
-        Number `n` of complete rows, the `least` value, and the largest distance `off` of a row's sum from 1.
-    tolerance : float
-    """
-    return bool(row_sum_facts["n"] and row_sum_facts["least"] >= 0 and row_sum_facts["off"] <= tolerance)
-
-
-def class_names(columns: Sequence[str]) -> list[str]:
-    """Return the classes of columns of probabilities: their names without the common prefix.
-
-    The prefix ends with a character that is neither a letter nor a digit, or the classes are numbers.
-    """
-    # The common prefix of the first and the last name in sorted order is the common prefix of all names.
-    pairs = zip(min(columns), max(columns), strict=False)
-    prefix = "".join(first for first, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    letters = prefix.rstrip("0123456789")
-    if letters and all(name[len(letters) :].isdigit() for name in columns):
-        return [name[len(letters) :] for name in columns]
-    # A prefix of letters may belong to the classes, as in `cat` and `car`.
-    end = max((position + 1 for position, mark in enumerate(prefix) if not mark.isalnum()), default=0)
-    names = [name[end:] for name in columns]
-    # If a name is the prefix itself, nothing would remain of it.
-    if all(names):
-        return names
-    return list(columns)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from stratal.arrays import number_of_text
-from stratal.population import declaration
-from stratal.population.declaration import DECIMAL_POINT, Declaration
+from stratal.population.declaration import DECIMAL_POINT_REMEDY, OWN_STRATUM, ROW, Declaration
 from stratal.population.proxy_info import infer_proxy_info
+from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names, is_softmax
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.column_words import ID_NAMES, MODEL_NAMES
 from stratal.question.recognition import StatedRoles, recognise
@@ -206,7 +206,7 @@ def _number_format_notes(
         nonempty = [entry for entry in entries if entry]
         with_points = (entry.replace(",", ".").strip() for entry in nonempty if not is_percentage(entry))
         if _all_numbers(with_points) and not _all_numbers(nonempty):
-            text = f"{name!r} contains numbers with a decimal comma or a percent sign. {DECIMAL_POINT}"
+            text = f"{name!r} contains numbers with a decimal comma or a percent sign. {DECIMAL_POINT_REMEDY}"
             notes.append(Note(NUMBERS_AS_TEXT, text))
     return notes
 
@@ -330,10 +330,8 @@ def softmax_among(
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
     for group in [*families.values(), probability_columns]:
         # The means must add up to 1 as well. This condition saves the query for most groups.
-        may_add_up = (
-            len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= declaration.SOFTMAX_TOLERANCE
-        )
-        if may_add_up and declaration.is_softmax(totals(group)):
+        may_add_up = len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= SOFTMAX_TOLERANCE
+        if may_add_up and is_softmax(totals(group)):
             return tuple(group)
     return None
 
@@ -398,7 +396,7 @@ def group_columns(columns: JsonDict, options: Sequence[str]) -> list[str]:
 
 def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     """Return a pattern that matches only these columns, or all of their names."""
-    prefix = names[0][: len(names[0]) - len(declaration.class_names(names)[0])]
+    prefix = names[0][: len(names[0]) - len(class_names(names)[0])]
     if prefix and [name for name in existing if name.startswith(prefix)] == list(names):
         return f"{prefix}*"
     return ",".join(names)
@@ -495,7 +493,7 @@ def suggestion(
         others=(*answer_columns(columns["columns"]), *([models["column"]] if models else [])),
     )
     recognition = recognise(facts_of_description(columns), stated)
-    id_options = ["--id", recognition.id or declaration.ROW]
+    id_options = ["--id", recognition.id or ROW]
     softmax = softmax or columns.get("softmax")
     if softmax and proxy is None:
         return [*id_options, "--softmax", softmax]
@@ -509,7 +507,7 @@ def suggestion(
         return id_options
     missing = next(row["missing"] for row in columns["columns"] if row["name"] == proxy_column)
     if missing:
-        return [*id_options, "--proxy", proxy_column, "--missing", declaration.OWN_STRATUM]
+        return [*id_options, "--proxy", proxy_column, "--missing", OWN_STRATUM]
     if proxy_column == recognition.plan_proxy:
         names = (proxy_column, *recognition.further_scores)
     else:

@@ -347,15 +347,15 @@ class Rows(Record):
     def row_sum_facts(self, names: Sequence[str]) -> dict[str, Foreign]:
         """Return facts by which columns are recognised as a softmax.
 
-        They are the number `n` of complete rows, the `least` value, and the largest distance `off` of the sum
-        of a row from 1.
+        They are the number of complete rows `n_rows`, the smallest value `minimum`, and the largest distance
+        of the sum of a row from 1, `max_deviation`.
         """
         types = self.types()
         values = f"[{', '.join(str(self.as_number(name, types[name])) for name in names)}]"
         aggregates = ("count(*)", f"min(list_min({values}))", f"max(abs(list_sum({values}) - 1))")
         complete_rows = f"FILTER (NOT isnan(list_sum({values})) AND list_count({values}) = {len(names)})"
         row = self.query_row(*(f"{aggregate} {complete_rows}" for aggregate in aggregates))
-        return dict(zip(("n", "least", "off"), row, strict=True))
+        return dict(zip(("n_rows", "minimum", "max_deviation"), row, strict=True))
 
     def arrow(self, *expressions: str, max_rows: int | None = None) -> list[Foreign] | None:
         """Return expressions of the columns as PyArrow columns, None if they do not fit in memory."""

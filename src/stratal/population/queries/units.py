@@ -16,12 +16,13 @@ import numpy as np
 from stratal.errors import InputError, duplicate_ids_error, suggest_names
 from stratal.population import declaration
 from stratal.population.declaration import (
+    KNOWN_PROXY,
     MISSING_PROXY,
     OWN_STRATUM_GROUP,
     PEER_AGREEMENT,
-    PREDICTED,
     Declaration,
 )
+from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, class_names, is_softmax
 from stratal.protocols import Foreign
 from stratal.proxy.agreement import (
     ARTICLES,
@@ -299,7 +300,7 @@ def is_absent(column: Foreign, words: tuple[str, ...] = ()) -> Foreign:
 _DECIMAL_COMMA_VALUE = "value that is written with a decimal comma or a percent sign"
 _TEXT_VALUE = "value that is not a number"
 _REMEDIES = {
-    _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT,
+    _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT_REMEDY,
     _TEXT_VALUE: (
         "In a JSON object, name the number: judge.score. Words are not scores: use categories as strata "
         "(by=, --by COL), a model's answer in predicted= (--predicted), and labels with --map and "
@@ -442,7 +443,7 @@ def with_derived_columns(source: Source, declared: Declaration) -> tuple[Source,
         source = _with_columns(source, **{declaration.ROW: ibis.row_number() + declaration.ROW_BASE})
         source = _materialise_columns(source, tuple(source.columns))
     columns = declared.softmax
-    if declared.may_be_softmax and declaration.is_softmax(row_sum_facts(source, declared.proxies)):
+    if declared.may_be_softmax and is_softmax(row_sum_facts(source, declared.proxies)):
         columns = declared.proxies
     if columns:
         source, declared = _with_softmax(source, declared, columns)
@@ -481,7 +482,9 @@ def row_sum_facts(source: Source, columns: Sequence[str]) -> dict[str, Foreign]:
     is_complete = total.notnull() & ~is_nan(total)
     table = source.table.mutate(total=total, least=ibis.least(*values)).filter(is_complete)
     return source.first_row(
-        table.aggregate(n=table.count(), least=table.least.min(), off=(table.total - 1.0).abs().max())
+        table.aggregate(
+            n_rows=table.count(), minimum=table.least.min(), max_deviation=(table.total - 1.0).abs().max()
+        )
     )
 
 
@@ -490,10 +493,10 @@ def _with_softmax(
 ) -> tuple[Source, Declaration]:
     """Return the source with the probability of the answer, and the most probable class if none is named."""
     row_sums = row_sum_facts(source, columns)
-    if len(columns) < 2 or not declaration.is_softmax(row_sums, DECLARED_SOFTMAX_TOLERANCE):
+    if len(columns) < 2 or not is_softmax(row_sums, DECLARED_SOFTMAX_TOLERANCE):
         given_text = "no row with all values"
-        if row_sums["n"]:
-            given_text = f"rows add up to 1 ± {row_sums['off']:.3g}"
+        if row_sums["n_rows"]:
+            given_text = f"rows add up to 1 ± {row_sums['max_deviation']:.3g}"
         raise InputError(
             f"{source.table_name}: the columns {_columns_text(columns)} are not a softmax",
             given=given_text,
@@ -501,22 +504,22 @@ def _with_softmax(
             action="If these are logits, apply a softmax first.",
         )
     numbers = [number_expression(source, name) for name in columns]
-    values = dict(zip(declaration.class_names(columns), numbers, strict=True))
+    values = dict(zip(class_names(columns), numbers, strict=True))
     total = reduce(add, values.values())
     largest = ibis.ifelse(is_absent(total), total, ibis.greatest(*values.values()))
-    new_columns = {declaration.CONFIDENCE: largest}
+    new_columns = {CONFIDENCE: largest}
     name = declared.roles.answer
     answer = name and category_expression(source.column(name), name)
     meaning = f"the most probable class (some answers in {name!r} are other classes)"
     if answer is None:
-        new_columns[PREDICTED] = ibis.cases(
+        new_columns[PREDICTED_CLASS] = ibis.cases(
             *((value == largest, class_name) for class_name, value in values.items()), else_="none"
         )
-        meaning = f"the most probable class, kept as {PREDICTED!r}"
-        name = PREDICTED
-        declared = replace(declared, groups=(*declared.groups, PREDICTED))
+        meaning = f"the most probable class, kept as {PREDICTED_CLASS!r}"
+        name = PREDICTED_CLASS
+        declared = replace(declared, groups=(*declared.groups, PREDICTED_CLASS))
     elif _distinct_answers(source, answer, len(values) + 1) <= set(values):
-        new_columns[declaration.CONFIDENCE] = ibis.cases(
+        new_columns[CONFIDENCE] = ibis.cases(
             *((answer == class_name, value) for class_name, value in values.items())
         )
         meaning = f"the answer in {name!r}"
@@ -524,7 +527,7 @@ def _with_softmax(
         f"{len(columns)} columns that add up to 1 ({_columns_text(columns)}) are a softmax; the proxy is the "
     )
     roles = replace(declared.roles, answer=name)
-    declared = replace(declared, proxies=(declaration.CONFIDENCE,), softmax=(), roles=roles)
+    declared = replace(declared, proxies=(CONFIDENCE,), softmax=(), roles=roles)
     return _with_columns(source, (f"{note}probability of {meaning}",), **new_columns), declared
 
 
@@ -686,9 +689,9 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     count = int(row["n"] or 0)
     if not count:
         return source, replace(declared, missing=None)
-    new_columns: dict[str, Foreign] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, "known")}
+    new_columns: dict[str, Foreign] = {OWN_STRATUM_GROUP: ibis.ifelse(is_missing, MISSING_PROXY, KNOWN_PROXY)}
     for number, (name, value) in enumerate(values.items()):
-        fill = declaration.outcome_midpoint(declared.bounds, row[f"low{number}"], row[f"high{number}"])
+        fill = _outcome_midpoint(declared.bounds, row[f"low{number}"], row[f"high{number}"])
         if source.is_text(name):
             # The column remains text, so that errors quote invalid values as they are in the file.
             new_columns[name] = ibis.ifelse(is_missing, ibis.literal(repr(fill)), source.column(name))
@@ -697,3 +700,15 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     note = f"{count:,} units without a proxy form a separate stratum"
     declared = replace(declared, groups=(*declared.groups, OWN_STRATUM_GROUP))
     return _with_columns(source, (note,), **new_columns), declared
+
+
+def _outcome_midpoint(bounds: tuple[float, float] | None, low: float | None, high: float | None) -> float:
+    """Return the midpoint of the bounds of the outcome, where its variance can be largest.
+
+    If the bounds are unknown, the smallest and the largest proxy replace them.
+    """
+    if bounds is None:
+        if low is None or high is None or (low >= 0 and high <= 1):
+            return 0.5
+        bounds = (low, high)
+    return (bounds[0] + bounds[1]) / 2

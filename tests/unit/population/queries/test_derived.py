@@ -9,8 +9,8 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.population import Population
-from stratal.population.declaration import class_names
 from stratal.population.inspection import answer_options, describe_columns, suggestion
+from stratal.population.softmax import class_names
 
 
 @pytest.fixture
