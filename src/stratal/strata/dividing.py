@@ -316,7 +316,7 @@ def find_boundaries(distribution: Distribution, method: str, n_strata: int) -> I
         if n_strata >= len(distribution.values):
             return np.arange(1, len(distribution.values))
         if method == "k-means":  # the same boundaries as of the general function, in less time
-            return optimal_boundaries.k_means_cuts(distribution, n_strata)
+            return optimal_boundaries.k_means_boundaries_for_number(distribution, n_strata)
         return METHODS_FOR_ALL_NUMBERS[method](distribution, n_strata)[-1]
     return METHODS_FOR_ONE_NUMBER[method](distribution, n_strata)
 

@@ -6,7 +6,8 @@ minimises Σ W_h S_h, which is optimal under Neyman allocation, to leading order
 minimises the same sum with the S_h of the robust allocation, which is averaged over possible miscalibrations.
 
 The functions describe strata by bin edges: edge b is between the bins b − 1 and b, so that B bins have the
-edges 0, …, B, and the stratum between the edges a and b has the bins a, …, b − 1.
+edges 0, …, B. A stratum from edge a (its start) to edge b (its end) has the bins a, …, b − 1. The boundaries
+of H strata are the H − 1 edges between them.
 """
 
 from __future__ import annotations
@@ -29,21 +30,23 @@ MAX_NEYMAN_BINS = 1_500
 # then at most 0.001% above its minimum, and the time is at most that of k-means.
 MAX_ROBUST_BINS = 300
 
-# Number of runs of bins with which `k_means_cuts` computes the first windows of the boundaries.
+# Number of runs of bins from which `k_means_boundaries_for_number` computes the first windows, the ranges of
+# possible edges of each boundary.
 INITIAL_RUNS = 192
 
-# Target size of the widest window: in runs after the first step, and in bins at the end.
+# Target size of the widest window, in bins. Each step divides the widest window into this number of runs.
 WINDOW_SIZE = 128
 
 # Minimum number of bins at which windows save time.
 MIN_BINS_FOR_WINDOWS = 4 * INITIAL_RUNS
 
-# Up to this number of edges, or its square of pairs of an end and a cut, comparing all pairs in one array
+# Up to this number of edges, or its square of pairs of a start and an end, comparing all pairs in one array
 # operation takes less time than the divide-and-conquer recursion.
 MAX_DENSE_EDGES = 129
 
-# Relative rounding error of sums of squares.
-_ROUNDING = 1e-9
+# Rounding errors relative to the largest sum of squares: of a difference of sums, and of the cost of strata.
+_DIFFERENCE_ROUNDING = 1e-14
+_COST_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +58,16 @@ class PrefixSums:
 
     Parameters
     ----------
-    counts, firsts, squares : float (B + 1,)
+    counts, totals, squares : float (B + 1,)
         Sums of 1, x and x² over the units, with x the centred value.
-    conditional : float (B + 1,)
+    conditional_variances : float (B + 1,)
         Sum of Var(z | x).
     """
 
     counts: FloatArray
-    firsts: FloatArray
+    totals: FloatArray
     squares: FloatArray
-    conditional: FloatArray
+    conditional_variances: FloatArray
 
     @classmethod
     def of(cls, distribution: Distribution) -> PrefixSums:
@@ -72,22 +75,25 @@ class PrefixSums:
         counts = distribution.counts.astype(np.float64)
         anchor = int(np.searchsorted(np.cumsum(counts), 0.5 * counts.sum()))
         centred = distribution.values - distribution.values[anchor]
-        powers = np.ones_like(centred), centred, centred**2, distribution.conditional_variances
-        terms = counts * np.stack(powers)
-        before_anchor = -np.cumsum(terms[:, anchor - 1 :: -1] if anchor else terms[:, :0], axis=1)[:, ::-1]
-        outward = np.hstack([before_anchor, np.zeros((4, 1)), np.cumsum(terms[:, anchor:], axis=1)])
-        return cls(*outward)
+        terms = counts * np.stack(
+            [np.ones_like(centred), centred, centred**2, distribution.conditional_variances]
+        )
+        # The sums start at the anchor. Those before it are negative.
+        sums_before = -np.cumsum(terms[:, :anchor][:, ::-1], axis=1)[:, ::-1]
+        sums_after = np.cumsum(terms[:, anchor:], axis=1)
+        return cls(*np.hstack([sums_before, np.zeros((4, 1)), sums_after]))
 
     def squares_within(self, start: IntArray, end: IntArray) -> FloatArray:
         """Return Σ (x − mean)², at least 0, of the strata between the edges `start` and `end`."""
-        firsts = self.firsts[end] - self.firsts[start]
+        totals = self.totals[end] - self.totals[start]
         counts = self.counts[end] - self.counts[start]
-        return np.asarray(np.maximum(self.squares[end] - self.squares[start] - firsts * firsts / counts, 0.0))
+        squares = self.squares[end] - self.squares[start]
+        return np.asarray(np.maximum(squares - totals * totals / counts, 0.0))
 
     def neyman_cost(self, start: IntArray, end: IntArray) -> FloatArray:
         """Return N_h S_h of strata, with S_h² = mean Var(z | x) + Var(E[z | x])."""
         counts = self.counts[end] - self.counts[start]
-        conditional = self.conditional[end] - self.conditional[start]
+        conditional = self.conditional_variances[end] - self.conditional_variances[start]
         return np.asarray(np.sqrt(counts * (np.maximum(conditional, 0.0) + self.squares_within(start, end))))
 
 
@@ -97,7 +103,7 @@ StratumCost = Callable[[IntArray, IntArray], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class RateSums:
-    """Cumulative sums at the B + 1 bin edges of the mean outcomes under possible miscalibrations.
+    """Cumulative sums at the B + 1 bin edges of possible rates: mean outcomes if the proxy is miscalibrated.
 
     Parameters
     ----------
@@ -132,9 +138,9 @@ class RateSums:
 def k_means_boundaries(distribution: Distribution, n_strata: int) -> list[IntArray]:
     """Return the boundaries that minimise the within-strata sum of squares, for 1, 2, … strata.
 
-    The best last cut does not decrease as the end increases. Each layer of the dynamic programme is therefore
-    solved by divide and conquer, with all subproblems of a level in one NumPy operation: O(H · B log B) for B
-    bins.
+    The best start of the last stratum does not decrease as its end increases. Each layer of the dynamic
+    programme is therefore solved by divide and conquer, with all subproblems of a level in one NumPy
+    operation: O(H · B log B) for B bins.
 
     Parameters
     ----------
@@ -150,18 +156,18 @@ def k_means_boundaries(distribution: Distribution, n_strata: int) -> list[IntArr
     """
     n_bins = len(distribution.values)
     max_strata = min(n_strata, n_bins)
-    lowest = np.arange(1, max_strata + 1)
-    highest = np.full(max_strata, n_bins)
-    lowest[-1] = n_bins  # the last stratum ends at the last edge
-    layers = _layers(PrefixSums.of(distribution), lowest, highest)
+    # Each stratum may be the last one, for a smaller number of strata, and then ends at the last edge.
+    lowest_ends = np.append(np.arange(1, max_strata), n_bins)
+    highest_ends = np.full(max_strata, n_bins)
+    layers = _solve_layers(PrefixSums.of(distribution), lowest_ends, highest_ends)
     return [_trace_back(layers[:count], n_bins) for count in range(max_strata)]
 
 
-def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
+def k_means_boundaries_for_number(distribution: Distribution, n_strata: int) -> IntArray:
     """Return the boundaries that minimise the within-strata sum of squares for one number of strata.
 
     The result is identical to the last one of `k_means_boundaries`. It takes less than half of the time,
-    because bins that cannot be a boundary are excluded first.
+    because edges that cannot be a boundary are excluded first.
     """
     n_bins = len(distribution.values)
     max_strata = min(n_strata, n_bins)
@@ -171,7 +177,8 @@ def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
         highest = np.full(max_strata - 1, n_bins)
     else:
         lowest, highest = _boundary_windows(distribution, sums, n_strata)
-    return _trace_back(_layers(sums, np.append(lowest, n_bins), np.append(highest, n_bins)), n_bins)
+    layers = _solve_layers(sums, np.append(lowest, n_bins), np.append(highest, n_bins))
+    return _trace_back(layers, n_bins)
 
 
 def _boundary_windows(
@@ -179,63 +186,75 @@ def _boundary_windows(
 ) -> tuple[IntArray, IntArray]:
     """Return the lowest and the highest possible edge (H − 1,) of each boundary of the optimal H strata.
 
-    The bins are merged into runs, and a lower bound on the cost is computed for strata with a boundary at
-    each edge of a run. If a boundary divides a run, the values of the run are replaced by their mean: the
-    cost is then concave in the share of the run on either side, so that a boundary inside costs at least as
-    much as the better one at the ends of the run. The bound subtracts the maximum effect of this replacement.
-    Edges with a bound above the cost of known strata are excluded, and the step is repeated with shorter
-    runs.
+    The bins are merged into runs, and a lower limit for the cost is computed for strata with a boundary at
+    each edge of a run. Edges whose limit is above the cost of known strata are excluded. The step is repeated
+    with shorter runs.
     """
     n_bins = len(distribution.values)
-    boundary_numbers = np.arange(1, n_strata)
     values = distribution.values - distribution.values[0]
     largest_sum = float(np.abs(sums.squares).max())
-    # The effect of replacing a run of n units over a range r grows as √(n r). Three quarters of the edges of
-    # runs are placed by this measure, and one quarter by the range alone, so that no run contains a wide gap.
-    # These proportions affect only the time.
-    ranges = np.diff(values, append=values[-1])
-    effects, cumulative_range = np.cumsum([np.sqrt(distribution.counts * ranges), ranges], axis=1)
-    positions = 0.75 * effects / effects[-1] + 0.25 * cumulative_range / cumulative_range[-1]
-    positions = np.append(0.0, positions)
+    positions = _run_positions(distribution.counts, values)
     lowest = np.zeros(n_strata - 1, np.int64)
     highest = np.full(n_strata - 1, n_bins)
     n_runs = float(INITIAL_RUNS)
     best_cost = np.inf
     while True:
-        edges = np.flatnonzero(np.diff((positions[:-1] * n_runs).astype(np.int64), prepend=-1, append=-1))
+        run_numbers = (positions[:-1] * n_runs).astype(np.int64)
+        edges = np.flatnonzero(np.diff(run_numbers, prepend=-1, append=-1))
         first = np.searchsorted(edges, lowest, side="right") - 1
         last = np.searchsorted(edges, highest)
         windows = list(zip(first.tolist(), last.tolist(), strict=True))
-        bounds = _cost_bounds(sums, values, edges, windows, largest_sum)
-        best_edges = [start + bound.argmin() for start, bound in zip(first, bounds, strict=True)]
-        cuts = edges[[0, *best_edges, -1]]
-        if np.all(np.diff(cuts) > 0):
-            best_cost = min(best_cost, float(sums.squares_within(cuts[:-1], cuts[1:]).sum()))
-        for number, bound in enumerate(bounds):
+        cost_limits = _lower_cost_limits(sums, values, edges, windows, largest_sum)
+        likely_edges = [start + limits.argmin() for start, limits in zip(first, cost_limits, strict=True)]
+        strata = edges[[0, *likely_edges, -1]]
+        if np.all(np.diff(strata) > 0):
+            best_cost = min(best_cost, float(sums.squares_within(strata[:-1], strata[1:]).sum()))
+        for number, limits in enumerate(cost_limits):
             # One edge further on each side, because the boundary may lie inside the run next to the edge.
-            possible = first[number] + np.flatnonzero(bound <= best_cost + _ROUNDING * largest_sum)
+            possible = first[number] + np.flatnonzero(limits <= best_cost + _COST_ROUNDING * largest_sum)
             lowest[number] = max(lowest[number], edges[max(possible[0] - 1, 0)])
             highest[number] = min(highest[number], edges[min(possible[-1] + 1, len(edges) - 1)])
+        # At least a tiny width, so that the number of runs is finite.
         widest = max(float((positions[highest] - positions[lowest]).max()), 1e-12)
         next_n_runs = WINDOW_SIZE / widest
         # Another step saves time only if its runs are clearly shorter.
         if int((highest - lowest).max()) <= WINDOW_SIZE or next_n_runs < 1.5 * n_runs:
-            break
+            return _separate_windows(lowest, highest, n_bins)
         n_runs = next_n_runs
-    # Boundaries are increasing: each is at least one edge above the previous one.
-    highest = np.minimum(highest - boundary_numbers, n_bins - n_strata)
-    lowest = np.maximum.accumulate(np.maximum(lowest - boundary_numbers, 0))
+
+
+def _run_positions(counts: IntArray, values: FloatArray) -> FloatArray:
+    """Return the edges (B + 1,) on a scale from 0 to 1, of which each run of bins covers an equal part.
+
+    The effect of replacing a run of n units over a range r by its mean grows as √(n r). Three quarters of the
+    scale measure this effect, and one quarter the range alone, so that no run contains a wide gap. These
+    proportions affect only the time.
+    """
+    ranges = np.diff(values, append=values[-1])
+    effects, cumulative_range = np.cumsum([np.sqrt(counts * ranges), ranges], axis=1)
+    positions = 0.75 * effects / effects[-1] + 0.25 * cumulative_range / cumulative_range[-1]
+    return np.append(0.0, positions)
+
+
+def _separate_windows(lowest: IntArray, highest: IntArray, n_bins: int) -> tuple[IntArray, IntArray]:
+    """Return windows (H − 1,) in which each boundary is at least one edge above the previous one."""
+    numbers = np.arange(1, len(lowest) + 1)
+    highest = np.minimum(highest - numbers, n_bins - len(numbers) - 1)
+    lowest = np.maximum.accumulate(np.maximum(lowest - numbers, 0))
     highest = np.minimum.accumulate(highest[::-1])[::-1]
-    return lowest + boundary_numbers, highest + boundary_numbers
+    return lowest + numbers, highest + numbers
 
 
-def _cost_bounds(
+def _lower_cost_limits(
     sums: PrefixSums, values: FloatArray, edges: IntArray, windows: list[tuple[int, int]], largest_sum: float
 ) -> list[FloatArray]:
-    """Return lower bounds on the cost of strata with a boundary next to each edge of each window.
+    """Return lower limits for the cost of strata with a boundary next to each edge of each window.
 
-    In a run that a boundary divides, Σ |x − mean| over either side is at most √(n Σ (x − mean)²) / 2.
-    Replacing its values by the mean changes the cost by at most twice that times the width of the stratum.
+    If a boundary divides a run, the values of the run are replaced by their mean. The cost is then a concave
+    function of the position of the boundary inside the run, so that it is smallest at one of the run's ends.
+    The limit is this cost minus the largest effect of the replacement: Σ |x − mean| over the part of the run
+    on either side is at most √(n Σ (x − mean)²) / 2, and the replacement changes the cost by at most twice
+    that times the width of the stratum.
 
     Parameters
     ----------
@@ -249,117 +268,137 @@ def _cost_bounds(
     largest_sum : float
         Largest sum of squares, for rounding errors.
     """
-    columns_of_sums = (sums.counts, sums.firsts, sums.squares, sums.conditional)
+    columns_of_sums = (sums.counts, sums.totals, sums.squares, sums.conditional_variances)
     run_sums = PrefixSums(*(column[edges] for column in columns_of_sums))
-    # Differences of sums have rounding errors; the addition keeps the bounds valid.
-    squares_of_runs = sums.squares_within(edges[:-1], edges[1:]) + 1e-14 * largest_sum
+    # Differences of sums have rounding errors; the addition keeps the limits valid.
+    squares_of_runs = sums.squares_within(edges[:-1], edges[1:]) + _DIFFERENCE_ROUNDING * largest_sum
     final = len(edges) - 1
-    cost_per_width = float(np.sqrt(np.diff(run_sums.counts) * squares_of_runs).max())
-    start_costs = cost_per_width * values[np.append(0, edges[:-1])] - run_sums.squares
+    effect_per_width = float(np.sqrt(np.diff(run_sums.counts) * squares_of_runs).max())
+    # The limit of a stratum is the sum of a term of its start, a term of its end, and −n mean². Its width
+    # includes the adjacent runs, because a boundary may lie inside them.
+    start_terms = effect_per_width * values[np.append(0, edges[:-1])] - run_sums.squares
     end_values = values[np.append(edges[1:], edges[-1]) - 1]
-    end_costs = run_sums.squares - cost_per_width * end_values - squares_of_runs.max()
+    end_terms = run_sums.squares - effect_per_width * end_values - squares_of_runs.max()
     previous_windows = None
-    steps = []
+    strata = []
     for start_window, end_window in pairwise([(0, 0), *windows, (final, final)]):
-        ends = slice(end_window[0], end_window[1] + 1)
         starts = slice(start_window[0], start_window[1] + 1)
+        ends = slice(end_window[0], end_window[1] + 1)
         # Strata that share their windows with the previous one share its matrix.
         if (start_window, end_window) != previous_windows:
             previous_windows = (start_window, end_window)
-            mean_terms = _mean_terms(run_sums, ends, starts, 0.0)
-        steps.append((mean_terms, start_costs[starts], end_costs[ends]))
+            mean_terms = _mean_terms(run_sums, starts, ends, 0.0)
+        strata.append((mean_terms, start_terms[starts], end_terms[ends]))
     costs_before = [np.zeros(1)]
     costs_after = [np.zeros(1)]
-    for mean_terms, start_cost, end_cost in steps[:-1]:
-        costs_before.append((costs_before[-1] + start_cost - mean_terms).min(axis=1) + end_cost)
-    for mean_terms, start_cost, end_cost in steps[:0:-1]:
-        costs_after.append(((costs_after[-1] + end_cost)[:, None] - mean_terms).min(axis=0) + start_cost)
+    for mean_terms, start_term, end_term in strata[:-1]:
+        costs_before.append((costs_before[-1] + start_term - mean_terms).min(axis=1) + end_term)
+    for mean_terms, start_term, end_term in strata[:0:-1]:
+        costs_after.append(((costs_after[-1] + end_term)[:, None] - mean_terms).min(axis=0) + start_term)
     return [before + after for before, after in zip(costs_before[1:], costs_after[:0:-1], strict=True)]
 
 
-def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntArray]:
-    """Return the best last cut (B + 1,) for every end of the strata, one array for each of 2, …, H strata.
+def _solve_layers(sums: PrefixSums, lowest_ends: IntArray, highest_ends: IntArray) -> list[IntArray]:
+    """Return the best start (B + 1,) of the last stratum for each end, one array for each of 2, …, H strata.
 
-    The end of stratum h is between the edges `lowest[h]` and `highest[h]` (H,). The sum of squares of a
-    stratum is Σ x² − n mean², so that the recursion minimises the sum of `base` and −n mean².
+    Stratum h ends between the edges `lowest_ends[h]` and `highest_ends[h]` (H,).
     """
     costs = np.full(len(sums.counts), np.inf)
-    ends = np.arange(lowest[0], highest[0] + 1)
+    ends = np.arange(lowest_ends[0], highest_ends[0] + 1)
     costs[ends] = sums.squares_within(np.zeros(len(ends), np.int64), ends)
     layers = []
     is_small = len(costs) <= MAX_DENSE_EDGES
     all_mean_terms = np.empty((0, 0))
     if is_small:
         all_mean_terms = _mean_terms(sums, slice(None), slice(None))
-    for cut_window, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
+    windows = zip(lowest_ends.tolist(), highest_ends.tolist(), strict=True)
+    for (first_start, last_start), (first_end, last_end) in pairwise(windows):
+        # The sum of squares of a stratum is Σ x² − n mean². The difference of `squares` is Σ x².
         base = costs - sums.squares
-        costs = np.full(len(base), np.inf)
-        best_cuts = np.full(len(base), cut_window[0], np.int64)
-        n_pairs = (final - first + 1) * (cut_window[1] - cut_window[0] + 1)
+        n_pairs = (last_end - first_end + 1) * (last_start - first_start + 1)
         if is_small or n_pairs <= MAX_DENSE_EDGES**2:
-            rows = slice(first, final + 1)
-            columns = slice(cut_window[0], cut_window[1] + 1)
+            rows = slice(first_end, last_end + 1)
+            columns = slice(first_start, last_start + 1)
             if is_small:
                 mean_terms = all_mean_terms[rows, columns]
             else:
-                mean_terms = _mean_terms(sums, rows, columns)
-            values = base[columns] - mean_terms
-            best_cuts[rows] += values.argmin(axis=1)
-            costs[rows] = values.min(axis=1)
+                mean_terms = _mean_terms(sums, columns, rows)
+            totals = base[columns] - mean_terms
+            costs = np.full(len(base), np.inf)
+            best_starts = np.full(len(base), first_start, np.int64)
+            costs[rows] = totals.min(axis=1)
+            best_starts[rows] += totals.argmin(axis=1)
         else:
-            # Divide and conquer: the best cuts of the neighbouring ends of the previous level limit the
-            # range.
-            step = 1 << ((final - first + 1).bit_length() - 1)
-            while step:
-                ends = np.arange(first + step - 1, final + 1, 2 * step)
-                left = best_cuts[np.maximum(ends - step, first - 1)]
-                right = np.where(
-                    ends + step <= final, best_cuts[np.minimum(ends + step, final)], cut_window[1]
-                )
-                right = np.maximum(np.minimum(right, ends - 1), left)
-                costs[ends], best_cuts[ends] = _best_cuts(sums, base, ends, left, right)
-                step >>= 1
+            costs, best_starts = _divide_and_conquer(
+                sums, base, (first_start, last_start), (first_end, last_end)
+            )
         costs += sums.squares
-        layers.append(best_cuts)
+        layers.append(best_starts)
     return layers
 
 
-def _mean_terms(sums: PrefixSums, ends: slice, cuts: slice, min_count: float = 1.0) -> FloatArray:
-    """Return n mean² (ends, cuts) of the units between; −∞ if there are fewer than `min_count`."""
-    counts = sums.counts[ends, None] - sums.counts[cuts]
-    mean_terms = sums.firsts[ends, None] - sums.firsts[cuts]
+def _divide_and_conquer(
+    sums: PrefixSums, base: FloatArray, start_window: tuple[int, int], end_window: tuple[int, int]
+) -> tuple[FloatArray, IntArray]:
+    """Return the smallest cost and the best start (B + 1,) of a stratum for each end in its window.
+
+    The best starts of the neighbouring ends of the previous level limit the range of starts.
+    """
+    first_start, last_start = start_window
+    first_end, last_end = end_window
+    costs = np.full(len(base), np.inf)
+    best_starts = np.full(len(base), first_start, np.int64)
+    step = 1 << ((last_end - first_end + 1).bit_length() - 1)
+    while step:
+        ends = np.arange(first_end + step - 1, last_end + 1, 2 * step)
+        lowest = best_starts[np.maximum(ends - step, first_end - 1)]
+        next_starts = best_starts[np.minimum(ends + step, last_end)]
+        highest = np.where(ends + step <= last_end, next_starts, last_start)
+        highest = np.maximum(np.minimum(highest, ends - 1), lowest)
+        costs[ends], best_starts[ends] = _best_starts(sums, base, ends, lowest, highest)
+        step >>= 1
+    return costs, best_starts
+
+
+def _mean_terms(sums: PrefixSums, starts: slice, ends: slice, min_count: float = 1.0) -> FloatArray:
+    """Return n mean² (ends, starts) of the units between; −∞ if there are fewer than `min_count`.
+
+    With `min_count` 0, a stratum may be empty.
+    """
+    counts = sums.counts[ends, None] - sums.counts[starts]
+    mean_terms = sums.totals[ends, None] - sums.totals[starts]
     mean_terms *= mean_terms
     mean_terms /= np.maximum(counts, 1.0)
     mean_terms[counts < min_count] = -np.inf
     return mean_terms
 
 
-def _best_cuts(
+def _best_starts(
     sums: PrefixSums, base: FloatArray, ends: IntArray, lowest: IntArray, highest: IntArray
 ) -> tuple[FloatArray, IntArray]:
-    """Return the smallest cost for each end (E,) over its range of last cuts, and the first such cut.
+    """Return the smallest cost for each end (E,) over its range of starts, and the first such start.
 
     The ranges have different lengths and are concatenated. Operations in place avoid temporary arrays.
     """
     lengths = highest - lowest + 1
-    starts = np.cumsum(lengths) - lengths
-    cuts = np.arange(int(lengths.sum())) + np.repeat(lowest - starts, lengths)
-    mean_terms = np.repeat(sums.firsts[ends], lengths)
-    mean_terms -= sums.firsts[cuts]
+    offsets = np.cumsum(lengths) - lengths
+    starts = np.arange(int(lengths.sum())) + np.repeat(lowest - offsets, lengths)
+    mean_terms = np.repeat(sums.totals[ends], lengths)
+    mean_terms -= sums.totals[starts]
     mean_terms *= mean_terms
     counts = np.repeat(sums.counts[ends], lengths)
-    counts -= sums.counts[cuts]
+    counts -= sums.counts[starts]
     mean_terms /= counts
-    costs = np.subtract(base[cuts], mean_terms, out=mean_terms)
-    smallest = np.minimum.reduceat(costs, starts)
+    costs = np.subtract(base[starts], mean_terms, out=mean_terms)
+    smallest = np.minimum.reduceat(costs, offsets)
     positions = np.flatnonzero(costs == np.repeat(smallest, lengths))
     if len(positions) > len(ends):  # ties
-        positions = positions[np.searchsorted(positions, starts)]
-    return smallest, cuts[positions]
+        positions = positions[np.searchsorted(positions, offsets)]
+    return smallest, starts[positions]
 
 
 def _trace_back(layers: list[IntArray], end: int) -> IntArray:
-    """Return the boundaries of len(layers) + 1 strata that end at the edge `end`."""
+    """Return the boundaries of len(layers) + 1 strata of which the last one ends at the edge `end`."""
     boundaries = np.empty(len(layers), np.int64)
     for layer in range(len(layers) - 1, -1, -1):
         end = int(layers[layer][end])
@@ -371,9 +410,9 @@ def neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArra
     """Return the boundaries that minimise Σ N_h S_h, with the plug-in S_h, for 1, 2, … strata.
 
     (Σ W_h S_h)² / n is the variance under Neyman allocation, to leading order (Cochran 1977, 5.26). Divide
-    and conquer as in `k_means_boundaries` is not exact for this cost, so all last cuts are compared. The
-    result is exact for up to `MAX_NEYMAN_BINS` bins. More bins are merged into runs first, and the boundaries
-    are then optimised jointly over the bins near them.
+    and conquer as in `k_means_boundaries` is not exact for this cost, so all starts are compared. The result
+    is exact for up to `MAX_NEYMAN_BINS` bins. More bins are merged into runs first, and the boundaries are
+    then optimised jointly over the bins near them.
 
     Parameters
     ----------
@@ -420,13 +459,14 @@ def robust_neyman_boundaries(distribution: Distribution, n_strata: int) -> list[
 def _minimise_cost(cost: StratumCost, edges: IntArray, n_strata: int) -> list[IntArray]:
     """Return the boundaries among these bin edges that minimise the sum of the costs, for 1, 2, … strata."""
     costs = _cost_table(cost, edges, edges)
+    # With one stratum, it starts at the first edge.
     best_costs = costs[:, 0]
     layers = []
     for _ in range(1, min(n_strata, len(edges) - 1)):
         totals = costs + best_costs
-        best_cuts = totals.argmin(axis=1)
-        best_costs = totals[np.arange(len(edges)), best_cuts]
-        layers.append(best_cuts)
+        best_starts = totals.argmin(axis=1)
+        best_costs = totals[np.arange(len(edges)), best_starts]
+        layers.append(best_starts)
     return [edges[_trace_back(layers[:count], len(edges) - 1)] for count in range(len(layers) + 1)]
 
 
@@ -445,7 +485,7 @@ def run_edges(distribution: Distribution, max_runs: int) -> IntArray:
     return np.concatenate([[0], np.flatnonzero(np.diff(run)) + 1, [n_bins]])
 
 
-def _cost_table(cost: StratumCost, ends: IntArray, starts: IntArray) -> FloatArray:
+def _cost_table(cost: StratumCost, starts: IntArray, ends: IntArray) -> FloatArray:
     """Return the costs (ends, starts) of strata; infinite unless the start is below the end."""
     is_valid = starts < ends[:, None]
     costs = np.full(is_valid.shape, np.inf)
@@ -463,16 +503,13 @@ def _refine(cost: StratumCost, edges: IntArray, boundaries: IntArray) -> IntArra
     n_bins = int(edges[-1])
     best_costs = np.zeros(1)
     starts = np.zeros(1, np.int64)
-    best_starts = []
+    layers = []
     for ends in [*windows, np.array([n_bins])]:
-        totals = _cost_table(cost, ends, starts) + best_costs
-        choice = totals.argmin(axis=1)
-        best_costs = totals[np.arange(len(ends)), choice]
+        totals = _cost_table(cost, starts, ends) + best_costs
+        # Positions in the window of the start.
+        best_starts = totals.argmin(axis=1)
+        best_costs = totals[np.arange(len(ends)), best_starts]
         starts = ends
-        best_starts.append(choice)
-    refined = np.empty(len(boundaries), np.int64)
-    index = 0
-    for number in range(len(boundaries) - 1, -1, -1):
-        index = int(best_starts[number + 1][index])
-        refined[number] = windows[number][index]
-    return refined
+        layers.append(best_starts)
+    choices = _trace_back(layers[1:], 0)
+    return np.array([window[choice] for window, choice in zip(windows, choices, strict=True)])

@@ -12,7 +12,7 @@ from stratal.strata import optimal_boundaries as kernels
 from stratal.strata.optimal_boundaries import (
     PrefixSums,
     k_means_boundaries,
-    k_means_cuts,
+    k_means_boundaries_for_number,
     neyman_boundaries,
     robust_neyman_boundaries,
     run_edges,
@@ -150,7 +150,7 @@ SHAPES = {
 
 
 class TestOneNumberOfStrata:
-    """`k_means_cuts` leaves out where a boundary cannot lie, and finds what the whole recursion finds."""
+    """`k_means_boundaries_for_number` leaves out where a boundary cannot lie, and finds the same."""
 
     @pytest.mark.parametrize("shape", SHAPES)
     @pytest.mark.parametrize("largest", [2, 50, 10**6])
@@ -166,7 +166,7 @@ class TestOneNumberOfStrata:
         values = np.unique(SHAPES[shape](generator))
         distribution = picture(values, generator.integers(1, largest, len(values)))
 
-        found = [k_means_cuts(distribution, count).tolist() for count in (2, 3, 5)]
+        found = [k_means_boundaries_for_number(distribution, count).tolist() for count in (2, 3, 5)]
 
         boundaries = k_means_boundaries(distribution, 5)
         assert found == [boundaries[count - 1].tolist() for count in (2, 3, 5)]
@@ -195,9 +195,9 @@ class TestOneNumberOfStrata:
     def test_few_bins_and_many_strata_are_found_too(self):
         distribution = picture(np.arange(60.0), np.random.default_rng(2).integers(1, 9, 60))
 
-        assert k_means_cuts(distribution, 1).tolist() == []
-        assert len(k_means_cuts(distribution, 59)) == 58
-        assert len(k_means_cuts(distribution, 99)) == 59
+        assert k_means_boundaries_for_number(distribution, 1).tolist() == []
+        assert len(k_means_boundaries_for_number(distribution, 59)) == 58
+        assert len(k_means_boundaries_for_number(distribution, 99)) == 59
 
     @pytest.mark.parametrize("shape", SHAPES)
     def test_few_bins_are_cut_as_many_are(self, monkeypatch, shape):
@@ -224,19 +224,19 @@ class TestOneNumberOfStrata:
 
     def test_most_last_cuts_are_never_tried(self, monkeypatch):
         tried = []
-        best_cuts = kernels._best_cuts
+        best_starts = kernels._best_starts
 
         def counted(sums, base, ends, lowest, highest):
             tried.append(int((highest - lowest + 1).sum()))
-            return best_cuts(sums, base, ends, lowest, highest)
+            return best_starts(sums, base, ends, lowest, highest)
 
-        monkeypatch.setattr(kernels, "_best_cuts", counted)
+        monkeypatch.setattr(kernels, "_best_starts", counted)
         distribution = picture(np.arange(10_000) / 10_000, np.random.default_rng(3).integers(1, 99, 10_000))
         k_means_boundaries(distribution, 10)
         whole = sum(tried)
         tried.clear()
 
-        k_means_cuts(distribution, 10)
+        k_means_boundaries_for_number(distribution, 10)
 
         assert sum(tried) < 0.3 * whole
 
