@@ -29,7 +29,7 @@ from tests.e2e.test_annotation_page import (
 )
 
 from stratal.study.web.content import save_display
-from stratal.study.web.notebook import write_page
+from stratal.study.web.page_file import write_page
 
 __all__ = ["browser", "opened"]
 

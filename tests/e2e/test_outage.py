@@ -14,7 +14,7 @@ from tests.e2e.test_offline_page import downloaded
 from tests.tiers import cells, sized
 
 from stratal.study import check_study
-from stratal.study.web.notebook import write_page
+from stratal.study.web.page_file import write_page
 
 pytest.importorskip("playwright")
 pytest.importorskip("starlette")
@@ -310,7 +310,7 @@ def test_after_an_earlier_answer_is_changed_the_next_later_one_is_shown(tmp_path
 def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mode):
     from stratal.study.web import notebook
 
-    real, kernel = notebook.answer, {"mode": "up"}
+    real, kernel = notebook.reply_to_message, {"mode": "up"}
 
     def answering(study, annotator, look, message):
         if kernel["mode"] == "up" or message["what"] != "act":
@@ -319,7 +319,7 @@ def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mod
             real(study, annotator, look, message)
         return {"id": "nobody's"}
 
-    monkeypatch.setattr("tests.e2e.test_notebook_page.answer", answering)
+    monkeypatch.setattr("tests.e2e.test_notebook_page.reply_to_message", answering)
     join_scripts = notebook.content.join_scripts
     monkeypatch.setattr(notebook.content, "join_scripts", lambda *names: _impatient(join_scripts(*names)))
     with study_in(tmp_path / "study") as study:

@@ -713,7 +713,7 @@ def annotator_option(study: Path) -> tuple[list[str], list[str]]:
 def _page(requested: ExportOptions) -> Result:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
-        from stratal.study.web.notebook import download_name, write_page
+        from stratal.study.web.page_file import download_name, write_page
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
 

@@ -154,7 +154,7 @@ def test_a_backup_has_no_secret(study, tmp_path):
 
 def test_an_export_that_fails_keeps_no_items_and_leaves_no_file(study, tmp_path, monkeypatch):
     """An export to a full disk left a cut page, and its items were kept for the annotator."""
-    from stratal.study.web.notebook import write_page
+    from stratal.study.web.page_file import write_page
 
     def full(*_):
         raise OSError(28, "No space left on device")
