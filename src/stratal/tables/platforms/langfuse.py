@@ -1,7 +1,7 @@
-"""Langfuse: traces of a project, annotation queues, scores. The server is `LANGFUSE_BASE_URL`.
+"""Langfuse: traces of a project, annotation queues and scores.
 
-The keys of the environment belong to one project. A trace is read as its root observation. The question of an
-annotation queue is a score configuration.
+Environment variables contain the address of the server and the keys, which belong to one project. A trace is
+read as its root observation. The question of an annotation queue is a score configuration.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from stratal.errors import InputError, optional_import
 from stratal.tables.platforms.platform import (
@@ -33,16 +33,28 @@ with optional_import("langfuse", extra="langfuse"):
     from langfuse.api import ConfigCategory, CreateScoreBatchResults, CreateScoreRequest, LangfuseAPI
     from langfuse.api.core import ApiError
 
-# What the client raises if the server cannot be reached or refuses a request.
+# Exceptions of the client if the server cannot be reached or refuses a request.
 ERRORS = (ApiError, httpx.HTTPError)
 SETTINGS = "LANGFUSE_BASE_URL, LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY"
 DEFAULT_URL = "https://cloud.langfuse.com"
 
-# Scores of judges and of code: the answers of people have the source ANNOTATION; corrections and texts are
-# no predictions.
-JUDGE_SCORES = {"source": "API,EVAL", "data_type": "NUMERIC,BOOLEAN,CATEGORICAL"}
-# Type of the score of each subject: a label of a trace, and a figure of the sample.
-DATA_TYPES = {"trace_id": "CATEGORICAL", "session_id": "NUMERIC"}
+# Selects scores of judges and of code, which may be proxies. Not selected are scores of people (source
+# ANNOTATION), corrections and free text.
+_JUDGE_SCORES = {"source": "API,EVAL", "data_type": "NUMERIC,BOOLEAN,CATEGORICAL"}
+
+
+class _ResultScore(NamedTuple):
+    """A score to write: a label of a trace, or a figure of the session that represents the sample."""
+
+    subject_field: str
+    subject: str
+    name: str
+    value: Any
+
+    @property
+    def data_type(self) -> str:
+        """Type of the score in Langfuse."""
+        return "CATEGORICAL" if self.subject_field == "trace_id" else "NUMERIC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +69,12 @@ class Project:
 
         The server determines the order of its pages. Therefore the times of all traces are read first.
         """
-        read_roots = partial(read_cursor, self.api.observations.get_many, is_root_observation=True)
-        roots = read_roots(
+        read_roots = partial(_read_with_cursor, self.api.observations.get_many, is_root_observation=True)
+        all_roots = read_roots(
             fields="core", from_start_time=datetime_of(since), to_start_time=datetime_of(until)
         )
-        times = sorted(milliseconds_of(root.start_time) for root in roots)
-        # Limits of windows of one page each. A window excludes its end, so that the last one ends after the
+        times = sorted(milliseconds_of(root.start_time) for root in all_roots)
+        # Each window has the traces of one page. A window excludes its end: the last one ends 1 ms after the
         # last trace.
         limits = sorted({*times[::PER_PAGE], *(time + 1 for time in times[-1:])})
         for start, end in pairwise(map(datetime_of, limits)):
@@ -72,66 +84,66 @@ class Project:
     def queue_units(self, name: str, ids: Sequence[str], question: str, choices: Sequence[str]) -> int:
         """Create the score configuration and the queue if they do not exist, and add the traces."""
         queues = self.api.annotation_queues
-        queue = find_by_name(name, queues.list_queues)
+        queue = _find_by_name(name, queues.list_queues)
         if queue is None:
-            config = find_by_name(name, self.api.score_configs.get)
+            config = _find_by_name(name, self.api.score_configs.get)
             if config is None:
                 categories = [ConfigCategory(value=value, label=label) for value, label in enumerate(choices)]
                 config = self.api.score_configs.create(
                     name=name, data_type="CATEGORICAL", categories=categories, description=question
                 )
             queue = queues.create_queue(name=name, score_config_ids=[config.id], description=question)
-        queued = {item.object_id for item in read_pages(queues.list_queue_items, queue.id)}
+        queued = {item.object_id for item in _read_with_page_numbers(queues.list_queue_items, queue.id)}
         missing = [unit for unit in ids if unit not in queued]
         for unit in missing:
             queues.create_queue_item(queue.id, object_id=unit, object_type="TRACE")
         return len(missing)
 
     def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
-        """Return the last score of a person on each completed trace; one without a score is a skip."""
+        """Return the last score of a person for each completed trace; a trace without a score is skipped."""
         queues = self.api.annotation_queues
-        queue = find_by_name(name, queues.list_queues)
+        queue = _find_by_name(name, queues.list_queues)
         if queue is None:
             raise unknown_queue_error(name)
         scores = {score.subject.id: score for score in self._scores(name=name, source="ANNOTATION")}
-        items = read_pages(queues.list_queue_items, queue.id)
+        items = _read_with_page_numbers(queues.list_queue_items, queue.id)
         return [_answer(item, scores.get(item.object_id)) for item in items if item.status == "COMPLETED"]
 
     def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
         """Write each label as a score of its trace, and the figures as scores of a session of the sample.
 
-        Langfuse replaces a score of the same id and timestamp. A new score has the start of the day, because
-        what an interrupted call wrote may not be readable yet.
+        Langfuse replaces a score with the same id and timestamp. The timestamp of a new score is the start of
+        the day: a call may be repeated before the scores of an interrupted call can be read.
         """
-        scores = [*self._scores(name=name), *self._scores(session_id=name)]
-        values = {(score.subject.id, score.name): score.value for score in scores}
-        timestamps = {score.id: score.timestamp for score in scores}
+        stored_scores = [*self._scores(name=name), *self._scores(session_id=name)]
+        stored_values = {(score.subject.id, score.name): score.value for score in stored_scores}
+        timestamps = {score.id: score.timestamp for score in stored_scores}
         today = datetime.combine(datetime.now(UTC), time(), UTC)
-        entries = [("trace_id", trace_id, name, label) for trace_id, label in labels.items()]
-        entries += [("session_id", name, figure, value) for figure, value in figures.items()]
-        new_entries = [entry for entry in entries if values.get(entry[1:3]) != entry[3]]
-        for page in split_pages(new_entries):
+        scores = [_ResultScore("trace_id", trace_id, name, label) for trace_id, label in labels.items()]
+        scores += [_ResultScore("session_id", name, figure, value) for figure, value in figures.items()]
+        new_scores = [row for row in scores if stored_values.get((row.subject, row.name)) != row.value]
+        for page in split_pages(new_scores):
             requests = []
-            for subject_field, subject, score_name, value in page:
-                score_id = f"{subject}-{score_name}"
+            for score in page:
+                score_id = f"{score.subject}-{score.name}"
                 request = CreateScoreRequest(
                     id=score_id,
                     timestamp=timestamps.get(score_id, today),
-                    name=score_name,
-                    value=value,
-                    data_type=DATA_TYPES[subject_field],
-                    **{subject_field: subject},
+                    name=score.name,
+                    value=score.value,
+                    data_type=score.data_type,
+                    **{score.subject_field: score.subject},
                 )
                 requests.append(request)
             response = self.api.scores.create(request=requests)
             if isinstance(response, CreateScoreBatchResults) and response.rejected:
                 raise InputError(f"Langfuse rejected {response.rejected} scores", action="Check the labels.")
-        return sum(subject_field == "trace_id" for subject_field, *_ in new_entries)
+        return sum(score.subject_field == "trace_id" for score in new_scores)
 
     def _units(self, roots: Sequence[Any]) -> list[Unit]:
-        """Return traces by their root observations, with the scores of the trace and of the root."""
+        """Return traces from their root observations, with the scores of the trace and of the root."""
         scores: dict[str, dict[str, Any]] = {}
-        for score in self._scores(trace_id=",".join(root.trace_id for root in roots), **JUDGE_SCORES):
+        for score in self._scores(trace_id=",".join(root.trace_id for root in roots), **_JUDGE_SCORES):
             if not score.name.startswith(QUEUE_PREFIX):
                 scores.setdefault(score.subject.id, {})[score.name] = score.value
         return [
@@ -146,13 +158,13 @@ class Project:
         ]
 
     def _scores(self, **options: str) -> list[Any]:
-        """Return scores, newest update last."""
-        scores = read_cursor(self.api.scores.get_many, fields="details,subject,annotation", **options)
+        """Return scores in the order of their last updates."""
+        scores = _read_with_cursor(self.api.scores.get_many, fields="details,subject,annotation", **options)
         return sorted(scores, key=lambda score: score.updated_at)
 
 
 def open_project(project: str) -> Project:
-    """Return the project of the keys, which must have this name."""
+    """Return the project to which the keys belong; it must have this name."""
     api = LangfuseAPI(
         base_url=os.environ.get("LANGFUSE_BASE_URL", DEFAULT_URL),
         username=os.environ.get("LANGFUSE_PUBLIC_KEY", ""),
@@ -162,8 +174,8 @@ def open_project(project: str) -> Project:
     return Project(api)
 
 
-def read_cursor(function: Callable[..., Any], **options: Any) -> Iterator[Any]:
-    """Yield the entries of a listing with a cursor."""
+def _read_with_cursor(function: Callable[..., Any], **options: Any) -> Iterator[Any]:
+    """Yield all entries of a list whose pages are linked by a cursor."""
     page = function(**options, limit=PER_PAGE)
     yield from page.data
     while page.meta.cursor:
@@ -171,21 +183,21 @@ def read_cursor(function: Callable[..., Any], **options: Any) -> Iterator[Any]:
         yield from page.data
 
 
-def read_pages(function: Callable[..., Any], *arguments: str) -> Iterator[Any]:
-    """Yield the entries of a listing with numbered pages."""
+def _read_with_page_numbers(function: Callable[..., Any], *arguments: str) -> Iterator[Any]:
+    """Yield all entries of a list with numbered pages."""
     page = function(*arguments, limit=PER_PAGE)
     yield from page.data
     for number in range(2, page.meta.total_pages + 1):
         yield from function(*arguments, limit=PER_PAGE, page=number).data
 
 
-def find_by_name(name: str, function: Callable[..., Any]) -> Any:
-    """Return the entry of a listing with this name, None if there is none."""
-    return next((entry for entry in read_pages(function) if entry.name == name), None)
+def _find_by_name(name: str, function: Callable[..., Any]) -> Any:
+    """Return the entry of a list that has this name; None if there is none."""
+    return next((entry for entry in _read_with_page_numbers(function) if entry.name == name), None)
 
 
 def _answer(item: Any, score: Any) -> Answer:
-    """Return the answer to an item of a queue."""
+    """Return the answer to an item of a queue, given its score; None for a skipped item."""
     if score is None:
         return Answer(item.object_id, None, "", milliseconds_of(item.updated_at))
     updated = milliseconds_of(score.updated_at)
