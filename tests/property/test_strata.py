@@ -10,8 +10,8 @@ from tests.tiers import sized
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import STRATIFICATION_METHODS, stratify
-from stratal.strata.dividing import find_boundaries
 from stratal.strata.optimal_boundaries import PrefixSums, k_means_boundaries, neyman_boundaries
+from stratal.strata.proxy_intervals import find_boundaries
 
 ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
 SETTINGS = settings(max_examples=sized(20, 200), deadline=None)

@@ -21,8 +21,10 @@ from stratal.errors import BudgetError, InputError, not_positive_error
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
-from stratal.strata.dividing import CUT_METHODS, DEFAULT_STRATA, count_groups, pool_small_levels
+from stratal.strata.level_groups import count_groups, pool_small_levels
 from stratal.strata.mean_score import MeanScore
+from stratal.strata.number_of_strata import DEFAULT_STRATA
+from stratal.strata.proxy_intervals import CUT_METHODS
 from stratal.strata.strata import (
     CALIBRATION_SLOPE,
     SCENARIO_OFFSETS,

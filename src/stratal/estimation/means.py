@@ -40,8 +40,8 @@ from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules import Categories
 from stratal.proxy.history import HISTORY
-from stratal.strata.dividing import CUT_METHODS
 from stratal.strata.mean_score import MAX_UNITS, MeanScore, select_scores
+from stratal.strata.proxy_intervals import CUT_METHODS
 
 _EVERYONE = Cells(names=("all",))
 

@@ -45,7 +45,7 @@ from stratal.population.population import Population
 from stratal.population.rules import INFLUENCE, CutPoints
 from stratal.proxy.calibration import PENALTY, fit_penalised
 from stratal.strata import Allocation, Strata, allocate, stratify
-from stratal.strata.dividing import moments_by_rule
+from stratal.strata.feature_clusters import moments_by_rule
 
 # The variance is at most so many times that of the plan without earlier waves: 1.05 times the standard error.
 LARGEST_VARIANCE_RATIO = 1.05**2

@@ -14,7 +14,7 @@ from stratal.errors import InputError
 from stratal.planning.entry_points import plan
 from stratal.population.population import Population
 from stratal.strata import Allocation, Strata, stratify
-from stratal.strata.dividing import DEFAULT_STRATA
+from stratal.strata.number_of_strata import DEFAULT_STRATA
 
 # Labels of a pilot for each stratum on average, and in every stratum at least, so that it shows a variance.
 _MEAN_LABELS = 10

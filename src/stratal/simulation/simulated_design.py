@@ -14,7 +14,7 @@ from stratal.intervals.interval import check_confidence_level
 from stratal.protocols import JsonDict
 from stratal.simulation.replicates import Settings
 from stratal.strata import STRATIFICATION_METHODS
-from stratal.strata.dividing import DEFAULT_STRATA
+from stratal.strata.number_of_strata import DEFAULT_STRATA
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

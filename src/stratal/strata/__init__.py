@@ -2,10 +2,10 @@
 
 from stratal.population.rules import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule
 from stratal.strata.allocation import Allocation, allocate, equal, neyman, proportional
-from stratal.strata.dividing import STRATIFICATION_METHODS, stratify
 from stratal.strata.joint_allocation import allocate_several
 from stratal.strata.standard_deviations import smoothed_standard_deviations
 from stratal.strata.strata import Strata
+from stratal.strata.stratification import STRATIFICATION_METHODS, stratify
 
 __all__ = [
     "STRATIFICATION_METHODS",

@@ -18,8 +18,8 @@ from stratal.population import rules
 from stratal.population.expressions import Cells, Expression, NumberColumn, total
 from stratal.population.population import Population
 from stratal.proxy.proxy import Proxy
-from stratal.strata.dividing import stratify
 from stratal.strata.strata import Strata
+from stratal.strata.stratification import stratify
 
 # Smallest correlation of a score with the mean of the others. The correlation of an unrelated score has the
 # standard deviation 1/√N, so that with 1,000 units one in 1,300 reaches it by chance.

@@ -18,7 +18,7 @@ from stratal.population.distribution import Distribution
 from stratal.population.expressions import Below, Expression
 from stratal.population.rules import CutPoints
 from stratal.strata.classical_boundaries import split_evenly
-from stratal.strata.dividing import interval_names
+from stratal.strata.proxy_intervals import interval_names
 from stratal.strata.strata import Strata, moments_of_bins
 
 # Number of cells of the score.

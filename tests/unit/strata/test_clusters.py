@@ -5,8 +5,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.strata import dividing as features
-from stratal.strata.dividing import fit_centres, rows_of_levels
+from stratal.strata import feature_clusters
+from stratal.strata.feature_clusters import fit_centres, rows_of_levels
 
 cluster = pytest.importorskip("sklearn.cluster")
 mixture = pytest.importorskip("sklearn.mixture")
@@ -70,7 +70,7 @@ def test_k_means_keeps_its_clusters():
 
 def test_a_table_gets_the_same_kind_of_rule_and_few_rows(monkeypatch, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    monkeypatch.setattr(features, "MAX_FITTED_ROWS", 100)
+    monkeypatch.setattr(feature_clusters, "MAX_FITTED_ROWS", 100)
     x, which, proxy = blobs(2000)
     names = [f"u{i}" for i in range(len(x))]
     pq.write_table(pa.table({"id": names, "p": proxy, "a": x[:, 0], "b": x[:, 1]}), tmp_path / "t.parquet")
@@ -89,7 +89,7 @@ def test_a_table_gets_the_same_kind_of_rule_and_few_rows(monkeypatch, tmp_path):
 
 
 def test_rows_are_evenly_spaced_whatever_the_batches(monkeypatch):
-    monkeypatch.setattr(features, "MAX_FITTED_ROWS", 20)
+    monkeypatch.setattr(feature_clusters, "MAX_FITTED_ROWS", 20)
     units = stratal.Population.from_arrays(proxy=np.full(130, 0.5), features={"a": np.arange(130.0)})
     batches = type(units).batches
     monkeypatch.setattr(type(units), "batches", lambda self, columns: batches(self, columns, 11))

@@ -8,13 +8,9 @@ from stratal.errors import BudgetError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.strata import stratify
-from stratal.strata.dividing import (
-    choose_candidate,
-    expected_squared_half_width,
-    interval_names,
-    level_name,
-    pool_small_levels,
-)
+from stratal.strata.level_groups import level_name, pool_small_levels
+from stratal.strata.number_of_strata import choose_candidate, expected_squared_half_width
+from stratal.strata.proxy_intervals import interval_names
 from stratal.strata.strata import (
     Moments,
     expected_deviations,

@@ -11,7 +11,7 @@ from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
 from stratal.strata import STRATIFICATION_METHODS, Strata, stratify
-from stratal.strata.dividing import fit_centres
+from stratal.strata.feature_clusters import fit_centres
 from stratal.strata.optimal_boundaries import k_means_boundaries
 from stratal.strata.strata import moments_of_bins
 
@@ -327,7 +327,7 @@ class TestErrors:
             ({"n_strata": "auto", "budget": 0}, "budget"),
             ({"minimum": 0}, "minimum"),
             ({"method": "category"}, "by="),
-            ({"method": "none", "by": "language"}, "method=.none. with by="),
+            ({"method": "none", "by": "language"}, "without a group column"),
             ({"by": "languge"}, "'language'"),
             ({"proxy": "score"}, "'proxy'"),
             ({"method": "features", "features": ["lenght"]}, "'length'"),

@@ -3,7 +3,7 @@
 import numpy as np
 
 import stratal
-from stratal.strata.dividing import row_order
+from stratal.strata.feature_clusters import row_order
 from stratal.strata.whole_number_k_means import coordinate_bits, whole_number_k_means
 
 
