@@ -383,13 +383,16 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
 
 def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     """Return how to estimate from a table with labels; None for a table without labels."""
+    from stratal.population.inspection import describe_columns
     from stratal.question.recognition import recognise
+    from stratal.report.pages import inspection_page
     from stratal.tables.column_facts import facts_of_table
     from stratal.tables.list_columns import label_list_columns
 
     recognition = recognise(facts_of_table(table))
     columns = recognition.columns
-    lines: list[Any] = [_page_of_columns(file), ""]
+    description = describe_columns(file)
+    lines: list[Any] = [inspection_page({"file": str(file), **description}), ""]
     lists = label_list_columns(table)
     if lists and recognition.value in (None, *lists):
         lines.append(
@@ -414,7 +417,7 @@ def _of_labelled_table(file: Path, table: SmallTable) -> list[Any] | None:
     lines += [f"{roles['sentence'][:1].upper()}{roles['sentence'][1:]}."]
     lines += [f"Groups: {', '.join(recognition.groups)} (--by)."] if recognition.groups else []
     lines += [f"{warning[:1].upper()}{warning[1:]}." for warning in result.get("warnings", ())]
-    lines += [f"Note: {in_options(note)}." for note in roles["notes"]]
+    lines += [f"Note: {in_options(note)}." for note in roles["notes"] if note not in description["notes"]]
     if problem:
         return [*lines, f"No estimate is possible: {problem}"]
     labels = columns.get(recognition.value or "")
@@ -444,13 +447,6 @@ def _with_possible_labels(file: Path, names: Sequence[str]) -> list[Any] | None:
     if not lines:
         return None
     return [*_inspected(Reading(file=file)).parts, *lines]
-
-
-def _page_of_columns(file: Path) -> Any:
-    from stratal.population.inspection import describe_columns
-    from stratal.report.pages import inspection_page
-
-    return inspection_page({"file": str(file), **describe_columns(file)})
 
 
 def _of_answers(file: Path, tool_answers: ToolAnswers) -> Result:

@@ -40,7 +40,8 @@ from stratal.tables.small_table import SmallTable
 
 def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str, Any], Labels]:
     """Return the fields of an external sample, with the design as a dict, and its labels."""
-    columns = SmallTable.of(table, LABEL_TABLE, (options.value,))
+    number_columns = (*options.proxies, options.weight, options.inclusion_probability)
+    columns = SmallTable.of(table, LABEL_TABLE, (options.value,)).with_shares(number_columns)
     if options.population is None and options.proxy_moments is None and not options.states_sampling:
         labelled = labelled_rows(columns, options)
         if not labelled:
@@ -123,7 +124,6 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
             weight=options.weight,
         ),
     }
-    columns = replace(columns, notes=(*columns.notes, *columns.percentage_notes(options.proxies)))
     labels = labels_from(ids, columns, options.value, sets=sets)
     if others is not None:
         labels = replace(labels, notes=(*labels.notes, *others.notes))
@@ -243,7 +243,6 @@ def _parts_of_complete_table(
             cluster=options.cluster,
         ),
     }
-    columns = replace(columns, notes=(*columns.notes, *columns.percentage_notes(options.proxies)))
     labels = labels_from(ids[labelled], columns.only(labelled), options.value, sets=sets)
     if len(labelled) == len(columns):
         return parts, labels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from shlex import quote
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import number_of_text, same_value
+from stratal.arrays import same_value
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
@@ -256,13 +256,36 @@ def _with_proxies(
     rows, numeric_names = with_verdict_numbers(rows, proxies, decode)
     return LabelledTable(
         rows=_with_missing_verdicts(rows, request),
-        request=request,
+        request=_without_verdicts_in_mapping(request, rows, list(numeric_names)),
         recognition=replace(recognition, proxy=next(iter(proxies), None), notes=notes),
         proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
         score=recognition.proxy,
         numeric_names=numeric_names,
         **how_chosen,
     )
+
+
+def _without_verdicts_in_mapping(
+    request: EvaluationRequest, rows: SmallTable, proxies: Sequence[str]
+) -> EvaluationRequest:
+    """Return the request without the values in its mapping that only verdicts have, which are numbers now.
+
+    The verdicts of judges that are compared with the labels still need them.
+    """
+    if not request.mapping:
+        return request
+    annotators = columns_of_annotators(rows, request.value) or (request.label_column,)
+    other_columns = (*annotators, *request.compare, *request.judge)
+    verdicts = _values_of_columns(rows, proxies) - _values_of_columns(rows, other_columns)
+    mapping = {text: value for text, value in request.mapping.items() if comparison_key(text) not in verdicts}
+    return replace(request, mapping=mapping or None)
+
+
+def _values_of_columns(rows: SmallTable, names: Iterable[str]) -> set[str]:
+    """Return the comparison keys of the distinct entries in those of some columns that exist."""
+    existing = [name for name in names if rows.find(name) is not None]
+    texts = {plain_text(entry) for name in existing for entry in rows.values(name)}
+    return {comparison_key(text) for text in texts if text is not None}
 
 
 def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample, Any]:
@@ -679,8 +702,7 @@ def _without_values(rows: SmallTable, columns: Sequence[str], values: Sequence[s
 
 def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any], column: str) -> None:
     """Refuse inclusion probabilities that expect far more or far fewer labelled rows than there are."""
-    entries = [number_of_text(str(plain_text(entry))) for entry in rows.values(column)]
-    probabilities = np.array(entries)
+    probabilities = rows.with_shares([column]).numbers_or_nan(column)
     # Rows without a label need no probability, and then the expected number is unknown.
     if not np.all((probabilities > 0) & (probabilities <= 1)):
         return

@@ -30,7 +30,13 @@ from typing import Any
 
 from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
-from stratal.labels.label_values import LabelMapping, LabelValue, class_text, label_value_notes
+from stratal.labels.label_values import (
+    LabelMapping,
+    LabelValue,
+    class_text,
+    label_value_notes,
+    unused_mapping_notes,
+)
 from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.tables.logs.log import translate_tool_errors
 
@@ -164,7 +170,8 @@ class ToolAnswers:
                 answers.append(entry)
             elif meaning is not None:
                 answers.append(replace(entry, value=class_text(meaning)))
-        notes = (*self.notes, *label_mapping.notes, *label_value_notes(table))
+        unused = unused_mapping_notes(label_mapping.unused)
+        notes = (*self.notes, *unused, *label_mapping.notes, *label_value_notes(table))
         mapped_values = tuple(label_mapping.meanings)
         return replace(self, answers=tuple(answers), notes=notes, mapped_values=mapped_values)
 

@@ -30,13 +30,13 @@ from stratal.labels.label_values import (
     count_values,
     format_mapping,
     refuse_no_answer_words,
+    unused_mapping_notes,
 )
 from stratal.labels.labels import Labels, UnitRows, count_undeclared
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
 from stratal.randomness import id_text, id_texts
-from stratal.report.notes import UNUSED_MAPPING, without_code
 from stratal.tables.number_format import is_percentage
 
 
@@ -346,11 +346,11 @@ def _join_answers(
     )
 
 
-def _notes_on_mapping(sample: UnitRows, declared: LabelMapping) -> list[str]:
-    """Return the notes on a mapping; values that no label has may be those of a judge's verdicts."""
-    others = set(declared.others)
-    if others and any(
-        others <= {comparison_key(text) for text in set(column.tolist())} for column in sample.groups.values()
-    ):
-        return without_code(declared.notes, UNUSED_MAPPING)
-    return list(declared.notes)
+def _notes_on_mapping(sample: UnitRows, declared: LabelMapping) -> tuple[str, ...]:
+    """Return the notes on a mapping; values that no label has may be those of judges' verdicts."""
+    unused = declared.unused
+    if unused:
+        texts = {text for column in sample.groups.values() for text in column.tolist()}
+        verdicts = {comparison_key(text) for text in texts}
+        unused = tuple(value for value in unused if comparison_key(value) not in verdicts)
+    return (*unused_mapping_notes(unused), *declared.notes)

@@ -31,7 +31,6 @@ from stratal.question.vocabulary import (
     reverses_success,
     success_word,
 )
-from stratal.report.notes import UNUSED_MAPPING, Note
 from stratal.tables.no_answer import is_no_answer
 
 # Numbers that programs write with decimals although they are whole, such as 1.0.
@@ -159,6 +158,8 @@ class LabelMapping:
     others : mapping of text to float, str or None
         What further texts count as, by comparison key: those that are no labels, such as a judge's verdicts,
         and labels that now have the spelling of verdicts.
+    unused : tuple of str
+        The values in the mapping that no label has, as they are written there.
     notes : tuple of str
     """
 
@@ -166,6 +167,7 @@ class LabelMapping:
     bounds: tuple[float, float] | None = None
     positive: str | None = None
     others: Mapping[str, float | str | None] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
@@ -186,21 +188,11 @@ class LabelMapping:
         declared = _normalize_mapping({} if mapping is None else mapping)
         keys = {text: comparison_key(text) for text in texts}
         meanings = {text: declared[key] for text, key in keys.items() if key in declared}
-        unused = [str(label) for label in mapping or () if comparison_key(label) not in keys.values()]
-        notes: tuple[str, ...] = ()
-        if unused:
-            contained = "this value"
-            if len(unused) > 1:
-                contained = "these values"
-            note = (
-                f"no label is {' or '.join(map(repr, unused[:MAX_VALUES_SHOWN]))}, although the "
-                f"mapping contains {contained}"
-            )
-            notes = (Note(UNUSED_MAPPING, note),)
+        unused = tuple(str(label) for label in mapping or () if comparison_key(label) not in keys.values())
         others = {key: value for key, value in declared.items() if key not in keys.values()}
         if positive is not None:
-            mapping_of_positive = cls._of_positive(texts, class_text(positive), meanings, notes)
-            return replace(mapping_of_positive, others=others)
+            mapping_of_positive = cls._of_positive(texts, class_text(positive), meanings)
+            return replace(mapping_of_positive, others=others, unused=unused)
         if len(meanings) < len(keys):
             # A number that is mapped to itself is a label, such as 99, whatever other labels are.
             declared = {key: _without_identity(key, value) for key, value in declared.items()}
@@ -211,15 +203,11 @@ class LabelMapping:
         bounds = None
         if len(set(numbers)) > 1:
             bounds = (min(numbers), max(numbers))
-        return cls(meanings=meanings, bounds=bounds, others=others, notes=notes)
+        return cls(meanings=meanings, bounds=bounds, others=others, unused=unused)
 
     @classmethod
     def _of_positive(
-        cls,
-        texts: Collection[str],
-        positive: str,
-        meanings: Mapping[str, float | str | None],
-        notes: tuple[str, ...],
+        cls, texts: Collection[str], positive: str, meanings: Mapping[str, float | str | None]
     ) -> LabelMapping:
         """Return the mapping in which one label counts as 1, and every other answer as 0."""
         positive_key = comparison_key(positive)
@@ -229,8 +217,9 @@ class LabelMapping:
             text: class_text(value) for text, value in meanings.items() if value is not None
         }
         indicators = {text: float(comparison_key(value) == positive_key) for text, value in classes.items()}
+        notes: tuple[str, ...] = ()
         if not any(indicators.values()):
-            notes = (*notes, _unused_positive_note(positive, list(classes.values())))
+            notes = (_unused_positive_note(positive, list(classes.values())),)
         return cls(meanings={**meanings, **indicators}, bounds=(0.0, 1.0), positive=positive, notes=notes)
 
     @property
@@ -571,6 +560,17 @@ def refuse_no_answer_words(
     )
 
 
+def unused_mapping_notes(unused: Sequence[str]) -> tuple[str, ...]:
+    """Return the note on values in a mapping that no label has; empty for none."""
+    if not unused:
+        return ()
+    contained = "this value"
+    if len(unused) > 1:
+        contained = "these values"
+    values = " or ".join(map(repr, unused[:MAX_VALUES_SHOWN]))
+    return (f"no label is {values}, although the mapping contains {contained}",)
+
+
 def _unused_positive_note(positive: str, classes: list[str]) -> str:
     """Return the note that no label equals the positive label.
 
@@ -667,9 +667,9 @@ def _mapping_of_verdicts(labels: Collection[str], verdicts: Collection[str]) -> 
 
 
 def _best_first(words: Collection[str]) -> list[str]:
-    """Return two opposite words in order: the one that means success, or 1, is first if it is known."""
+    """Return two opposite words in order: the one that means success, 1 or 100%, is first if it is known."""
     best = success_word(words)
-    return sorted(words, key=lambda word: (word != best, truth_number(word) != 1.0, word))
+    return sorted(words, key=lambda word: (word != best, truth_number(word) != 1.0, word != "100%", word))
 
 
 def _refuse_misspelt_classes(labels: Sequence[str], answers: set[str]) -> None:

@@ -16,12 +16,17 @@ from stratal.population.proxy_info import infer_proxy_info
 from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names, is_softmax
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.column_words import ID_NAMES, MODEL_NAMES
-from stratal.question.recognition import StatedRoles, recognise
+from stratal.question.recognition import StatedRoles, recognise, unreadable_score_note
 from stratal.report.notes import NUMBERS_AS_TEXT, Note
-from stratal.tables.column_facts import PERCENTAGE_KIND, facts_of_description, may_be_whole
+from stratal.tables.column_facts import (
+    PERCENTAGE_KIND,
+    facts_of_column,
+    facts_of_description,
+    may_be_whole,
+)
 from stratal.tables.frames import register_columns
 from stratal.tables.logs.log import Log
-from stratal.tables.number_columns import percentage_columns, share_range_sql
+from stratal.tables.number_columns import first_differing_entries, percentage_columns, share_range_sql
 from stratal.tables.number_format import is_percentage
 from stratal.tables.readers import open_table
 from stratal.tables.source import ReadOptions, Rows, stack_columns, translate_engine_errors
@@ -142,8 +147,7 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
     softmax = models = None
     if isinstance(source, Rows):
         _describe_percentages(columns, read_again)
-        if source.all_text:
-            notes += _number_format_notes(columns, read_again)
+        notes += _number_format_notes(columns, read_again)
         softmax = softmax_among(columns, lambda names: read_again(names).row_sum_facts(names))
         models = judged_models(columns, row_count)
     if softmax is not None:
@@ -197,12 +201,24 @@ def _describe_percentages(columns: Sequence[JsonDict], read_again: Callable[[Seq
 def _number_format_notes(
     columns: Sequence[JsonMapping], read_again: Callable[[Sequence[str]], Rows]
 ) -> list[Note]:
-    """Return notes on columns of text that are numbers with a decimal comma or a percent sign."""
+    """Return notes on columns of text that hold numbers, which cannot be read as such."""
     names = [row["name"] for row in columns if row["kind"] == "text"][:_MAX_QUERY_COLUMNS]
     if not names:
         return []
+    rows = read_again(names)
+    types = rows.types()
+    names = [name for name in names if types[name] == "varchar"]
     notes = []
-    for name, entries in read_again(names).head(names, _HEAD_ROWS).items():
+    for name, entries in rows.head(names, _HEAD_ROWS).items():
+        facts = facts_of_column(name, entries)
+        if facts.is_number or facts.is_percentage:
+            # An entry after the first rows is the reason why the column is text.
+            differing_entries = first_differing_entries(rows, name, are_percentages=facts.is_percentage)
+            facts = replace(facts, differing_entries=differing_entries)
+        unreadable_score = unreadable_score_note(facts)
+        if unreadable_score is not None:
+            notes.append(Note(NUMBERS_AS_TEXT, unreadable_score))
+            continue
         nonempty = [entry for entry in entries if entry]
         with_points = (entry.replace(",", ".").strip() for entry in nonempty if not is_percentage(entry))
         if _all_numbers(with_points) and not _all_numbers(nonempty):

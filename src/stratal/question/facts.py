@@ -59,8 +59,10 @@ class ColumnFacts:
     is_percentage : bool
         Whether every entry is a number with a percent sign: text that is a class, or a score whose `minimum`
         and `maximum` are shares.
-    number_among_percentages : str, optional
-        The first number without a percent sign, if nearly all other entries have one.
+    differing_entries : (str or None, str), optional
+        Of text whose entries nearly all begin like numbers: an entry in the most frequent form of numbers
+        (None without one), and the first entry in another form. `minimum` and `maximum` are those of the
+        entries in the most frequent form.
     """
 
     name: str
@@ -77,7 +79,7 @@ class ColumnFacts:
     mean_length: float = 0.0
     is_metric: bool = False
     is_percentage: bool = False
-    number_among_percentages: str | None = None
+    differing_entries: tuple[str | None, str] | None = None
 
     @property
     def words(self) -> frozenset[str]:

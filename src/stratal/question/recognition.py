@@ -35,10 +35,10 @@ from stratal.question.column_words import (
     WEIGHT_WORDS,
 )
 from stratal.question.content import is_content_text
-from stratal.question.facts import MAX_CLASS_LENGTH, ColumnFacts
+from stratal.question.facts import MAX_CLASS_LENGTH, MAX_VERDICTS, ColumnFacts
 from stratal.question.vocabulary import success_word
 
-# Whole numbers with more distinct values are not ratings.
+# Whole numbers with more distinct values are not ratings, and percentages are not classes.
 _MAX_RATINGS = 11
 
 
@@ -672,7 +672,9 @@ def _with_answer(
         return replace(recognition, answer=named[0].name)
     if are_numbers and not named:
         return _with_class_question(recognition, same, labels)
-    candidates = named or [column for column in same if _label_level(column) < 3]
+    candidates = named or [
+        column for column in same if _label_level(column) < 3 and not _are_scores_in_percent(column)
+    ]
     if len(candidates) == 1:
         return replace(recognition, answer=candidates[0].name)
     if not candidates:
@@ -688,6 +690,12 @@ def _with_answer(
         ),
     )
     return replace(recognition, questions=(*recognition.questions, question))
+
+
+def _are_scores_in_percent(column: ColumnFacts) -> bool:
+    """Return whether percentages are scores, and no classes such as 10%, 25% and 50%."""
+    has_score_name = bool(column.words & (PROXY_WORDS | JUDGE_WORDS))
+    return column.is_percentage and (has_score_name or column.distinct > _MAX_RATINGS)
 
 
 def _with_truth_question(
@@ -740,11 +748,12 @@ def _with_class_question(
 
 def _is_comparable(column: ColumnFacts, labels: ColumnFacts) -> bool:
     """Return whether a judge's verdicts or scores can be compared with the labels."""
-    label_numbers = labels.verdicts
-    if label_numbers is not None:
-        return column.verdicts is not None or column.is_number
+    # Judges with two or three percentages, such as 0% and 100%, have verdicts in other words than the labels.
+    is_score = column.is_number or (column.is_percentage and column.distinct > MAX_VERDICTS)
+    if labels.verdicts is not None:
+        return column.verdicts is not None or is_score
     if labels.is_number:
-        return column.is_number
+        return is_score
     return _share_classes(labels, column)
 
 
@@ -828,7 +837,7 @@ def _with_proxy(recognition: Recognition, columns: Sequence[ColumnFacts]) -> Rec
     if recognition.value is not None:
         # A plan refuses gaps and names the option for them. An estimate is valid without the score.
         notes = [_note_on_gaps(column) for column in candidates if not column.is_complete]
-        notes += [_note_on_signs(column) for column in columns if _lacks_percent_signs(column)]
+        notes += [note for note in map(unreadable_score_note, columns) if note is not None]
         recognition = replace(recognition, notes=(*recognition.notes, *notes))
         candidates = [column for column in candidates if column.is_complete]
     levels: list[Callable[[ColumnFacts], bool]] = [
@@ -860,16 +869,21 @@ def _note_on_gaps(column: ColumnFacts) -> str:
     )
 
 
-def _lacks_percent_signs(column: ColumnFacts) -> bool:
-    """Return whether a column would be a proxy if every number had a percent sign."""
-    has_other_number = column.number_among_percentages is not None
-    return has_other_number and may_be_proxy(replace(column, is_percentage=True))
-
-
-def _note_on_signs(column: ColumnFacts) -> str:
+def unreadable_score_note(column: ColumnFacts) -> str | None:
+    """Return the note on a column that may hold scores, but not as numbers of one form; None for others."""
+    if column.differing_entries is None or column.verdicts is not None:
+        return None
+    if not may_be_proxy(replace(column, is_percentage=True)):
+        return None
+    number, other = column.differing_entries
+    if number is None:
+        return (
+            f"{column.name!r} is not used, because its entries, such as {other!r}, cannot be read as "
+            "numbers; write them as numbers with a decimal point to use it"
+        )
     return (
-        f"{column.name!r} is not used, because {column.number_among_percentages!r} has no percent sign, "
-        "unlike nearly all its other numbers; write all numbers with a percent sign, or none, to use it"
+        f"{column.name!r} is not used, because it contains {other!r} next to numbers such as {number!r}; "
+        "write all its entries as numbers of the same form to use it"
     )
 
 

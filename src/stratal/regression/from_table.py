@@ -43,6 +43,7 @@ def sample_of_formula(
     # Raises an error for an unknown column.
     rows.values(outcome)
     features = [name for name in rows.columns if name in names and name != outcome]
+    rows = rows.with_shares(features)
     rows, proxy, notes = _with_numeric_proxy(rows, outcome, proxy, features)
     options: Keywords = {"formula": right_side.strip()}
     if _SUM_OF_COLUMNS.fullmatch(right_side):

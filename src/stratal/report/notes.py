@@ -19,9 +19,6 @@ NOT_AT_RANDOM = frozenset({LABELS_BY_PROXY, LABELS_BY_ANSWER, LABELS_BY_GROUP})
 ROWS_WITHOUT_LABEL = "rows-without-label"
 WARNINGS = frozenset({NO_MATCH, ROWS_WITHOUT_LABEL, *NOT_AT_RANDOM})
 
-# Code of the note that a mapping of labels contains values that no label has.
-UNUSED_MAPPING = "unused-mapping"
-
 # Code of the note that an estimate is of the first of several models.
 FIRST_MODEL = "first-model"
 

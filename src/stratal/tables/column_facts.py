@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from stratal.arrays import number_of_text
 from stratal.protocols import JsonMapping
-from stratal.question.facts import ColumnFacts
+from stratal.question.facts import MAX_CLASS_LENGTH, ColumnFacts
 from stratal.tables.no_answer import is_no_answer
-from stratal.tables.number_format import ColumnNumbers, share_of_percentage
+from stratal.tables.number_format import MIN_NUMBER_SHARE, POINT, share_of_percentage
 from stratal.tables.small_table import SmallTable, formats_with_percentages, is_missing, plain_text
 
 # Kind of a described column of text in which every entry is a percentage.
@@ -23,6 +23,9 @@ _MAX_VALUES = 2_000
 # Entries that are inspected for dates, nested values and their length.
 _MAX_INSPECTED = 200
 
+# Start of a text that is meant as a number, such as <1%, ~0.8 and 8/10.
+_NUMBER_START = re.compile(r"\W{0,3}\d")
+
 # Dates and times in the usual orders; whether day or month comes first does not matter.
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[./]\d\d?[./]\d{2,4}( .*)?|\d\d?:\d\d(:\d\d.*)?"
@@ -32,7 +35,7 @@ _DATE = re.compile(
 def facts_of_table(table: SmallTable) -> list[ColumnFacts]:
     """Return the facts of each column of a small table."""
     metrics = () if table.log is None else table.log.proxies
-    return [_facts(name, entries, name in metrics) for name, entries in table.columns.items()]
+    return [facts_of_column(name, entries, name in metrics) for name, entries in table.columns.items()]
 
 
 def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:
@@ -79,7 +82,8 @@ def _binary_values(row: Mapping[str, object]) -> frozenset[str] | None:
     return None
 
 
-def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts:
+def facts_of_column(name: str, entries: Sequence[object], is_metric: bool = False) -> ColumnFacts:
+    """Return the facts of a column from its entries."""
     present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
     head = present[:_MAX_INSPECTED]
     texts = {str(plain_text(entry)) for entry in present}
@@ -89,10 +93,19 @@ def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts
     else:
         numbers = []
     is_number = bool(numbers) and None not in numbers
-    finite = [number for number in numbers if is_number and number is not None]
+    mean_length = sum(len(str(entry)) for entry in head) / max(len(head), 1)
     formats = formats_with_percentages(present)
+    is_percentage = formats is not None and formats.has_only_percentages
+    differing_entries = None
+    if not is_number and not is_percentage and mean_length <= MAX_CLASS_LENGTH:
+        mark = POINT if formats is None else formats.most_common_mark
+        differing_entries = _differing_entries(present, mark)
+    finite: list[float] = []
     if formats is not None:
-        finite = _shares(texts, formats)
+        shares = (share_of_percentage(text, formats.most_common_mark) for text in texts)
+        finite = [share for share in shares if not math.isnan(share)]
+    elif is_number or differing_entries is not None:
+        finite = [number for number in map(_number, texts) if number is not None]
     values = frozenset(texts) if len(texts) <= _MAX_VALUES else frozenset(heapq.nsmallest(_MAX_VALUES, texts))
     return ColumnFacts(
         name=name,
@@ -106,20 +119,36 @@ def _facts(name: str, entries: Sequence[object], is_metric: bool) -> ColumnFacts
         values=values,
         is_date=_are_dates(head),
         is_nested=_are_nested(head),
-        mean_length=sum(len(str(entry)) for entry in head) / max(len(head), 1),
+        mean_length=mean_length,
         is_metric=is_metric,
-        is_percentage=formats is not None and formats.has_only_percentages,
-        number_among_percentages=None if formats is None else formats.number_among_percentages,
+        is_percentage=is_percentage,
+        differing_entries=differing_entries,
     )
 
 
-def _shares(texts: Iterable[str], formats: ColumnNumbers) -> list[float]:
-    """Return the percentages among texts as shares."""
-    return [
-        share
-        for share in (share_of_percentage(text, formats.most_common_mark) for text in texts)
-        if not math.isnan(share)
-    ]
+def _differing_entries(entries: Sequence[object], mark: str) -> tuple[str | None, str] | None:
+    """Return an entry in the most frequent form of numbers, and the first in another form.
+
+    The forms are numbers, and percentages with a decimal mark. None if more than a few entries do not begin
+    like numbers.
+    """
+    if not _begin_like_numbers(list(map(str, entries[:_MAX_INSPECTED]))):
+        return None
+    texts = [str(plain_text(entry)) for entry in entries]
+    if not _begin_like_numbers(texts):
+        return None
+    is_number = [_number(text) is not None for text in texts]
+    is_share = [not math.isnan(share_of_percentage(text, mark)) for text in texts]
+    has_usual_form = max(is_number, is_share, key=sum)
+    usual = next((text for text, is_usual in zip(texts, has_usual_form, strict=True) if is_usual), None)
+    others = (text for text, is_usual in zip(texts, has_usual_form, strict=True) if not is_usual)
+    return usual, next(others)
+
+
+def _begin_like_numbers(texts: Sequence[str]) -> bool:
+    """Return whether nearly all texts begin like numbers."""
+    n_like_numbers = sum(_NUMBER_START.match(text) is not None for text in texts)
+    return n_like_numbers > 0 and n_like_numbers >= MIN_NUMBER_SHARE * len(texts)
 
 
 def _is_no_answer(entry: object) -> bool:

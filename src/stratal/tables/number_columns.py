@@ -58,6 +58,25 @@ def percentage_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_for
     return {name: column for name, column in facts.items() if column.percent_mark is not None}
 
 
+def first_differing_entries(rows: Rows, name: str, *, are_percentages: bool) -> tuple[str, str] | None:
+    """Return the first number, or percentage, of a column of text, and the first other entry; None without.
+
+    It reads all rows, unlike `facts_of_column` of the first ones.
+    """
+    column = rows.columns[name]
+    is_usual = f"(TRY_CAST({column} AS DOUBLE) IS NOT NULL)"
+    if are_percentages:
+        mark = _facts_of_columns(rows, [name])[name].most_common_mark
+        is_usual = f"regexp_full_match(trim({column}), {quote_text(number_format.percentage_pattern(mark))})"
+    is_other = f"NOT {is_usual} AND trim({column}) <> ''"
+    usual, other = rows.query_row(
+        f"first({column}) FILTER ({is_usual})", f"first({column}) FILTER ({is_other})"
+    )
+    if usual is None or other is None:
+        return None
+    return str(usual), str(other)
+
+
 def share_range_sql(column: str, facts: number_format.ColumnNumbers) -> tuple[str, str, str]:
     """Return the SQL of the smallest, the largest and the mean share of a column of percentages."""
     share = f"TRY_CAST({number_format.share_sql(column, facts.most_common_mark, quote_text)} AS DOUBLE)"

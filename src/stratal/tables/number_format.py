@@ -19,8 +19,11 @@ from stratal.errors import InputError
 POINT = "."
 COMMA = ","
 
-# Spaces in front of a percent sign: no-break space, and narrow no-break space.
-_NO_BREAK_SPACES = "\u00a0\u202f"
+# Characters in front of a percent sign: a space, which is a no-break space, wide or narrow, in several
+# languages.
+_SPACES = " \t\u00a0\u202f"
+# The second sign is as wide as the characters of East Asian text.
+_PERCENT_SIGNS = "%\uff05"
 
 # Parts of all patterns.
 _SIGN = r"[-+]?"
@@ -34,12 +37,11 @@ _GROUPS = (
     rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}}({{mark}}[0-9]{{{{3}}}})+|"
     rf"({{mark}}[0-9]{{{{3}}}})+{{other}}[0-9]+)"
 )
-# A no-break space, wide or narrow, precedes the sign in several languages.
-_PERCENT = rf"{_SIGN}([0-9]+|[0-9]*{{mark}}[0-9]+)[ {_NO_BREAK_SPACES}]?%"
+_PERCENT = rf"{_SIGN}([0-9]+{{mark}}?|[0-9]*{{mark}}[0-9]+)[{_SPACES}]*[{_PERCENT_SIGNS}]"
 _GROUPED = rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}})+({{other}}[0-9]+)?{_EXPONENT}"
 
 # Smallest share of numbers among the entries of a column of numbers; the others may be typing errors.
-_MIN_NUMBER_SHARE = 0.9
+MIN_NUMBER_SHARE = 0.9
 
 # Name of a column of ids, whose entries are never converted.
 _ID_NAME = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
@@ -95,7 +97,7 @@ class ColumnNumbers:
     @property
     def is_number(self) -> bool:
         """Whether nearly all entries are numbers in some format."""
-        return self.present > 0 and self._numbers >= _MIN_NUMBER_SHARE * self.present
+        return self.present > 0 and self._numbers >= MIN_NUMBER_SHARE * self.present
 
     @property
     def _numbers(self) -> int:
@@ -118,7 +120,7 @@ class ColumnNumbers:
         """
         mark = self.most_common_mark
         count = self.counts[f"percent{mark}"]
-        if count > 0 and count >= _MIN_NUMBER_SHARE * self.present and self._numbers == 0:
+        if count > 0 and count >= MIN_NUMBER_SHARE * self.present and self._numbers == 0:
             return mark
         return None
 
@@ -126,15 +128,6 @@ class ColumnNumbers:
     def has_only_percentages(self) -> bool:
         """Whether every entry is a percentage."""
         return self.percent_mark is not None and self.counts[f"percent{self.percent_mark}"] == self.present
-
-    @property
-    def number_among_percentages(self) -> str | None:
-        """The first number without a percent sign in a column of percentages; None in other columns."""
-        n_percentages = self.counts[f"percent{self.most_common_mark}"]
-        if self._numbers == 0 or n_percentages < _MIN_NUMBER_SHARE * self.present:
-            return None
-        kinds = ("whole", "decimals.", "decimals,", "groups.", "groups,")
-        return next(entry for entry in map(self.first.__getitem__, kinds) if entry is not None)
 
     @property
     def evidence(self) -> set[str]:
@@ -232,9 +225,14 @@ def is_percentage(entry: str | None) -> bool:
     return entry is not None and _COMPILED_PERCENTAGE.fullmatch(entry.strip()) is not None
 
 
+def percentage_pattern(mark: str) -> str:
+    """Return the pattern of a percentage with this decimal mark."""
+    return PATTERNS[f"percent{mark}"]
+
+
 def share_of_percentage(entry: str, mark: str) -> float:
     """Return a percentage with this decimal mark as a share; NaN for another entry."""
-    if not re.fullmatch(PATTERNS[f"percent{mark}"], entry.strip()):
+    if not re.fullmatch(percentage_pattern(mark), entry.strip()):
         return math.nan
     digits = python_number(re.sub("[^-+0-9.,]", "", entry), mark)
     # The exponent shifts the decimal point exactly, unlike a division.
@@ -377,7 +375,7 @@ def number_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
 
 def share_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
     """Return the SQL of a column of percentages as shares; other entries are unchanged."""
-    match = f"regexp_full_match(trim({column}), {text(_with_marks(_PERCENT, mark))})"
+    match = f"regexp_full_match(trim({column}), {text(percentage_pattern(mark))})"
     digits = f"regexp_replace({column}, {text('[^-+0-9.,]')}, '', 'g')"
     # The exponent shifts the decimal point exactly, unlike a division.
     share = f"replace({digits}, {text(mark)}, '.') || 'e-2'"

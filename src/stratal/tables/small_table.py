@@ -59,6 +59,8 @@ class SmallTable:
         Columns in which each entry is a list of at most one value; `columns` has the values.
     joined : mapping of column to tuple of str
         Columns that the source does not have, with the columns that they were computed from.
+    shares : mapping of column to list (m,)
+        The numbers of columns of percentages that are read as shares; see `with_shares`.
     """
 
     table_name: str
@@ -71,6 +73,7 @@ class SmallTable:
     index: Foreign = None
     single: Mapping[str, list[Cell]] = field(default_factory=dict)
     joined: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shares: Mapping[str, list[float]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -117,11 +120,13 @@ class SmallTable:
         """Return some of the rows, in this order."""
         columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
         single = {name: [column[row] for row in rows] for name, column in self.single.items()}
-        return replace(self, columns=columns, single=single, places=tuple(self.places[row] for row in rows))
+        shares = {name: [column[row] for row in rows] for name, column in self.shares.items()}
+        places = tuple(self.places[row] for row in rows)
+        return replace(self, columns=columns, single=single, shares=shares, places=places)
 
     def with_columns(self, columns: Mapping[str, list[Cell]]) -> SmallTable:
         """Return the same rows with other columns."""
-        return replace(self, columns=dict(columns), single={}, repeated={}, ambiguous={})
+        return replace(self, columns=dict(columns), single={}, shares={}, repeated={}, ambiguous={})
 
     def answers(self, name: str, action: str | None = None) -> list[Cell]:
         """Return a column of labels or answers; lists of one value stay lists, as they may be sets."""
@@ -205,17 +210,42 @@ class SmallTable:
         column = self.find(name)
         if column is None:
             return False
-        return bool(np.isfinite(_numbers_of(self.values(column))).all())
+        return bool(np.isfinite(self.numbers_or_nan(column)).all())
 
-    def percentage_notes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Return the note on those of some columns whose percentages `numbers` returns as shares."""
-        facts = {name: _percentage_facts(self.values(name)) for name in names if self.find(name) is not None}
-        return percentage_notes({name: column for name, column in facts.items() if column is not None})
+    def with_shares(self, names: Sequence[str | None]) -> SmallTable:
+        """Return the table in which `numbers` reads percentages in some columns as shares, with a note.
+
+        The entries remain text, because percentages may also be the names of groups.
+        """
+        existing = (self.find(name) for name in names if name is not None)
+        formats = {
+            name: formats_with_percentages(self.columns[name]) for name in existing if name is not None
+        }
+        facts = {
+            name: column
+            for name, column in formats.items()
+            if column is not None and column.percent_mark is not None and name not in self.shares
+        }
+        shares = {
+            name: [
+                share_of_percentage(plain_text(entry) or "", str(column.percent_mark))
+                for entry in self.columns[name]
+            ]
+            for name, column in facts.items()
+        }
+        notes = (*self.notes, *percentage_notes(facts))
+        return replace(self, shares={**self.shares, **shares}, notes=notes)
+
+    def numbers_or_nan(self, name: str) -> FloatArray:
+        """Return a column as numbers, and NaN for other entries."""
+        entries = self.values(name)
+        shares = self.shares.get(self.find(name) or name)
+        return np.array(shares or [_to_number(entry) for entry in entries])
 
     def numbers(self, name: str, *, positive: bool = False, whole_numbers: bool = False) -> FloatArray:
-        """Return a column as finite numbers; percentages are shares."""
+        """Return a column as finite numbers."""
         entries = self.values(name)
-        result = _numbers_of(entries)
+        result = self.numbers_or_nan(name)
         is_invalid = ~np.isfinite(result)
         if positive:
             is_invalid |= result <= 0
@@ -283,23 +313,6 @@ def formats_with_percentages(entries: Sequence[object]) -> ColumnNumbers | None:
     if not any(map(is_percentage, head)):
         return None
     return column_facts(list(map(plain_text, entries)))
-
-
-def _percentage_facts(entries: Sequence[object]) -> ColumnNumbers | None:
-    """Return the number formats of a column of percentages; None for other columns."""
-    facts = formats_with_percentages(entries)
-    if facts is None or facts.percent_mark is None:
-        return None
-    return facts
-
-
-def _numbers_of(entries: Sequence[Cell]) -> FloatArray:
-    """Return entries (m,) as numbers, percentages as shares, and NaN for others."""
-    facts = _percentage_facts(entries)
-    if facts is None:
-        return np.array([_to_number(entry) for entry in entries])
-    mark = str(facts.percent_mark)
-    return np.array([share_of_percentage(plain_text(entry) or "", mark) for entry in entries])
 
 
 def _to_number(entry: Cell) -> float:

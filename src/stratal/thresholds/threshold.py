@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, number_of_text
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.extending import require_same_population
 from stratal.designs.external_columns import ids_of
@@ -412,7 +412,7 @@ def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
     columns = table.recognition.columns
     for name in names:
         facts = columns.get(name)
-        if facts is None or facts.is_number or not facts.present:
+        if facts is None or facts.is_number or facts.is_percentage or not facts.present:
             continue
         scores = [column.name for column in columns.values() if may_be_proxy(column)]
         options = " or ".join(f"score={score!r} (--score {quote(score)})" for score in scores)
@@ -444,7 +444,7 @@ def _population_of_table(
     """Return the population of an external table with a row for every unit; None for another table."""
     assert labelled_sample.table is not None
     rule = rule_of(sample.design.rule)
-    columns = labelled_sample.table.rows
+    columns = labelled_sample.table.rows.with_shares(scores)
     ids = ids_of(columns, labelled_sample.request.id)
     if sample.design.counts is None or len(ids) != sample.population_size:
         return None
@@ -452,24 +452,10 @@ def _population_of_table(
     if by and by not in scores:
         groups.append(by)
     return Population.from_arrays(
-        proxy={name: _parse_scores(columns.values(name), name) for name in scores},
+        proxy={name: columns.numbers(name) for name in scores},
         groups={name: [str(value) for value in columns.values(name)] for name in dict.fromkeys(groups)},
         ids=ids,
     )
-
-
-def _parse_scores(values: Sequence[Any], name: str) -> FloatArray:
-    """Return a column of scores (N,); raise an error for a value that is not a number."""
-    numbers = np.array([number_of_text(str(value)) for value in values])
-    if not np.all(np.isfinite(numbers)):
-        row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise InputError(
-            f"score {name!r} is not numeric",
-            given=repr(values[row])[:60],
-            allowed="a number for every unit",
-            action="Name another column: score= (--score COLUMN).",
-        )
-    return numbers
 
 
 def _default_score(sample: Sample, requirement: SetRequirement) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import number_of_text
 from stratal.designs.labelling_files import find_table_to_label, sample_file
 from stratal.designs.sample import Sample
 from stratal.designs.sample_file import is_sample_file
@@ -28,7 +27,7 @@ from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.column_words import NO_COLUMN
 from stratal.study.database import DATABASE
 from stratal.tables.column_facts import facts_of_table
-from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.tables.small_table import SmallTable, is_missing
 from stratal.waves.order import sorted_levels
 from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_sample
 
@@ -198,8 +197,9 @@ def _score_moments(sample: Sample | None, source: Any, request: EvaluationReques
             return {}
         return moments_of_sample(sample)
     moments = {}
+    source = source.with_shares(request.proxy)
     for name in () if request.states_no_proxy else request.proxy:
-        column = np.array([number_of_text(str(plain_text(entry))) for entry in source.values(name)])
+        column = source.numbers_or_nan(name)
         if np.all(np.isfinite(column)):
             moments[name] = moments_of_column(column)
     return moments

@@ -232,13 +232,24 @@ def test_judged_models_are_compared(tmp_path, monkeypatch, rows, options):
     assert "leaderboard" in run(*words, "--json").output
 
 
-@pytest.mark.parametrize("entries", [["0,93", "0,93"], ["93 %", "0.5"], ["93%", "50"]])
-def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, entries):
-    (tmp_path / "rows.csv").write_text(f'id,score\na,"{entries[0]}"\nb,"{entries[1]}"\n')
+@pytest.mark.parametrize(
+    ("entries", "reason"),
+    [
+        (["0,93", "0,94"], "its entries, such as '0,93', cannot be read as numbers; write them as numbers"),
+        (
+            ["93 %", "0.5"],
+            "it contains '93 %' next to numbers such as '0.5'; write all its entries as numbers",
+        ),
+        (["93%", "50"], "it contains '93%' next to numbers such as '50'; write all its entries as numbers"),
+    ],
+)
+def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, entries, reason):
+    (tmp_path / "rows.csv").write_text(f'id,score,x\na,"{entries[0]}","0,1"\nb,"{entries[1]}","0,2"\n')
 
     said = " ".join(run("doctor", tmp_path / "rows.csv").output.split())
 
-    assert "'score' contains numbers with a decimal comma or a percent sign" in said
+    assert f"'score' is not used, because {reason}" in said
+    assert "'x' contains numbers with a decimal comma or a percent sign" in said
     assert "Write the numbers with a decimal point" in said
 
 

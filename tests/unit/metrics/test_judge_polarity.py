@@ -66,3 +66,31 @@ def test_yes_and_no_mean_no_success(table):
     table["label"] = [label and {"bad": "yes", "good": "no"}[label] for label in table["label"]]
     evaluation = stratal.evaluate(table, judge="judge", positive="yes")
     assert agreement(evaluation) == pytest.approx(disagreement, abs=0.03)
+
+
+def notes_on_mapping(evaluation):
+    return [note for note in evaluation.estimate.notes if "although the mapping" in note]
+
+
+def test_words_of_verdicts_in_a_mapping_are_used(table):
+    """A note said that no label has these words, although the judge's column has them."""
+    mapping = {"good": 1, "bad": 0, "accept": 1, "reject": 0}
+    table["second"] = [{"accept": "yes", "reject": "no"}[verdict] for verdict in table["judge"]]
+    with_second = {**mapping, "yes": 1, "no": 0}
+
+    assert notes_on_mapping(stratal.evaluate(table, proxy="judge", mapping=mapping)) == []
+    assert notes_on_mapping(stratal.evaluate(table, judge=["judge", "second"], mapping=with_second)) == []
+    for role in ({"proxy": "judge"}, {"judge": "judge"}):
+        (note,) = notes_on_mapping(stratal.evaluate(table, mapping={**mapping, "unsure": 0.5}, **role))
+        assert note.startswith("no label is 'unsure', ")
+
+
+def test_a_word_that_only_a_later_annotator_uses_keeps_its_meaning(table):
+    table["other"] = ["reject" if label == "bad" else label for label in table["label"]]
+    mapping = {"good": 1, "bad": 0, "accept": 1, "reject": 0}
+
+    evaluation = stratal.evaluate(table, value="label,other", proxy="judge", mapping=mapping)
+
+    assert evaluation.estimate.value == pytest.approx(
+        stratal.evaluate(table, value="label", proxy="judge", mapping=mapping).estimate.value
+    )

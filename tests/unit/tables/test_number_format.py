@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.errors import InputError
+from stratal.errors import InputError, LabelError
+from stratal.population.inspection import describe_columns
 from stratal.tables.number_format import column_format
 from stratal.tables.small_table import SmallTable
 
@@ -149,12 +150,10 @@ def test_a_column_of_percentages_contains_shares(tmp_path, delimiter, entries, s
     rows = "".join(f"u{k}{delimiter}{entry}\n" for k, entry in enumerate(entries))
     path.write_text(f"id{delimiter}score\n{rows}", encoding="utf-8")
 
-    table = SmallTable.of(path, "labels")
+    table = SmallTable.of(path, "labels").with_shares(["score"])
 
     assert table.numbers("score").tolist() == shares
-    assert f"'score' is written as percentages: {entries[0]!r} is read as {shares[0]:g}" in (
-        table.percentage_notes(["score"])
-    )
+    assert f"'score' is written as percentages: {entries[0]!r} is read as {shares[0]:g}" in table.notes
 
 
 @pytest.mark.parametrize(
@@ -178,7 +177,9 @@ def test_percentages_stay_text_unless_they_are_declared_to_be_numbers(tmp_path):
 
     assert table.columns["discount"] == ["10%", "25%", "50%", "10%"] * 3
     assert table.columns["score"] == ["83%", "70%", "41%", "99%"] * 3
-    assert table.numbers("score").tolist() == [0.83, 0.7, 0.41, 0.99] * 3
+    assert table.with_shares(["score"]).numbers("score").tolist() == [0.83, 0.7, 0.41, 0.99] * 3
+    with pytest.raises(InputError, match="column 'score', line 2 is not usable"):
+        table.numbers("score")
     drawn = stratal.designs.SimpleRandom(budget=12).draw(population, seed=1)
     assert sorted(drawn.proxies[:, 0].tolist()) == [0.1] * 6 + [0.25] * 3 + [0.5] * 3
     assert set(drawn.groups["rebate"].tolist()) == {"10%", "25%"}
@@ -231,13 +232,109 @@ def test_every_format_gives_the_same_estimate_from_percentages(tmp_path, suffix)
     assert framed.distribution().mean == population.distribution().mean
 
 
-def test_a_number_among_percentages_is_named_in_a_note(tmp_path):
+_DECIMALS = [str((row * 37) % 101 / 100) for row in _ROWS]
+_SHARES = _PERCENTAGES["score"]
+_UNREADABLE_SCORES = [
+    (["0.4", *_SHARES[1:]], "it contains '0.4' next to numbers such as '37%'"),
+    ([_SHARES[0], "<1%", *_SHARES[2:]], "it contains '<1%' next to numbers such as '0%'"),
+    ([_DECIMALS[0], "12%", *_DECIMALS[2:]], "it contains '12%' next to numbers such as '0.0'"),
+    ([_DECIMALS[0], "see text", *_DECIMALS[2:]], "it contains 'see text' next to numbers such as '0.0'"),
+    (
+        [f"{row % 7},5%" if row % 2 else f"{row % 7}.5%" for row in _ROWS],
+        "it contains '1,5%' next to numbers such as '0.5%'",
+    ),
+    ([f"{row % 11}/10" for row in _ROWS], "its entries, such as '0/10', cannot be read as numbers"),
+]
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason"), _UNREADABLE_SCORES, ids=[row[1] for row in _UNREADABLE_SCORES]
+)
+def test_a_score_that_is_not_readable_as_numbers_is_named_in_a_note(tmp_path, entries, reason):
     path = tmp_path / "rows.csv"
-    _write_percentages({**_PERCENTAGES, "score": ["0.4", *_PERCENTAGES["score"][1:]]}, path)
+    _write_percentages({**_PERCENTAGES, "score": entries}, path)
+    without_labels = {"id": _PERCENTAGES["id"], "score": entries}
+    _write_percentages(without_labels, tmp_path / "items.parquet")
 
     evaluation = stratal.evaluate(path)
+    description = describe_columns(tmp_path / "items.parquet")
 
-    assert "'score' is not used, because '0.4' has no percent sign" in str(evaluation)
+    assert f"'score' is not used, because {reason}" in str(evaluation)
+    assert any(f"'score' is not used, because {reason}" in note for note in description["notes"])
+
+
+def test_an_entry_after_the_first_rows_is_named_too(tmp_path):
+    path = tmp_path / "rows.csv"
+    _write_percentages({"id": [f"u{row}" for row in range(1_500)], "score": ["12%"] * 1_499 + ["0.3"]}, path)
+
+    (note,) = describe_columns(path)["notes"]
+
+    assert "it contains '0.3' next to numbers such as '12%'" in note
+
+
+def test_a_number_among_percentages_that_are_declared_as_scores_is_an_error(tmp_path):
+    path = tmp_path / "rows.csv"
+    _write_percentages({**_PERCENTAGES, "score": [*_SHARES[:9], "0.3", *_SHARES[10:]]}, path)
+
+    with pytest.raises(InputError, match=r"1 value without a percent sign.*'0.3', id 'u9', line 11"):
+        stratal.Population.read(path, proxy="score")
+
+
+@pytest.mark.parametrize("form", ["{}\uff05", "{}  %", "{}.%", "{}\u00a0%"])
+def test_percentages_have_several_forms(tmp_path, form):
+    path = tmp_path / "rows.csv"
+    _write_percentages({**_PERCENTAGES, "score": [form.format((row * 37) % 101) for row in _ROWS]}, path)
+
+    population = stratal.Population.read(path, proxy="score")
+
+    assert population.distribution().mean == pytest.approx(sum(map(float, _DECIMALS)) / len(_DECIMALS))
+    assert stratal.evaluate(path).estimate.estimator == "ppi++"
+
+
+def test_ratings_in_percent_are_not_compared_with_scores_in_percent():
+    """The accuracy of the scores was reported: the share of equal percentages."""
+    ratings = [f"{row % 31}%" if row < 60 else None for row in _ROWS]
+    table = {"id": _PERCENTAGES["id"], "rating": ratings, "score": _SHARES}
+
+    with pytest.raises(LabelError, match=r"Write shares as numbers, such as 0.83 for 83%"):
+        stratal.evaluate(table, value="rating")
+
+
+def test_every_analysis_of_a_table_reads_scores_in_percent():
+    waves = ["a" if row < 120 else "b" for row in _ROWS]
+    labels = [int((row * 37) % 101 > 40) if row % 2 else None for row in _ROWS]
+    table = {"id": _PERCENTAGES["id"], "label": labels, "score": _SHARES, "wave": waves}
+    with_numbers = {**table, "score": list(map(float, _DECIMALS))}
+
+    def results(table):
+        threshold = stratal.threshold(table, require="error<=.9", score="score").to_dict()
+        trend = stratal.trend(table, wave="wave").to_dict()
+        judge = stratal.evaluate({**table, "judge": table["score"]}).to_dict()["judge"]
+        return threshold["candidates"], trend["score"], judge
+
+    assert results(table) == results(with_numbers)
+
+
+@pytest.mark.parametrize("role", ["probability", "feature"])
+def test_percentages_in_other_roles_are_shares_with_a_note(role):
+    table = {**_PERCENTAGES, "x": ["25%"] * 120 + ["50%"] * 120}
+
+    if role == "feature":
+        outcomes = [float(row % 7) if row % 2 else None for row in _ROWS]
+        notes = stratal.regress("y ~ x", {"y": outcomes, "x": table["x"]}).notes
+    else:
+        table["label"] = [str(row % 2) if row % 4 < 2 else None for row in _ROWS]
+        notes = stratal.evaluate(table, chosen="probability:x", proxy="none").estimate.notes
+
+    assert "'x' is written as percentages: '25%' is read as 0.25" in notes
+
+
+def test_sizes_in_percent_are_refused():
+    table = {"id": _PERCENTAGES["id"][:60], "label": ["1", "0"] * 30, "group": ["a", "a", "b"] * 20}
+    sizes = {"stratum": ["a", "b"], "size": ["40%", "60%"]}
+
+    with pytest.raises(InputError, match=r"given: '40%'; allowed: whole numbers of units"):
+        stratal.evaluate(table, sizes=sizes, chosen="random-within:group")
 
 
 @pytest.mark.parametrize("name", ["discount", "judge", "topic", "confidence"])

@@ -182,7 +182,12 @@ def text_number_expression(column: Foreign) -> Foreign:
 def _is_number_of_other_format(column: Foreign) -> Foreign:
     """Return whether text is a number with a decimal comma, or with a percent sign."""
     number = text_number_expression(column.replace(",", ".").strip())
-    return number.notnull() | column.strip().re_search(f"^({PERCENTAGE})$")
+    return number.notnull() | _is_percentage(column)
+
+
+def _is_percentage(column: Foreign) -> Foreign:
+    """Return whether text is a number with a percent sign."""
+    return column.strip().re_search(f"^({PERCENTAGE})$")
 
 
 def category_expression(column: Foreign, label: str) -> Foreign:
@@ -299,7 +304,9 @@ def is_absent(column: Foreign, words: tuple[str, ...] = ()) -> Foreign:
 # Kinds of texts in a column of numbers, with the remedy for each.
 _DECIMAL_COMMA_VALUE = "value that is written with a decimal comma or a percent sign"
 _TEXT_VALUE = "value that is not a number"
+_VALUE_WITHOUT_SIGN = "value without a percent sign, unlike most of its values"
 _REMEDIES = {
+    _VALUE_WITHOUT_SIGN: "Write all values with a percent sign, or none; shares are numbers between 0 and 1.",
     _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT_REMEDY,
     _TEXT_VALUE: (
         "In a JSON object, name the number: judge.score. Words are not scores: use categories as strata "
@@ -324,6 +331,8 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
         return column.isnull()
 
     problems: dict[str, Predicate] = {"missing value": missing}
+    if is_text and _are_mostly_percentages(source, name):
+        problems[_VALUE_WITHOUT_SIGN] = lambda column: numbers(column).notnull()
     if is_text:
         problems[_DECIMAL_COMMA_VALUE] = lambda column: (
             numbers(column).isnull() & _is_number_of_other_format(column)
@@ -340,6 +349,15 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
         refuse(problem, predicate, "; allowed: finite numbers", action=remedies.get(problem, fill))
     message = f"{source.table_name}: column {name!r} holds a value that cannot be used"
     raise InputError(message, allowed="finite numbers", action=fill)
+
+
+def _are_mostly_percentages(source: Source, name: str) -> bool:
+    """Return whether most values of a column of text are percentages."""
+    column = source.column(name)
+    counts = source.first_row(
+        source.table.aggregate(percentages=_is_percentage(column).sum(), values=column.count())
+    )
+    return 2 * int(counts["percentages"] or 0) > int(counts["values"])
 
 
 # Largest number of keys in one query for distinct keys: DuckDB can do this in its memory limit for two
