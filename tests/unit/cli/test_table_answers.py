@@ -269,7 +269,7 @@ def test_names_in_one_text_are_to_be_a_list(tmp_path):
     file = tmp_path / "table.csv"
     write(file, ["id", "score", "verdict", "label"], judged_rows(120))
 
-    with pytest.raises(InputError, match=r"Give several columns as a list: \['score', 'verdict'\]"):
+    with pytest.raises(InputError, match=r"give a list: \['score', 'verdict'\]"):
         stratal.evaluate(file, judge="score,verdict")
 
 
