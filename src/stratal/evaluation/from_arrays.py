@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ def estimate_from(
     proxy_labelled : array-like (n,)
         Predictions of the labelled units' outcomes.
     proxy_unlabelled : array-like (m,)
-        Predictions of the outcomes of the other units only, without the labelled ones.
+        Predictions of the outcomes of the unlabelled units.
     stratum_labelled, stratum_unlabelled : array-like (n,), (m,), optional
         Strata of the units in both arrays.
     groups_labelled, groups_unlabelled : mapping of name to array-like (n,), (m,), optional
@@ -76,55 +76,50 @@ def estimate_from(
     >>> result.n, result.population_size
     (4, 10)
     """
-    is_table = proxy_labelled is None and proxy_unlabelled is None
     array_options = {
         "stratum_labelled": stratum_labelled,
         "stratum_unlabelled": stratum_unlabelled,
         "groups_labelled": groups_labelled,
         "groups_unlabelled": groups_unlabelled,
     }
-    given_options = options | {name: value for name, value in array_options.items() if value is not None}
-    allowed_options = (
-        EvaluationRequest.__dataclass_fields__ if is_table else {**array_options, **Request.__annotations__}
-    )
-    for name in given_options.keys() - set(allowed_options):
-        form = "a table" if is_table else "arrays"
-        raise InputError(f"{name}= has no effect with {form}", action="Leave it out.")
-    if is_table:
-        columns_and_estimand: dict[str, Any] = {"by": by, "estimand": estimand, "predicts": predicts}
-        options |= {name: value for name, value in columns_and_estimand.items() if value is not None}
+    stated_options = options | {name: value for name, value in array_options.items() if value is not None}
+    if proxy_labelled is None and proxy_unlabelled is None:
+        _refuse_options(stated_options.keys() - set(EvaluationRequest.__dataclass_fields__), "a table")
+        shared_options: dict[str, Any] = {"by": by, "estimand": estimand, "predicts": predicts}
+        options |= {name: value for name, value in shared_options.items() if value is not None}
         return evaluate(labels, judge=judge or (), **options)
+    _refuse_options(stated_options.keys() - {*array_options, *Request.__annotations__}, "arrays")
     if (stratum_labelled is None) != (stratum_unlabelled is None):
         raise InputError(
             "strata are given for only one of the two sets of units",
             action="Give stratum_labelled= and stratum_unlabelled=.",
         )
     groups = dict(groups_labelled or {})
-    other_groups = dict(groups_unlabelled or {})
-    if set(groups) != set(other_groups):
-        stated_columns = f"{', '.join(groups) or 'none'}; {', '.join(other_groups) or 'none'}"
+    unlabelled_groups = dict(groups_unlabelled or {})
+    if set(groups) != set(unlabelled_groups):
+        stated_columns = f"{', '.join(groups) or 'none'}; {', '.join(unlabelled_groups) or 'none'}"
         action = "Give each column in groups_labelled= and in groups_unlabelled=."
         raise InputError(
             "groups are given for only one of the two sets of units", given=stated_columns, action=action
         )
     stratum = None if stratum_labelled is None else "stratum"
-    columns = {
+    labelled_rows = {
         "label": np.asarray(labels, dtype=object),
         "proxy": finite_vector("proxy_labelled", proxy_labelled),
         **{name: np.asarray(values) for name, values in groups.items()},
     }
-    others = {
+    unlabelled_rows = {
         "proxy": finite_vector("proxy_unlabelled", proxy_unlabelled),
-        **{name: np.asarray(values) for name, values in other_groups.items()},
+        **{name: np.asarray(values) for name, values in unlabelled_groups.items()},
     }
     if stratum is not None:
-        columns[stratum] = np.asarray(stratum_labelled)
-        others[stratum] = np.asarray(stratum_unlabelled)
-    same_length(**columns)
-    same_length(**others)
-    # One table, the other units without a label: a unit whose label is missing stays in the population.
-    others["label"] = np.full(len(others["proxy"]), None, dtype=object)
-    table = {name: np.concatenate([values, others[name]]) for name, values in columns.items()}
+        labelled_rows[stratum] = np.asarray(stratum_labelled)
+        unlabelled_rows[stratum] = np.asarray(stratum_unlabelled)
+    same_length(**labelled_rows)
+    same_length(**unlabelled_rows)
+    # Both are rows of one table, so that a labelled unit with a missing label stays in the population.
+    unlabelled_rows["label"] = np.full(len(unlabelled_rows["proxy"]), None, dtype=object)
+    table = {name: np.concatenate([rows, unlabelled_rows[name]]) for name, rows in labelled_rows.items()}
     predicted = options.get("predicted")
     sample, joined = Sample.from_labelled(
         table,
@@ -136,3 +131,9 @@ def estimate_from(
         predicts=predicts,
     )
     return estimate(sample, joined, estimand=estimand, by=by, judge=judge, **options)
+
+
+def _refuse_options(unused: Iterable[str], form: str) -> None:
+    """Raise an error for the first option that has no effect with this form of the data."""
+    for name in unused:
+        raise InputError(f"{name}= has no effect with {form}", action="Leave it out.")

@@ -24,10 +24,10 @@ _FORMS = (
     "of units"
 )
 
-# Units by which sums of totals may differ that were rounded to whole units.
-_ROUNDING = 0.5
-# Sum of totals up to which they are shares, which add up to 1 but for rounding.
-_MOST_SHARES = 1.5
+# Published totals are often rounded, so that the sums of two margins may differ by this number of units.
+_MAX_ROUNDING_DIFFERENCE = 0.5
+# Totals with at most this sum are shares, which add up to about 1.
+_MAX_SUM_OF_SHARES = 1.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,8 @@ class StatedMargins:
     Parameters
     ----------
     columns : tuple of str
-    totals : mapping of column to mapping of level to units, optional
-        None for the totals that the sample keeps.
+    totals : mapping of column to mapping of level to number of units, optional
+        Default: the totals that the sample contains.
     method : {"raking", "regression"}
     """
 
@@ -53,14 +53,15 @@ class StatedMargins:
         Raises
         ------
         InputError
-            For a missing file, one without the needed columns or with a level twice, totals that are no
-            numbers of units, and totals of different populations.
+            For a missing file, missing columns, a level with two rows, totals that are not numbers of units,
+            and margins of populations with different sizes.
         """
         if isinstance(margins, StatedMargins):
             return margins
         if isinstance(margins, Mapping):
-            totals = {str(column): _stated_totals(column, levels) for column, levels in margins.items()}
-            return cls(columns=tuple(totals), totals=_checked(totals), method=MARGIN_METHODS[0])
+            totals = {str(column): _totals_of_mapping(column, levels) for column, levels in margins.items()}
+            _check_sums(totals)
+            return cls(columns=tuple(totals), totals=totals, method=MARGIN_METHODS[0])
         if not isinstance(margins, str | Path):
             raise InputError("margins= cannot be read", given=repr(margins), allowed=_FORMS)
         method, colon, text = str(margins).partition(":")
@@ -70,20 +71,21 @@ class StatedMargins:
         path = Path(text)
         if path.is_file() or path.suffix.lower() in FORMATS:
             totals = _totals_of_file(existing_file(path))
-            return cls(columns=tuple(totals), totals=_checked(totals), method=method)
+            _check_sums(totals)
+            return cls(columns=tuple(totals), totals=totals, method=method)
         names = tuple(name.strip() for name in text.split(",") if name.strip())
         return cls(columns=names, totals=None, method=method)
 
     @property
     def population_size(self) -> int | None:
-        """Units of the population that the totals are of; None without totals."""
+        """Number of units in the population, by the totals; None without totals."""
         if self.totals is None:
             return None
         return round(sum(self.totals[self.columns[0]].values()))
 
 
-def _stated_totals(column: object, levels: object) -> dict[str, float]:
-    """Return the units of each level of a column."""
+def _totals_of_mapping(column: object, levels: object) -> dict[str, float]:
+    """Return the number of units of each level of a column."""
     if not isinstance(levels, Mapping):
         raise InputError(f"margins= for {column!r} cannot be read", given=repr(levels), allowed=_FORMS)
     for level, units in levels.items():
@@ -98,7 +100,7 @@ def _stated_totals(column: object, levels: object) -> dict[str, float]:
 
 
 def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
-    """Return the units of each level of each variable of a file."""
+    """Return the number of units of each level of each variable in a file."""
     table = SmallTable.of(path, str(path))
     names = [table.find(*names) for names in (_VARIABLE_NAMES, _LEVEL_NAMES, _TOTAL_NAMES)]
     if None in names:
@@ -121,22 +123,21 @@ def _totals_of_file(path: Path) -> dict[str, dict[str, float]]:
     return totals
 
 
-def _checked(totals: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
-    """Return totals of one population, refusing others."""
+def _check_sums(totals: dict[str, dict[str, float]]) -> None:
+    """Raise an error unless all margins add up to the same number of units."""
     if not totals:
         raise InputError("margins= names no column", given="{}", allowed=_FORMS)
     sums = {column: float(sum(levels.values())) for column, levels in totals.items()}
-    # Published totals are often rounded, and their sums then differ by some units.
-    if not np.allclose([*sums.values()], next(iter(sums.values())), rtol=1e-6, atol=_ROUNDING):
+    first_sum = next(iter(sums.values()))
+    if not np.allclose([*sums.values()], first_sum, rtol=1e-6, atol=_MAX_ROUNDING_DIFFERENCE):
         raise InputError(
             "the totals in margins= (--margins) do not add up to the same population size",
             given=", ".join(f"{units:,.10g} in {column!r}" for column, units in sums.items()),
             allowed="the same sum over the levels of every margin",
         )
-    if next(iter(sums.values())) <= _MOST_SHARES:
+    if first_sum <= _MAX_SUM_OF_SHARES:
         raise InputError(
             "the totals in margins= (--margins) are shares",
             given=", ".join(f"{units:g} in {column!r}" for column, units in sums.items()),
             allowed="numbers of units in the population",
         )
-    return totals

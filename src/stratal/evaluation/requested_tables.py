@@ -20,8 +20,11 @@ from stratal.question.facts import words_of_name
 from stratal.question.scores import class_probability
 from stratal.question.vocabulary import METRIC_SYNONYMS, average_name
 
-# Entries of a row's label that are classes.
-_CLASS_LABELS = ("class", "judged")
+# Keys of the label of a row in a judge's table whose values are classes: of people, and of the judge.
+_CLASS_KEYS = ("class", "judged")
+
+# Maximum number of classes that a remark names.
+_MAX_CLASSES_NAMED = 10
 
 # Modules that only some tables need are imported where they are used.
 
@@ -34,7 +37,6 @@ def compute_tables(labelled_sample: LabelledSample) -> list[Estimates]:
     if request.metric:
         tables.append(_metric_table(labelled_sample))
     if labelled_sample.models:
-        # Each table imports its metrics, because most evaluations request none of them.
         from stratal.metrics.comparison import compare
 
         outcomes = {name: labelled_sample.read_column(name) for name in labelled_sample.models}
@@ -70,7 +72,7 @@ def _metric_table(labelled_sample: LabelledSample) -> Estimates:
 
 
 def _require_metric(name: str) -> None:
-    """Refuse what is not a metric of classes, naming similar ones, or the option for other quantities."""
+    """Raise an error if a name is not that of a metric of classes."""
     from stratal.metrics.class_functions import METRICS, is_f_measure
 
     metrics = (*METRICS, CONFUSION, BRIER)
@@ -95,16 +97,18 @@ def _class_table(labelled_sample: LabelledSample, names: Sequence[str]) -> Estim
     sample = labelled_sample.sample
     labels = labelled_sample.labels
     columns = {"labels": labels, "predicted": request.answer_column}
-    classes = {str(one) for name, values in columns.items() for one in class_column(sample, values, name)}
+    entries = {str(entry) for name, values in columns.items() for entry in class_column(sample, values, name)}
+    # `None` is a missing label or answer.
+    classes = sorted(entries - {"None"})
     for name in request.classes:
-        check_choice("class among the labels and answers", name, sorted(classes - {"None"}))
+        check_choice("class among the labels and answers", name, classes)
     report = ClassReport(names, request.classes, predicted=request.answer_column)
     table: Estimates = estimate(sample, labels, estimand=report, **request.target_option)
     return table
 
 
 def _brier_score(labelled_sample: LabelledSample) -> Estimates:
-    """Return the Brier score of the proxies that are probabilities; of classes, that of the named class."""
+    """Return the Brier score of each proxy that is a probability, for the named classes if there are any."""
     request = labelled_sample.request
     options = request.target_option
     sample = _with_score_of_class(labelled_sample)
@@ -112,7 +116,7 @@ def _brier_score(labelled_sample: LabelledSample) -> Estimates:
     rows = [
         replace(row, label={"metric": BRIER, "class": row.label["class"]})
         for row in table
-        if row.label["metric"] == BRIER and row.label["class"] in (request.classes or (row.label["class"],))
+        if row.label["metric"] == BRIER and (not request.classes or row.label["class"] in request.classes)
     ]
     return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=())
 
@@ -134,25 +138,27 @@ def _with_score_of_class(labelled_sample: LabelledSample) -> Sample:
             action="Name both: classes= (--class CLASS) and proxy= (--proxy COL); or declare the class of "
             "each column: predicts= (--predicts COL=class:CLASS).",
         )
-    (name,), (level,) = names, request.classes
-    role = sample.question.score(name)
-    # A confidence is that of whichever answer was given, unless the user names it with the class.
-    is_of_answers = bool(words_of_name(name) & CONFIDENCE_WORDS) or (role is not None and role.declared)
-    if role is not None and role.is_probability and is_of_answers and name not in request.proxy:
+    name = names[0]
+    class_name = request.classes[0]
+    score = sample.question.score(name)
+    # A confidence is the probability of the answer, whatever its class. If the user names the proxy together
+    # with the class, it is the probability of this class.
+    is_of_answers = bool(words_of_name(name) & CONFIDENCE_WORDS) or (score is not None and score.declared)
+    if score is not None and score.is_probability and is_of_answers and name not in request.proxy:
         raise InputError(
-            f"{name!r} is not the probability of the class {level!r}",
-            given=f"{role.meaning} ({'declared' if role.declared else 'inferred'})",
+            f"{name!r} is not the probability of the class {class_name!r}",
+            given=f"{score.meaning} ({'declared' if score.declared else 'inferred'})",
             allowed="a proxy that is declared as the probability of the class",
             action=f"Use such a column. If {name!r} is this probability, declare it: "
-            f"predicts={f'class:{level}'!r} (--predicts {quote(f'{name}=class:{level}')}).",
+            f"predicts={f'class:{class_name}'!r} (--predicts {quote(f'{name}=class:{class_name}')}).",
         )
-    return with_declared_scores(sample, {name: class_probability(level)})
+    return with_declared_scores(sample, {name: class_probability(class_name)})
 
 
 def _confusion_matrix(labelled_sample: LabelledSample) -> Estimates:
-    """Return the share of all units of each pair of a label and an answer of the model.
+    """Return the share of all units that have each pair of a label and an answer of the model.
 
-    It has all classes. If they are too many, it has those that are named, or the most frequent ones.
+    If there are too many classes, the matrix has the named ones, or else the most frequent ones.
     """
     from stratal.metrics.judges import JudgeReport, most_frequent_classes
 
@@ -163,13 +169,13 @@ def _confusion_matrix(labelled_sample: LabelledSample) -> Estimates:
             action="Name their column: predicted= (--predicted COL).",
         )
     options = labelled_sample.request.target_option
-    classes, others = most_frequent_classes(labelled_sample.sample, labelled_sample.labels, answer)
-    requested = list(dict.fromkeys(labelled_sample.request.classes))
+    classes, other_classes = most_frequent_classes(labelled_sample.sample, labelled_sample.labels, answer)
+    named_classes = list(dict.fromkeys(labelled_sample.request.classes))
     remarks: tuple[str, ...] = ()
-    if others and len(requested) > 1:
-        classes = requested
-    else:
-        remarks = _left_out_classes(classes, others)
+    if other_classes and len(named_classes) > 1:
+        classes = named_classes
+    elif other_classes:
+        remarks = (_remark_on_other_classes(classes, other_classes),)
     estimand = JudgeReport((answer,), classes)
     table: Estimates = estimate(labelled_sample.sample, labelled_sample.labels, estimand=estimand, **options)
     rows = [
@@ -181,23 +187,17 @@ def _confusion_matrix(labelled_sample: LabelledSample) -> Estimates:
     return replace(table, estimates=tuple(rows), kind="metrics", joint=None, remarks=remarks)
 
 
-def _left_out_classes(classes: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
-    """Return the remark on the classes that a confusion matrix leaves out, if there are any."""
-    if not others:
-        return ()
-    names = list_first(map(repr, others), _MAX_CLASSES_NAMED)
+def _remark_on_other_classes(classes: Sequence[str], other_classes: Sequence[str]) -> str:
+    """Return the remark on the classes that a confusion matrix leaves out."""
+    names = list_first(map(repr, other_classes), _MAX_CLASSES_NAMED)
     return (
         f"the confusion matrix has the {len(classes)} most frequent classes of the labels, without {names}; "
-        "to choose other classes, name two or more: classes= (--class CLASS,…)",
+        "to choose other classes, name two or more: classes= (--class CLASS,…)"
     )
 
 
-# Maximum number of classes that a remark names.
-_MAX_CLASSES_NAMED = 10
-
-
 def _judge_tables(labelled_sample: LabelledSample) -> list[Estimates]:
-    """Return how judges agree with people: by group, if requested and they give verdicts, and in all."""
+    """Return the agreement of judges with people: of all units and, for verdicts, of the requested groups."""
     from stratal.metrics.judges import JudgeReport
 
     request = labelled_sample.request
@@ -217,29 +217,27 @@ def _judge_tables(labelled_sample: LabelledSample) -> list[Estimates]:
 
 
 def _in_words_of_labels(table: Estimates, labelled_sample: LabelledSample) -> Estimates:
-    """Return a judge's table with the classes 0 and 1 named as people write them, such as pass and fail."""
+    """Return a judge's table with verdicts such as 0 and 1 in words of the labels, such as pass and fail."""
     texts, mapping = labelled_sample.labels_as_written.interpreted()
-    words = {
+    label_words = {
         f"{text:g}" if isinstance(text, float) else str(text) for text in texts.tolist() if text is not None
     }
-    classes = {str(row.label[name]) for row in table for name in _CLASS_LABELS if row.label.get(name)}
-    verdicts = {text: truth_number(text) for text in classes - words}
-    if not verdicts or not set(verdicts.values()) <= {0.0, 1.0}:
+    classes = {str(row.label[key]) for row in table for key in _CLASS_KEYS if row.label.get(key)}
+    # The classes that only judges write.
+    verdict_numbers = {text: truth_number(text) for text in classes - label_words}
+    if not verdict_numbers or not set(verdict_numbers.values()) <= {0.0, 1.0}:
         return table
-    word_of = {number: word for word, number in mapping.numbers(words).items()}
-    if len(word_of) < len(words):
+    word_of_number = {number: word for word, number in mapping.numbers(label_words).items()}
+    if len(word_of_number) < len(label_words):
+        # Several words count as the same number.
         return table
-    names = {text: word_of.get(number, text) for text, number in verdicts.items()}
-    rows = [
-        replace(
-            row,
-            label={
-                key: names.get(str(value), value) if key in _CLASS_LABELS else value
-                for key, value in row.label.items()
-            },
-        )
-        for row in table
-    ]
+    names = {text: word_of_number.get(number, text) for text, number in verdict_numbers.items()}
+    rows = []
+    for row in table:
+        renamed = {
+            key: names.get(str(row.label[key]), row.label[key]) for key in _CLASS_KEYS if key in row.label
+        }
+        rows.append(replace(row, label={**row.label, **renamed}))
     return replace(table, estimates=tuple(rows))
 
 

@@ -36,7 +36,7 @@ _MAX_COUNT = 1_000_000
 
 
 class SourceForm(Enum):
-    """In which form sample and labels are given."""
+    """The form of the sample and the labels of an evaluation."""
 
     SAMPLE = "sample"
     STUDY = "study"
@@ -51,7 +51,7 @@ def is_sample(path: Path) -> bool:
 
 
 def require_present(path: Path) -> None:
-    """Refuse the path of a study or of a file at which there is nothing."""
+    """Raise an error if there is no file or folder at the path of a study or of a sample."""
     if path.suffix and not path.is_dir():
         existing_file(path)  # its error names the files that are there
     elif not path.exists():
@@ -79,8 +79,8 @@ def form_of(source: Any, labels: Any = None) -> SourceForm:
         if not source or not all(isinstance(path, str | Path) for path in source):
             raise InputError("a list must contain paths", given=str(source)[:60], allowed=SOURCE_FORMS)
         if labels is not None and labels != []:
-            what = "a list of logs already contains its labels: labels= has no effect"
-            raise InputError(what, allowed=SOURCE_FORMS, action="Leave labels= out.")
+            problem = "a list of logs already contains its labels: labels= has no effect"
+            raise InputError(problem, allowed=SOURCE_FORMS, action="Leave labels= out.")
         return _form_of_files(list(map(Path, source)))
     if isinstance(source, str | Path):
         paths = [Path(source), *_label_paths(labels)]
@@ -91,19 +91,17 @@ def form_of(source: Any, labels: Any = None) -> SourceForm:
 
     if isinstance(source, Study):
         return SourceForm.STUDY
-    if labels is not None and _is_table(source):
-        what = "a table already contains its labels: labels= has no effect"
-        raise InputError(what, allowed=SOURCE_FORMS, action="Leave out labels=, or give the sample instead.")
-    if _is_table(source):
-        return SourceForm.TABLE
-    return SourceForm.SAMPLE
-
-
-def _is_table(source: Any) -> bool:
-    return isinstance(source, ArrowStream | HuggingFaceDataset | dict | SmallTable)
+    if not isinstance(source, ArrowStream | HuggingFaceDataset | dict | SmallTable):
+        return SourceForm.SAMPLE
+    if labels is not None:
+        problem = "a table already contains its labels: labels= has no effect"
+        action = "Leave out labels=, or give the sample instead."
+        raise InputError(problem, allowed=SOURCE_FORMS, action=action)
+    return SourceForm.TABLE
 
 
 def _label_paths(labels: Any) -> list[Path]:
+    """Return the files of labels; none for labels in memory."""
     if isinstance(labels, str | Path):
         return [Path(labels)]
     if isinstance(labels, list | tuple) and all(isinstance(label, str | Path) for label in labels):
@@ -112,6 +110,7 @@ def _label_paths(labels: Any) -> list[Path]:
 
 
 def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
+    """Return the form of files and folders, the first of which may be a sample; labels may be in memory."""
     first = paths[0]
     if first.is_dir() and not (first / SAMPLE_NAME).is_file():
         # Only folders can be studies, whose modules are imported late.
@@ -125,7 +124,7 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
         return SourceForm.COUNT
     require_present(first)
     if len(paths) == 1:
-        # Labels in memory belong to a sample, whose reader states what is wrong with the file.
+        # Labels in memory belong to a sample. The error for this file occurs when the sample is read.
         if labels is None or labels == []:
             return SourceForm.TABLE
         return SourceForm.SAMPLE
@@ -156,7 +155,7 @@ def _tool_of(path: Path) -> str | None:
 def table_and_request(
     form: SourceForm, source: Any, labels: Any, request: EvaluationRequest
 ) -> tuple[Any, EvaluationRequest]:
-    """Return a table with labels, and the request about it."""
+    """Return the table of a source that is not a sample or a study, and the request for it."""
     if form == SourceForm.COUNT:
         return _table_of_count(str(source if isinstance(source, str | Path) else source[0]), request)
     if isinstance(source, list | tuple):
@@ -174,7 +173,10 @@ def table_and_request(
 
 
 def _refuse_labels_of_sample(path: Path) -> None:
-    """Refuse the labels of a drawn sample in the same folder, of which they are not a random sample."""
+    """Raise an error if the table contains the labels of a drawn sample in the same folder.
+
+    The labelled rows are then not a simple random sample, and the estimate requires the design.
+    """
     # Only tables of labels are compared with the studies next to them.
     from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
 
@@ -234,12 +236,12 @@ def _table_of_logs(
         for unit in map(id_text, log.columns["id"]):
             units.setdefault(unit, len(units))
     columns: dict[str, list[Any]] = {"id": list(units)}
-    first = logs[0].log
-    copied_columns = (*([first.cluster] if first is not None and first.cluster else []), request.by)
-    for name in filter(None, copied_columns):
-        columns[name] = _by_unit(logs, name, units)
+    first_log = logs[0].log
+    cluster = None if first_log is None else first_log.cluster
+    for name in filter(None, (cluster, request.by)):
+        columns[name] = _entries_by_unit(logs, name, units)
     for name, log in zip(names, logs, strict=True):
-        columns[name] = _by_unit([log], score, units)
+        columns[name] = _entries_by_unit([log], score, units)
     request = replace(request, value=None, compare=names, id="id")
     if request.population_size is None and request.chosen is None:
         # Units without a score in one of the logs count as missing.
@@ -249,10 +251,10 @@ def _table_of_logs(
 
 
 def _require_common_units(logs: Sequence[SmallTable]) -> None:
-    """Refuse logs of which none of the others has a unit of the first."""
-    first = set(map(id_text, logs[0].columns["id"]))
+    """Raise an error if a log has no unit in common with the first one."""
+    first_units = set(map(id_text, logs[0].columns["id"]))
     for log in logs[1:]:
-        if first.isdisjoint(map(id_text, log.columns["id"])):
+        if first_units.isdisjoint(map(id_text, log.columns["id"])):
             raise InputError(
                 "the logs have no unit in common",
                 given=f"{logs[0].table_name}, {log.table_name}",
@@ -260,8 +262,8 @@ def _require_common_units(logs: Sequence[SmallTable]) -> None:
             )
 
 
-def _by_unit(logs: Sequence[SmallTable], column: str, units: dict[str, int]) -> list[Any]:
-    """Return the entries of a column by unit; None where no log has one."""
+def _entries_by_unit(logs: Sequence[SmallTable], column: str, units: dict[str, int]) -> list[Any]:
+    """Return the entry of a column for each unit; None if no log has one."""
     entries: list[Any] = [None] * len(units)
     for log in logs:
         for unit, entry in zip(map(id_text, log.columns["id"]), log.values(column), strict=True):
@@ -291,10 +293,10 @@ def _common_score(logs: Sequence[SmallTable]) -> str:
 
 
 def _model_names(paths: Sequence[Path]) -> tuple[str, ...]:
-    """Return a different name for each log: of its file, or of its folder too."""
-    most_parts = max(len(path.parts) for path in paths)
-    for parts in range(1, most_parts + 1):
-        names = ["/".join((*path.parts[-parts:-1], path.stem)) for path in paths]
+    """Return a different name for each log: that of its file, with as many parent folders as necessary."""
+    max_depth = max(len(path.parts) for path in paths)
+    for depth in range(1, max_depth + 1):
+        names = ["/".join((*path.parts[-depth:-1], path.stem)) for path in paths]
         if len(set(names)) == len(names):
             return tuple(names)
     raise InputError("a log is given twice", given=", ".join(map(str, paths)), action="Give each log once.")

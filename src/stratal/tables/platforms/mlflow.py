@@ -1,7 +1,7 @@
-"""MLflow: traces of an experiment, review queues, feedback. The tracking server is `MLFLOW_TRACKING_URI`.
+"""MLflow: traces of an experiment, review queues and feedback. `MLFLOW_TRACKING_URI` is the tracking server.
 
-A queue for review is a custom queue of MLflow's open-source server, whose question is a label schema. The
-server itself attaches a trace to a queue once.
+A queue for review is a custom queue of MLflow's open-source server, whose question is a label schema. If a
+trace is added to a queue again, the server ignores it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ with optional_import("mlflow-skinny", extra="mlflow"):
     from mlflow.exceptions import MlflowException
     from mlflow.genai import label_schemas, review_queues
 
-# What the client raises if the server cannot be reached or refuses a request.
+# Exceptions of the client if the server cannot be reached or refuses a request.
 ERRORS = (MlflowException,)
 SETTINGS = "MLFLOW_TRACKING_URI and your access to the experiment"
 
-# Source types of assessments that are scores; the answers of people are not.
+# Source types of assessments. Those of judges and of code are scores, and those of people are answers.
 SCORE_SOURCES = ("LLM_JUDGE", "CODE")
 HUMAN = "HUMAN"
-# An experiment may have runs of several samples: the tag finds the run of one of them.
+# Tag of the run of a sample, because an experiment may have runs of several samples.
 SAMPLE_TAG = "stratal.sample"
 
 
@@ -76,7 +76,7 @@ class Experiment:
         return len(missing)
 
     def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
-        """Return the last feedback of a person on each completed trace, and the declined traces."""
+        """Return the last feedback of a person on each completed trace; declined traces are skipped."""
         queue = self._find_queue(name)
         if queue is None:
             raise unknown_queue_error(name)
@@ -115,7 +115,7 @@ class Experiment:
         return str(schema.schema_id)
 
     def _find_queue(self, name: str) -> Any:
-        """Return the review queue of this name, None if there is none."""
+        """Return the review queue with this name; None if there is none."""
         for page in read_pages(review_queues.list_review_queues, experiment_id=self.id):
             for queue in page:
                 if queue.name == name:
@@ -132,7 +132,7 @@ class Experiment:
         return Answer(item.item_id, str(feedback.value), person, time, feedback.rationale or "")
 
     def _last_feedback(self, trace_id: str, name: str) -> Any:
-        """Return the last valid feedback of a person with this name, None if there is none."""
+        """Return the last valid feedback with this name from a person; None if there is none."""
         answers = [
             assessment
             for assessment in self.client.get_trace(trace_id).info.assessments
@@ -152,7 +152,7 @@ def open_project(project: str) -> Experiment:
 
 
 def read_pages(function: Callable[..., Any], *arguments: Any, **options: Any) -> Iterator[Any]:
-    """Yield the pages of a listing."""
+    """Yield the pages of a list."""
     page = function(*arguments, **options)
     yield page
     while page.token:

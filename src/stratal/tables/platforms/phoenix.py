@@ -1,7 +1,7 @@
 """Phoenix: root spans of a project and their annotations. The server is `PHOENIX_BASE_URL`.
 
-Phoenix has no queues for review. The drawn spans are tagged by an annotation of code with the name of the
-sample; the answers are annotations of people with the same name. Phoenix stores one annotation for each
+Phoenix has no queues for review. Instead, drawn spans have a tag, an annotation of kind CODE with the name of
+the sample. The answers are annotations of people with the same name. Phoenix stores one annotation for each
 span, name and identifier, so that a repeated call changes nothing.
 """
 
@@ -27,16 +27,16 @@ with optional_import("arize-phoenix-client", extra="phoenix"):
     import httpx
     from phoenix.client import Client
 
-# What the client raises if the server cannot be reached or refuses a request.
+# Exceptions of the client if the server cannot be reached or refuses a request.
 ERRORS = (httpx.HTTPError,)
 SETTINGS = "PHOENIX_BASE_URL and PHOENIX_API_KEY"
 
-# The client reads pages of 100 spans until it has this number, which is far above that of a project.
+# The client reads pages of 100 spans until it has this number. It is far above the size of a project.
 MAX_SPANS = 10_000_000
 # Kinds of annotators in Phoenix.
 HUMAN = "HUMAN"
 CODE = "CODE"
-# Label of the annotation that puts a span into the queue.
+# Label of the annotation that marks a span for review.
 TAG = "to review"
 
 
@@ -77,7 +77,7 @@ class Project:
         return len(missing)
 
     def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
-        """Return the last annotation of a person on each span; one without a label is a skip."""
+        """Return the last annotation of a person on each span; without a label, the span is skipped."""
         answers = {}
         for entry in self._human_annotations(name, ids):
             note = (entry.get("result") or {}).get("explanation") or ""
@@ -88,10 +88,11 @@ class Project:
 
     def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
         """Write each label as an annotation of its span; the figures are its metadata."""
-        existing = {entry["span_id"]: _label(entry) for entry in self._human_annotations(name, list(labels))}
-        new = {unit: label for unit, label in labels.items() if existing.get(unit) != label}
-        self._annotate(name, new, HUMAN, metadata=figures)
-        return len(new)
+        annotations = self._human_annotations(name, list(labels))
+        stored_labels = {entry["span_id"]: _label(entry) for entry in annotations}
+        new_labels = {unit: label for unit, label in labels.items() if stored_labels.get(unit) != label}
+        self._annotate(name, new_labels, HUMAN, metadata=figures)
+        return len(new_labels)
 
     def _human_annotations(self, name: str, ids: Sequence[str]) -> list[Any]:
         """Return the annotations of people with this name, the oldest first."""
@@ -99,7 +100,7 @@ class Project:
         return sorted(entries, key=lambda entry: parse_milliseconds(entry["updated_at"]))
 
     def _annotations(self, ids: Sequence[str], name: str | None = None) -> list[Any]:
-        """Return the annotations of spans, of one name if it is given."""
+        """Return the annotations of spans with this name, or all annotations of the spans."""
         annotations = []
         for page in split_pages(ids):
             annotations += self.spans.get_span_annotations(

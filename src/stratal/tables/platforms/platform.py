@@ -20,7 +20,7 @@ PLATFORMS = {
     "phoenix": "stratal.tables.platforms.phoenix",
 }
 
-# Names of queues begin with it: a score with such a name is a label, not a prediction.
+# Beginning of the names of queues. A score with such a name is the label of a person, not a prediction.
 QUEUE_PREFIX = "stratal-"
 
 # Entries of one request.
@@ -99,7 +99,7 @@ class Answer:
 
 
 class Platform(Protocol):
-    """A project of a platform, such as an experiment. Each function can be repeated, and repeats nothing."""
+    """A project of a platform, such as an experiment. A repeated call does not write anything twice."""
 
     def read_units(self, since: int, until: int | None) -> Iterator[list[Unit]]:
         """Yield the units that started from `since` on and before `until` (milliseconds), oldest first."""
@@ -114,7 +114,7 @@ class Platform(Protocol):
         ...
 
     def write_results(self, name: str, labels: Mapping[str, Any], figures: Mapping[str, float]) -> int:
-        """Write labels by unit and figures of the estimate; return how many labels were not yet there."""
+        """Write labels by unit and figures of the estimate; return how many labels are new or changed."""
         ...
 
 
@@ -161,7 +161,10 @@ def unknown_queue_error(name: str) -> InputError:
 
 
 def text_of(value: Any) -> str:
-    """Return an input or an output as text: JSON unless it is a text, or a text in JSON."""
+    """Return an input or an output of a model as text.
+
+    A text may be stored as JSON. Other values are returned in JSON.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
