@@ -22,7 +22,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "stratal"
 
 LAYERS = (
-    *("__init__", "errors", "protocols", "arrays", "whole_numbers", "randomness"),
+    *("__init__", "errors", "protocols", "names", "arrays", "whole_numbers", "randomness"),
     *("report", "question", "proxy", "tables", "population", "strata", "labels", "designs"),
     *("intervals", "estimation", "metrics", "regression", "planning", "simulation", "study"),
     *("evaluation", "thresholds", "waves", "cli"),
@@ -30,7 +30,7 @@ LAYERS = (
 )
 """Subpackages and single modules in the order of imports: each may import itself and those before it."""
 
-SINGLE_MODULES = (*LAYERS[:6], *LAYERS[-3:])
+SINGLE_MODULES = (*LAYERS[:7], *LAYERS[-3:])
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

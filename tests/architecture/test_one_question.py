@@ -24,6 +24,7 @@ OPEN_TO_COMMANDS = {
     "stratal",
     "stratal.arrays",
     "stratal.errors",
+    "stratal.names",
     "stratal.protocols",
     "stratal.question",
     "stratal.report",
@@ -102,6 +103,7 @@ def test_the_commands_that_estimate_import_public_functions_only():
     allowed = {
         "stratal",
         "stratal.errors",
+        "stratal.names",
         "stratal.protocols",
         "stratal.question",
         "stratal.evaluation",

@@ -15,10 +15,11 @@ from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Reading, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import meanings, pair, parse_path, split_names
+from stratal.cli.parsing import meanings, pair, parse_path
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
 from stratal.errors import InputError
+from stratal.names import split_names
 from stratal.protocols import JsonDict, Keywords
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from stratal.cli.command import Option, options_of
 from stratal.cli.conditions import Condition, ValueCondition, with_any
 from stratal.cli.options import Planning, Reading, Seed, Text
 from stratal.cli.output import show_progress
-from stratal.cli.parsing import join_names, pair, split_names
+from stratal.cli.parsing import join_names, pair
 from stratal.errors import InputError, warn_caller
+from stratal.names import split_names
 
 if TYPE_CHECKING:
     from stratal import Sample

@@ -17,10 +17,11 @@ from stratal.cli.command import Option, argument, command, command_words, option
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
 from stratal.cli.output import Result, markdown_text, show_progress
-from stratal.cli.parsing import join_names, mapping, meanings, pair, split_names
+from stratal.cli.parsing import join_names, mapping, meanings, pair
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import population_again, reading_of
 from stratal.errors import check_choice, no_effect_error
+from stratal.names import split_names
 from stratal.protocols import Keywords
 from stratal.report.verdicts import FAIL, PASS, UNDECIDED
 

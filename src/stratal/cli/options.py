@@ -12,7 +12,8 @@ import stratal
 from stratal.cli.command import Option, argument, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.output import show_progress
-from stratal.cli.parsing import join_names, mapping, meanings, pair, parse_path, split_names, widths
+from stratal.cli.parsing import join_names, mapping, meanings, pair, parse_path, widths
+from stratal.names import split_names
 from stratal.protocols import Keywords
 
 if TYPE_CHECKING:

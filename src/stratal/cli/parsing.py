@@ -9,13 +9,7 @@ from pathlib import Path
 import click
 
 from stratal.errors import InputError
-
-
-def split_names(text: str | None) -> tuple[str, ...]:
-    """Return the names in a comma-separated list."""
-    if text:
-        return tuple(name.strip() for name in text.split(",") if name.strip())
-    return ()
+from stratal.names import split_names
 
 
 def join_names(*names: str) -> str:

@@ -16,11 +16,12 @@ from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import Number, Planning, Reading, Text, Whole
 from stratal.cli.output import Result, new_folder_name
-from stratal.cli.parsing import parse_path, split_names
+from stratal.cli.parsing import parse_path
 from stratal.cli.plan_file import PlanFile, planned_question
 from stratal.cli.reading_again import connection_words
 from stratal.cli.select import SelectOptions, answers_as_groups
 from stratal.errors import InputError
+from stratal.names import split_names
 from stratal.protocols import Keywords
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import stratal
 from stratal.cli.command import Option, argument, command
 from stratal.cli.options import Text
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import split_names
 from stratal.errors import InputError
+from stratal.names import split_names
 
 if TYPE_CHECKING:
     from stratal import Sample

@@ -12,8 +12,9 @@ from msgspec import structs
 
 from stratal.cli.command import selected_fields
 from stratal.cli.options import Reading
-from stratal.cli.parsing import join_names, parse_path, split_names
+from stratal.cli.parsing import join_names, parse_path
 from stratal.errors import InputError
+from stratal.names import split_names
 from stratal.protocols import Keywords
 
 if TYPE_CHECKING:

@@ -12,8 +12,9 @@ from stratal.cli.command import Option, command, selected_fields
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Target, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import meanings, pair, parse_whole_numbers, split_names
+from stratal.cli.parsing import meanings, pair, parse_whole_numbers
 from stratal.errors import InputError
+from stratal.names import split_names
 from stratal.protocols import JsonDict
 
 

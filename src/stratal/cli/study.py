@@ -20,18 +20,11 @@ from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.estimate import STATUSES
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, show_progress
-from stratal.cli.parsing import (
-    finite_number,
-    mapping,
-    pairs,
-    parse_path,
-    parse_whole_numbers,
-    split_names,
-    text_of,
-)
+from stratal.cli.parsing import finite_number, mapping, pairs, parse_path, parse_whole_numbers, text_of
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import connection_words, population_again, reading_of
 from stratal.errors import InputError, MissingExtraError, no_effect_error
+from stratal.names import split_names
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.verdicts import UNDECIDED
 

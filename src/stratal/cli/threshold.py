@@ -10,8 +10,8 @@ from stratal.cli.command import Option, command
 from stratal.cli.estimate import STATUSES, EvidenceOptions
 from stratal.cli.options import Text
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import split_names
 from stratal.errors import InputError
+from stratal.names import split_names
 from stratal.protocols import JsonDict
 
 

@@ -19,8 +19,9 @@ from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.accepted_types import as_labels
 from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.joined_labels import AnyLabels, JoinedLabels, join_labels, refuse_missing_codes
+from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.labels.label_values import class_text, refuse_incomparable_classes
+from stratal.labels.missing_codes import AnyLabels, refuse_missing_codes
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
 from stratal.question.scores import Predictions, Score, declared_scores

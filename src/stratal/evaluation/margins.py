@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.designs.margins import MARGIN_METHODS
 from stratal.errors import InputError
+from stratal.names import split_names
 from stratal.protocols import JsonMapping
 from stratal.tables.files import FORMATS, existing_file
 from stratal.tables.small_table import SmallTable
@@ -73,8 +74,7 @@ class StatedMargins:
             totals = _totals_of_file(existing_file(path))
             _check_sums(totals)
             return cls(columns=tuple(totals), totals=totals, method=method)
-        names = tuple(name.strip() for name in text.split(",") if name.strip())
-        return cls(columns=names, totals=None, method=method)
+        return cls(columns=split_names(text), totals=None, method=method)
 
     @property
     def population_size(self) -> int | None:

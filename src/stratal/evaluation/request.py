@@ -11,6 +11,7 @@ from stratal.designs.sample import require_column_name
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
 from stratal.labels.annotator_columns import joined_names
+from stratal.names import split_names
 from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.question.chosen_rows import ChosenRows
 from stratal.question.code_numbers import is_missing_code
@@ -95,7 +96,7 @@ class EvaluationRequest(DeclaredRoles):
         if self.by is not None:
             require_column_name(self.by, "by")
         # No name of a metric has a comma.
-        metrics = (name for text in self.metric for name in text.split(",") if name.strip())
+        metrics = (name for text in self.metric for name in split_names(text))
         self._set(metric=tuple(map(metric_name, metrics)))
         if self.margins is not None:
             self._set(margins=StatedMargins.of(self.margins))

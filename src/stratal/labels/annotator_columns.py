@@ -12,6 +12,7 @@ from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.labels.label_values import MAX_VALUES_SHOWN, comparison_key
 from stratal.labels.labels import Labels
+from stratal.names import split_names
 from stratal.question.vocabulary import VOCABULARIES
 from stratal.tables.no_answer import is_no_answer
 from stratal.tables.small_table import SmallTable, plain_text
@@ -39,7 +40,7 @@ def joined_names(value: str | Sequence[str] | None) -> str | None:
 
 def names_of_annotators(value: str | None) -> tuple[str, ...]:
     """Return the names that `value` separates by commas; empty if there are not at least two."""
-    names = tuple(part.strip() for part in (value or "").split(","))
+    names = split_names(value)
     return names if len(names) > 1 else ()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 from statistics import multimode
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +33,6 @@ from stratal.labels.label_values import (
     unused_mapping_notes,
 )
 from stratal.labels.labels import Labels, UnitRows, count_undeclared
-from stratal.labels.missing_codes import refuse_missing_code
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
 from stratal.randomness import id_text, id_texts
@@ -285,30 +284,6 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
             "several models, name the column of the models: --model COL.",
         )
     return np.array([position[text] for text in unit_labels.ids], dtype=np.int64)
-
-
-AnyLabels = TypeVar("AnyLabels", Labels, JoinedLabels)
-
-
-def refuse_missing_codes(
-    labels: AnyLabels,
-    column: str,
-    *,
-    bounds: tuple[float, float] | None = None,
-    classes: Collection[str] | None = None,
-    right_or_wrong: bool = False,
-) -> AnyLabels:
-    """Return labels, refusing usual codes of missing labels among them; see `refuse_missing_code`."""
-    if not labels.codes_checked:
-        refuse_missing_code(
-            labels.undeclared_counts(),
-            labels.source,
-            column,
-            bounds=bounds,
-            classes=classes,
-            right_or_wrong=right_or_wrong,
-        )
-    return replace(labels, codes_checked=True)
 
 
 def _join_answers(

@@ -9,17 +9,21 @@ bounds of the labels, among the classes of a model and in a mapping are declared
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 
 from stratal.arrays import number_of_text
 from stratal.errors import LabelError
+from stratal.labels.joined_labels import JoinedLabels
 from stratal.labels.label_values import (
     are_numeric_labels,
     class_text,
     comparison_key,
     format_mapping,
 )
+from stratal.labels.labels import Labels
 from stratal.labels.suspected_codes import suspected_codes
 from stratal.question.code_numbers import is_missing_code
 
@@ -82,6 +86,30 @@ def refuse_missing_code(
         given=_describe_counts(count_of, codes, sum(counts.values())),
         action=_possible_actions(count_of, codes, is_class=classes is not None or are_words),
     )
+
+
+AnyLabels = TypeVar("AnyLabels", Labels, JoinedLabels)
+
+
+def refuse_missing_codes(
+    labels: AnyLabels,
+    column: str,
+    *,
+    bounds: tuple[float, float] | None = None,
+    classes: Collection[str] | None = None,
+    right_or_wrong: bool = False,
+) -> AnyLabels:
+    """Return labels, refusing usual codes of missing labels among them; see `refuse_missing_code`."""
+    if not labels.codes_checked:
+        refuse_missing_code(
+            labels.undeclared_counts(),
+            labels.source,
+            column,
+            bounds=bounds,
+            classes=classes,
+            right_or_wrong=right_or_wrong,
+        )
+    return replace(labels, codes_checked=True)
 
 
 def _counts_of_numbers(counts: Mapping[str, int]) -> dict[float, int]:

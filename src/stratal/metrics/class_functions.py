@@ -15,6 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Number, code_count
 from stratal.errors import check_choice
+from stratal.names import split_names
 from stratal.question.vocabulary import AVERAGES
 
 # Numerator and denominator in (hits, predicted, true, all).
@@ -323,9 +324,9 @@ def is_f_measure(name: str) -> bool:
 def require_names(requested: Sequence[str] | str, allowed: tuple[str, ...], kind: str) -> tuple[str, ...]:
     """Return the names of metrics or averages without duplicates; `kind` is the noun in the error."""
     if isinstance(requested, str):
-        names = [name.strip() for name in requested.split(",")]
+        names = split_names(requested)
     else:
-        names = list(requested)
+        names = tuple(requested)
     for name in names:
         if kind == "average" or not is_f_measure(str(name)):
             check_choice(kind, name, allowed)

@@ -33,6 +33,7 @@ from stratal.metrics.calibration_error import CalibrationError
 from stratal.metrics.class_answers import AnsweredClasses, judged_classes, labels_as_verdicts, no_verdicts
 from stratal.metrics.ranking import area_under_curve, ranking_metric
 from stratal.metrics.score_roles import class_indicator, class_of_score, is_probability
+from stratal.names import split_names
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.question.scores import ORDER
@@ -86,10 +87,10 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
 
     def __post_init__(self) -> None:
         if isinstance(self.judges, str):
-            names = self.judges.split(",")
+            names = split_names(self.judges)
         else:
-            names = self.judges
-        self._set(judges=tuple(dict.fromkeys(name.strip() for name in names)), classes=tuple(self.classes))
+            names = tuple(name.strip() for name in self.judges)
+        self._set(judges=tuple(dict.fromkeys(names)), classes=tuple(self.classes))
 
     def compares(self, predicted: str | bool, sample_answer: str | None) -> bool:
         """Return whether labels are compared with this column of answers."""

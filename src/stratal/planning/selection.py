@@ -26,7 +26,8 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
 from stratal.intervals.betting import SMALLEST_STEP, DifferenceInterval, DrawSteps
-from stratal.labels.joined_labels import join_labels, refuse_missing_codes
+from stratal.labels.joined_labels import join_labels
+from stratal.labels.missing_codes import refuse_missing_codes
 from stratal.metrics.class_functions import CLASS_METRICS, METRICS, SIGNED, is_f_measure
 from stratal.planning.model_elimination import (
     PREFERENCE,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from stratal.arrays import number_of_text
+from stratal.names import split_names
 from stratal.population.declaration import DECIMAL_POINT_REMEDY, OWN_STRATUM, ROW, Declaration
 from stratal.population.proxy_info import infer_proxy_info
 from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names, is_softmax
@@ -502,7 +503,7 @@ def suggestion(
     If there are several scores from 0 to 1, all are proposed, because a plan stratifies by their mean.
     """
     models = columns.get("models") or {}
-    proxies = None if proxy is None else tuple(proxy.split(","))
+    proxies = None if proxy is None else split_names(proxy)
     stated = StatedRoles(
         id=id_name or models.get("id"),
         proxies=proxies,

@@ -16,6 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text, text_of_value
 from stratal.errors import InputError, MissingColumnError, same_name, suggest_names, unreadable_file_error
+from stratal.names import split_names
 from stratal.protocols import ArrowStream, Cell, Foreign, HuggingFaceDataset
 from stratal.tables import files
 from stratal.tables.csv_files import blank_note
@@ -164,9 +165,9 @@ class SmallTable:
         column = self.find(name)
         if column is None:
             # In Python, a text is one name, except for labels; the command separates names by commas.
-            parts = [part.strip() for part in name.split(",")]
+            parts = split_names(name)
             if len(parts) > 1 and all(self.find(part) is not None for part in parts):
-                action = f"Name one column; where an option accepts several, give a list: {parts}."
+                action = f"Name one column; where an option accepts several, give a list: {[*parts]}."
             raise MissingColumnError(
                 f"{self.table_name}: no column {name!r}",
                 column=name,

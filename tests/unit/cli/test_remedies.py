@@ -117,7 +117,7 @@ def test_doctor_names_the_sample_beside_the_file():
 def test_percentages_next_to_other_numbers_are_to_be_written_alike():
     write("signs.csv", ["id", "score"], [(f"u{k}", f"{k / 3:.1f}" + "%" * (k % 2)) for k in range(100)])
     text = run("doctor signs.csv")
-    assert "percent sign" in text
+    assert "write all its entries as numbers of the same form" in " ".join(text.split())
     assert "pandas" not in text
     assert "Next:" not in text
 
