@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
+import stratal
 from stratal.cli.command import command, command_words
 from stratal.cli.estimate import EvidenceOptions
 from stratal.cli.options import Reading
@@ -348,10 +349,15 @@ def _of_home(file: Path, table: SmallTable, name: str | None, filled: int, home:
     lines: list[Any] = [f"{file}: {len(table):,} rows, matched to items of {home} by the column {ids!r}."]
     next_command = [*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file)]
     next_command += [] if ids in ID_NAMES else ["--id", ids]
+    excluded = {ids, name}
+    if not home.is_dir():
+        sample = stratal.Sample.read(home)
+        # The file to label has columns of the sample, which annotators do not fill in.
+        excluded |= {*sample.shown, *sample.groups, *sample.proxy_names}
     others = [
         facts.name
         for facts in facts_of_table(table)
-        if facts.verdicts is not None and facts.name not in (ids, name)
+        if facts.verdicts is not None and facts.name not in excluded
     ]
     if name is None:
         if home.is_dir() or len(others) < 2:

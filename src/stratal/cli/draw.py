@@ -10,14 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import structs
 
 import stratal
-from stratal.cli.command import Option, argument, command, options_of, selected_fields
+from stratal.cli.command import Option, argument, command, command_words, options_of, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Reading, Text, Whole
 from stratal.cli.output import Result, show_progress
 from stratal.cli.parsing import meanings, pair, parse_path
 from stratal.cli.plan_file import PlanFile
-from stratal.cli.reading_again import connection_words, file_unknown, population_again, require_named
+from stratal.cli.reading_again import (
+    connection_words,
+    file_unknown,
+    population_again,
+    require_named,
+    value_words,
+)
 from stratal.errors import InputError
 from stratal.names import split_names
 from stratal.protocols import JsonDict, Keywords
@@ -53,8 +59,8 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         (the labels then only inform the allocation of a new sample).
     labels : paths
         Existing labels of the sample in --extend; may be repeated.
-    value : str, default label
-        Column of the label, for --extend.
+    value : COL,…, default label
+        Label column, or one per annotator, for --extend.
     same_rows : bool
         Accept labels that have row numbers as ids and no column sample_token.
     additional : int
@@ -171,6 +177,13 @@ def _extends_no_table(values: Values) -> bool:
 
 WITHOUT_LABELLED_TABLE = ValueCondition("without --extend TABLE", _extends_no_table)
 
+# Options of `estimate` for the labels of a sample, and for a table with labels in some rows.
+_LABEL_OPTIONS = ("value", "positive", "map", "same_rows")
+_TABLE_OPTIONS = (
+    *("value", "positive", "map", "id", "proxy", "predicts", "predicted", "judge", "chosen", "bounds"),
+    *("tags", "outcome", "confidence_level", "target"),
+)
+
 # Options that may differ from the plan: the shown and stored columns, and how the file is read.
 _FREE_OPTIONS = "seed show groups threads memory engine"
 
@@ -251,7 +264,7 @@ def draw(requested: DrawOptions) -> Result:
         *_labelling_step(written),
     ]
     label_files = [*(requested.labels or []), written.to_label]
-    value_words = _annotator_words(requested)
+    column_words = value_words(requested.value)
     goal = as_estimand(sample.question.estimand)
     additional = (requested.budget or 0) - sample.size
     if requested.extend is None and goal.has_two_rounds and additional > 0:
@@ -261,12 +274,16 @@ def draw(requested: DrawOptions) -> Result:
     if not goal.is_estimated:
         require = goal.to_dict()["require"]
         return Result(
-            described, page, ("threshold", written.sample, *label_files, *value_words, "--require", require)
+            described,
+            page,
+            ("threshold", written.sample, *label_files, *column_words, "--require", require),
         )
     if half_width is None:
         look_option = () if sample.looks is None or requested.extend is not None else ("--look", 1)
-        return Result(described, page, ("estimate", written.sample, *label_files, *value_words, *look_option))
-    label_words = [*(word for path in label_files for word in ("--labels", path)), *value_words]
+        return Result(
+            described, page, ("estimate", written.sample, *label_files, *column_words, *look_option)
+        )
+    label_words = [*(word for path in label_files for word in ("--labels", path)), *column_words]
     output_words = (*connection_words(requested), "--output", f"{requested.folder}-next")
     return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
 
@@ -378,18 +395,10 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
     return Result(described, page, ("estimate", written.sample, *label_files))
 
 
-def _annotator_words(requested: DrawOptions) -> list[str]:
-    """Return the option of a next command that names the columns of several annotators in files of labels.
-
-    The file to label has the column `label`, which replaces only these.
-    """
-    if requested.value is None or len(split_names(requested.value)) < 2:
-        return []
-    return ["--value", requested.value]
-
-
 def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Result:
     """Return the result if the target is reached, or no unit is left."""
+    from stratal.cli.estimate import EvidenceOptions
+
     if needed.reached:
         reason = "the interval is narrow enough"
     elif needed.estimand:
@@ -397,10 +406,13 @@ def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Resu
     else:
         reason = "every unit has been drawn"
     extended = str(requested.extend)
+    files = [Path(extended), *(requested.labels or [])]
+    # A sample stores the other options, and no new one is written.
+    options = selected_fields(requested, *(_LABEL_OPTIONS if requested.labels else _TABLE_OPTIONS))
     return Result(
         {"sample": extended, "new": 0, "half_width": needed.target_half_width, "needed": needed.to_dict()},
         f"No more labels: {reason} (± {needed.half_width:.4g}, target ± {needed.target_half_width:g}).",
-        ("estimate", extended, *(requested.labels or []), *_annotator_words(requested)),
+        ("estimate", *command_words(EvidenceOptions(files=files, **options))),
     )
 
 
@@ -438,8 +450,8 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
         id_name=sample.question.id,
         value=requested.value,
         same_rows=requested.same_rows,
+        **requested.label_values,
     )
-    labels = replace(labels, **requested.label_values)
     options: Keywords = {"confidence_level": requested.confidence_level}
     if requested.predicted is not None:
         options["predicted"] = requested.predicted

@@ -79,8 +79,8 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    value : str, default label; recognised in a table
-        Column of the label.
+    value : COL,…, default label; recognised in a table
+        Label column, or one per annotator.
     id : str, default the sample's
         Column of ids. For labels of a sample, row if the rows are in the order of to_label.csv.
     positive : LABEL

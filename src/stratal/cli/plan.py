@@ -59,8 +59,8 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     labels : paths
         Existing labels on which the forecast is based: labels of an earlier sample of FILE, or a table of
         other units with a column of the proxy; may be repeated.
-    value : str, default label
-        Label column in --labels.
+    value : COL,…, default label
+        Label column in --labels, or one per annotator.
     calibrate_by : COL
         Recalibrate the proxy with --labels within each category of this column.
     output : FILE

@@ -56,6 +56,14 @@ def connection_words(reading: Reading) -> list[str]:
     return []
 
 
+def value_words(value: str | None) -> list[str]:
+    """Return the option that the next command needs to read the same column of existing labels.
+
+    The file to label of a further round has the column `label` instead, which is read too.
+    """
+    return [] if value is None else ["--value", value]
+
+
 def require_named(stored: Reading, named: Reading | None) -> None:
     """Raise an error if a plan or study names a connection or Spark, and the command line does not.
 

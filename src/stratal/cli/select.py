@@ -15,7 +15,7 @@ from stratal.cli.options import ConfidenceLevel, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, show_progress
 from stratal.cli.parsing import join_names, mapping, parse_path
 from stratal.cli.plan_file import PlanFile
-from stratal.cli.reading_again import connection_words, file_unknown, population_again
+from stratal.cli.reading_again import connection_words, file_unknown, population_again, value_words
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -144,6 +144,7 @@ def select(requested: SelectOptions) -> Result:
     label_format = selection.sample.question.outcome.label_format
     instruction = "fill in the column `label`" + ("" if label_format is None else f" with {label_format}")
     line = f"To label: {written.to_label}  ({written.new} units: {instruction})"
+    labels += value_words(requested.value)
     output_words = (*connection_words(reading), "--output", f"{_next_folder(output)}/")
     return Result(described, page, line, ("select", "--extend", output, *labels, *output_words))
 

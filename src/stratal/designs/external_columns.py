@@ -106,7 +106,13 @@ def labelled_rows(columns: SmallTable, options: ExternalOptions) -> list[int]:
 
 
 def labels_from(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = False) -> Labels:
-    """Return a column of labels as `Labels` of these ids; `sets` if a label is a set of tags."""
+    """Return a column of labels as `Labels` of these ids; `sets` if a label is a set of tags.
+
+    The column may be that of the joined labels of several annotators.
+    """
+    annotators = columns_of_annotators(columns, value)
+    if annotators:
+        return labels_of_annotators({name: labels_from(ids, columns, name, sets=sets) for name in annotators})
     if sets:
         entries = columns.answers(value, VALUE_ACTION)
     else:
@@ -126,13 +132,7 @@ def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
             name = ROW
         position = {text: row for row, text in enumerate(id_texts(ids_of(columns, name)))}
         columns = columns.only([position[text] for text in id_texts(sample.ids)])
-    sets = sample.question.outcome.holds_sets
-    annotators = columns_of_annotators(columns, value)
-    if annotators:
-        return labels_of_annotators(
-            {name: labels_from(sample.ids, columns, name, sets=sets) for name in annotators}
-        )
-    return labels_from(sample.ids, columns, value, sets=sets)
+    return labels_from(sample.ids, columns, value, sets=sample.question.outcome.holds_sets)
 
 
 def holds_sets(columns: SmallTable, predicted: str | None, tags: str | None) -> bool:

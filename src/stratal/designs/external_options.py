@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import field_values
 from stratal.errors import InputError
+from stratal.labels.annotator_columns import joined_names
 from stratal.question.roles import DeclaredRoles
 from stratal.question.scores import ORDER, Predictions, declared_scores
 
@@ -18,6 +19,7 @@ from stratal.question.scores import ORDER, Predictions, declared_scores
 class ExternalOptions(DeclaredRoles):
     """The keywords of `Sample.from_labelled`: the columns of a labelled table and its sampling mechanism."""
 
+    # The names of the columns of several annotators are joined to one text.
     value: str
     id: str | None = None
     stratum: str | None = None
@@ -68,6 +70,7 @@ class ExternalOptions(DeclaredRoles):
         return any(value is not None for value in declared)
 
     def __post_init__(self) -> None:
+        self._set(value=joined_names(self.value))
         size = self.population_size
         has_size = size is not None
         if has_size and not (isinstance(size, int | np.integer) and size > 0):

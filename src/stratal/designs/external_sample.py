@@ -26,6 +26,7 @@ from stratal.designs.external_designs import (
 from stratal.designs.external_options import ExternalOptions
 from stratal.designs.other_units import OtherUnits, level_means_of, other_units, stated_moments
 from stratal.errors import InputError, LabelError
+from stratal.labels.annotator_columns import join_annotators, names_of_labels
 from stratal.labels.label_values import refuse_no_answer_words
 from stratal.labels.labels import Labels
 from stratal.population.population import Population
@@ -41,7 +42,8 @@ from stratal.tables.small_table import SmallTable
 def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str, Any], Labels]:
     """Return the fields of an external sample, with the design as a dict, and its labels."""
     number_columns = (*options.proxies, options.weight, options.inclusion_probability)
-    columns = SmallTable.of(table, LABEL_TABLE, (options.value,)).with_shares(number_columns)
+    rows = SmallTable.of(table, LABEL_TABLE, names_of_labels(options.value)).with_shares(number_columns)
+    columns = join_annotators(rows, options.value)
     if options.population is None and options.proxy_moments is None and not options.states_sampling:
         labelled = labelled_rows(columns, options)
         if not labelled:

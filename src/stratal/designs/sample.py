@@ -478,8 +478,8 @@ class Sample(Record, TableDisplay):
         ----------
         table : path, mapping of columns, or dataframe
             One row per drawn unit.
-        value : str
-            Column of the label; empty for units without a label.
+        value : str or sequence of str
+            Column of the label, or the columns of several annotators; empty for units without a label.
         id : str, optional
             Column of ids; by default `id`, `item_id` or the row numbers.
         stratum : str, optional

@@ -483,8 +483,8 @@ def evaluate(
     read_population : callable, optional
         Reads the population of the sample again with further columns (sample, names). Ignored if
         `population=` is given.
-    value : str
-        Column of the label. Default for a sample: `label`.
+    value : str or sequence of str
+        Column of the label, or the columns of several annotators. Default for a sample: `label`.
     id : str
         Column of ids. For labels of a sample, `row` states that the rows are in the order of to_label.csv.
     positive : str

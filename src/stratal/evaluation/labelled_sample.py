@@ -184,7 +184,7 @@ def _read_sample(path: Path, labels: Any) -> Sample:
     """Return the sample of a file or folder; missing labels are an error."""
     require_present(path)
     file = sample_file(path)
-    if labels is None or labels == []:
+    if labels is None or (isinstance(labels, list) and not labels):
         action = f"Also give the file of the labels, after the sample: {file.parent / 'to_label.csv'}."
         raise InputError(f"{file}: the labels are missing", allowed=SOURCE_FORMS, action=action)
     return Sample.read(file)
@@ -214,9 +214,16 @@ def _reader_of_files(sample: Sample, files: Sequence[Path], request: EvaluationR
             raise error.with_action("Name the column of the ids: id= (--id COL).") from None
 
     def read_column(name: str) -> Labels:
-        value = _stated_column(name, request)
-        reading_options: Any = {"order": order, "same_rows": request.same_rows}
-        return read_labels(*files, id_name=id_name, value=value, **reading_options)
+        return read_labels(
+            *files,
+            id_name=id_name,
+            value=_stated_column(name, request),
+            mapping=request.mapping,
+            order=order,
+            same_rows=request.same_rows,
+            # The column `label` replaces only that of the labels, not that of a judge or a model.
+            in_every_file=name != request.value,
+        )
 
     return read_column
 
@@ -231,7 +238,9 @@ def _stated_column(name: str, request: EvaluationRequest) -> str | None:
 def _reader_of_memory(sample: Sample, labels: Any, request: EvaluationRequest) -> ReadColumn:
     """Return the function that reads a column of labels in memory: a table, a mapping, or a single column."""
     if is_table(labels, filter(None, (request.label_column, request.model, *request.compare))):
-        return lambda name: read_labels_of_table(labels, sample, _stated_column(name, request), request.id)
+        return lambda name: read_labels_of_table(
+            labels, sample, _stated_column(name, request), request.id, mapping=request.mapping
+        )
     columns: JsonMapping = {request.label_column: labels}
     # A mapping by id has plain values.
     if (

@@ -17,7 +17,7 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
-from stratal.labels.annotator_columns import columns_of_annotators, names_of_labels
+from stratal.labels.annotator_columns import columns_of_annotators, join_annotators, names_of_labels
 from stratal.labels.label_values import LabelMapping, comparison_key
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.population.declaration import ROW
@@ -200,30 +200,16 @@ def _read_rows(table: Any, request: EvaluationRequest) -> SmallTable:
 
 
 def with_joined_annotators(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
-    """Return the table with a column that states which rows have a label of any of several annotators.
+    """Return the table with the column of labels of several annotators, if the request names their columns.
 
-    Each of them has a column, which `value` names. The new column has the first answer of each row; words
-    that the request maps to no answer are only used where no annotator has one.
+    Labels that the request states to mean an empty cell are removed from these columns, because rows without
+    an answer of one annotator may have one of another.
     """
     names = columns_of_annotators(rows, request.value)
-    if not names or request.value in rows.joined:
-        return rows
     empty_values = _empty_values(request)
-    if empty_values:
-        # Rows without an answer of one annotator may have one of another.
+    if names and empty_values and request.value not in rows.joined:
         rows = _without_values(rows, names, empty_values)
-    no_answer = {comparison_key(text) for text, value in (request.mapping or {}).items() if value is None}
-
-    def label_of(entries: Sequence[Any]) -> Any:
-        present = [entry for entry in entries if not is_missing(entry)]
-        answers = (entry for entry in present if comparison_key(entry) not in no_answer)
-        return next(answers, next(iter(present), None))
-
-    joined = str(request.value)
-    labels = [label_of(entries) for entries in zip(*map(rows.values, names), strict=True)]
-    return replace(
-        rows, columns={**rows.columns, joined: labels}, joined={**rows.joined, joined: tuple(names)}
-    )
+    return join_annotators(rows, request.value, request.mapping)
 
 
 def _with_row_for_each_unit(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,10 +14,17 @@ from stratal.arrays import number_of_text
 from stratal.errors import InputError, LabelError
 from stratal.labels.label_values import MAX_VALUES_SHOWN, comparison_key
 from stratal.labels.labels import Labels
+from stratal.labels.missing_codes import MIN_LABELS_PER_CLASS
 from stratal.names import split_names
-from stratal.question.vocabulary import VOCABULARIES
+from stratal.question.tags import SEPARATORS, read_set, tags_of
+from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES
 from stratal.tables.no_answer import is_no_answer
-from stratal.tables.small_table import SmallTable, plain_text
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
+
+# With fewer answers, annotators may have labelled units of different classes by chance.
+_MIN_ANSWERS = 5
+
+_TAG_SEPARATOR = re.compile(f"[{re.escape(''.join(SEPARATORS))}]")
 
 
 def joined_names(value: str | Sequence[str] | None) -> str | None:
@@ -54,13 +63,10 @@ def names_of_labels(value: str | None) -> tuple[str, ...]:
 def columns_of_annotators(table: SmallTable, value: str | None, *, are_optional: bool = False) -> list[str]:
     """Return the columns that `value` names, one for each annotator; empty if it names one column.
 
-    The result is also empty if all of them are missing.
-
     Raises
     ------
     InputError
-        For a column that is named twice, for columns without a common value, and for a missing column unless
-        columns `are_optional`.
+        For a column that is named twice, and for a missing column unless columns `are_optional`.
     """
     if value is not None and value in table.joined:
         return list(table.joined[value])
@@ -75,46 +81,96 @@ def columns_of_annotators(table: SmallTable, value: str | None, *, are_optional:
             given=value,
             action="Name the column of each annotator once.",
         )
-    if not columns:
-        return []
     if len(columns) < len(names) and not are_optional:
         # Raises the error for an unknown column.
         table.values(next(name for name in names if table.find(name) is None))
-    _require_common_values(table, columns)
     return columns
 
 
-def _require_common_values(table: SmallTable, columns: Sequence[str]) -> None:
+def join_annotators(
+    table: SmallTable, value: str | None, mapping: Mapping[Any, Any] | None = None
+) -> SmallTable:
+    """Return the table with a column that states which rows have a label of any of several annotators.
+
+    Each of them has a column, which `value` names. The new column has the first answer of each row; labels
+    that the `mapping` declares to mean no answer are only used where no annotator has one.
+
+    Raises
+    ------
+    InputError
+        As `columns_of_annotators` and `require_common_values`.
+    """
+    names = columns_of_annotators(table, value)
+    if not names or value in table.joined:
+        return table
+    require_common_values(table, names, mapping)
+    no_answer = {comparison_key(text) for text, meaning in (mapping or {}).items() if meaning is None}
+
+    def label_of(entries: Sequence[Any]) -> Any:
+        present = [entry for entry in entries if not is_missing(entry)]
+        answers = (entry for entry in present if comparison_key(entry) not in no_answer)
+        return next(answers, next(iter(present), None))
+
+    joined = str(value)
+    labels = [label_of(entries) for entries in zip(*map(table.values, names), strict=True)]
+    return replace(
+        table, columns={**table.columns, joined: labels}, joined={**table.joined, joined: tuple(names)}
+    )
+
+
+def require_common_values(
+    table: SmallTable, columns: Sequence[str], mapping: Mapping[Any, Any] | None = None
+) -> None:
     """Refuse columns of annotators without a common value, one of which is probably not a column of labels.
 
-    Numbers may differ, such as scores, and so may the words of one vocabulary, such as pass and fail.
+    Numbers may differ, such as scores, and so may the words of one vocabulary, such as pass and fail, free
+    text, and a few answers. Labels in a `mapping` are the numbers or classes that they are mapped to.
     """
-    texts = {column: _distinct_answers(table, column) for column in columns}
-    texts = {column: answers for column, answers in texts.items() if answers}
-    for column, answers in texts.items():
-        others = set().union(*(entries for name, entries in texts.items() if name != column))
+    meanings = {comparison_key(text): meaning for text, meaning in (mapping or {}).items()}
+    counts = {column: _count_answers(table, column, meanings) for column in columns}
+    counts = {column: count for column, count in counts.items() if count.total() >= _MIN_ANSWERS}
+    if all(count.total() < MIN_LABELS_PER_CLASS * len(count) for count in counts.values()):
+        return
+    for column, count in counts.items():
+        answers = set(count)
+        others = set().union(*(count for name, count in counts.items() if name != column))
         if not others or answers & others or _are_comparable(answers | others):
             continue
-        other = next(name for name in texts if name != column)
+        other = next(name for name in counts if name != column)
         raise InputError(
             f"{table.table_name}: {column!r} has no value in common with the other columns of labels",
-            given=f"{column!r}: {_shown_texts(answers)}; {other!r}: {_shown_texts(texts[other])}",
+            given=f"{column!r}: {_shown_texts(answers)}; {other!r}: {_shown_texts(counts[other])}",
             allowed="columns in which each annotator writes the same labels",
-            action="Leave out a column that is not an annotator's, or write the same words in each column.",
+            action="Leave out a column that is not an annotator's, or declare which words mean the same: "
+            "mapping={'kitty': 'cat'} (--map kitty=cat).",
         )
 
 
-def _distinct_answers(table: SmallTable, column: str) -> set[str]:
-    """Return the distinct texts of a column of labels, without those that mean no answer."""
-    entries = [entry if isinstance(entry, list) else [entry] for entry in table.answers(column)]
-    texts = {plain_text(entry) for values in entries for entry in values}
-    return {comparison_key(text) for text in texts if text is not None and not is_no_answer(text)}
+def _count_answers(table: SmallTable, column: str, meanings: Mapping[str, Any]) -> Counter[str]:
+    """Return how often each answer occurs in a column of labels, without those that mean no answer.
+
+    Of a set of tags, each tag is counted.
+    """
+    texts = (text for entry in table.answers(column) for text in _texts_of_answer(entry))
+    keys = (comparison_key(text) for text in texts)
+    answers = (meanings.get(key, None if is_no_answer(key) else key) for key in keys)
+    return Counter(comparison_key(answer) for answer in answers if answer is not None)
+
+
+def _texts_of_answer(entry: object) -> Sequence[str]:
+    """Return the text of an answer, or the tags of an answer that may be a set of them."""
+    tags = read_set(entry)
+    if tags is not None:
+        return tags_of(tags)
+    parts = _TAG_SEPARATOR.split(plain_text(entry) or "")
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _are_comparable(texts: Collection[str]) -> bool:
-    """Return whether texts are numbers, or words of one vocabulary."""
-    are_numbers = all(np.isfinite(number_of_text(text)) for text in texts)
-    return are_numbers or any(vocabulary.keys() >= set(texts) for vocabulary in VOCABULARIES)
+    """Return whether texts are numbers, words of one vocabulary, or words for 1 and 0 with numbers."""
+    words = {text for text in texts if np.isnan(number_of_text(text))}
+    vocabularies = BINARY_VOCABULARIES if len(words) < len(texts) else VOCABULARIES
+    return not words or any(vocabulary.keys() >= words for vocabulary in vocabularies)
 
 
 def _shown_texts(texts: Collection[str]) -> str:

@@ -49,6 +49,7 @@ from stratal.labels.annotator_columns import (
     joined_names,
     labels_of_annotators,
     names_of_annotators,
+    require_common_values,
 )
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import (
@@ -105,7 +106,12 @@ def is_table(labels: object, names: Iterable[str] = ()) -> bool:
 
 
 def read_labels_of_table(
-    table: object, sample: UnitRows, value: str | None = None, id_name: str | None = None
+    table: object,
+    sample: UnitRows,
+    value: str | None = None,
+    id_name: str | None = None,
+    *,
+    mapping: Mapping[Any, float | str | None] | None = None,
 ) -> Labels:
     """Return the labels in a column of a table in memory.
 
@@ -116,8 +122,11 @@ def read_labels_of_table(
     value, id_name : str, optional
         The columns of labels and of ids. The defaults are one of `LABEL_COLUMN_NAMES`, and the id column of
         the sample.
+    mapping : mapping of label to float, str or None, optional
+        Labels whose meaning is declared.
     """
     rows = SmallTable.of(table, "the labels")
+    require_common_values(rows, columns_of_annotators(rows, value), mapping)
     return read_label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
 
 
@@ -171,14 +180,11 @@ def read_label_rows(
     The labels are in the column `value`, or in the only column with a name of `LABEL_COLUMN_NAMES`. Rows
     without ids are in the order of the sample's ids (n,). If `id_name` is None, the column of ids is
     recognised. Of several columns, separated by commas in `value`, each has the answers of one annotator.
-    A table that lacks some of them has no answers of these annotators, and one that lacks all of them may
-    have its labels in a column with a usual name.
+    A table that lacks some of them has no answers of these annotators.
     """
     columns = columns_of_annotators(table, value, are_optional=True)
     if columns:
         return _labels_of_columns(table, columns, id_name, sample_ids)
-    if names_of_annotators(value) and table.find(str(value)) is None and find_label_column(table) is not None:
-        value = None
     if id_name is None:
         id_name = _recognised_id_column(table)
     compare_hint = ""
@@ -622,6 +628,7 @@ def read_labels(
     mapping: Mapping[Any, float | str | None] | None = None,
     order: Sequence[object] | None = None,
     same_rows: bool = False,
+    in_every_file: bool = False,
 ) -> Labels:
     """Read labels from one or several files, such as those of several rounds or annotators.
 
@@ -638,8 +645,9 @@ def read_labels(
         Name of the sample's id column; `row` for files without ids whose rows have the same order as `order`.
         Default: `item_id` or `id`; in a table that `draw` wrote, the id column of the draw.
     value : str or sequence of str, optional
-        Column of the label; or the columns of several annotators, of which each file has one or more, or a
-        column `label`. Default: `label` or `verdict`.
+        Column of the label, or the columns of several annotators, of which a file may have only some. Of
+        several files, one without these columns may have a column `label` instead, such as the file to label
+        of a further round. Default: `label` or `verdict`.
     positive : str, optional
         The label that counts as 1; all others count as 0. Case does not matter.
     mapping : mapping of label to float, str or None, optional
@@ -648,6 +656,8 @@ def read_labels(
         The ids of the sample, for rows without ids.
     same_rows : bool
         Accept ids that are row numbers without a column `sample_token`, which identifies the sample.
+    in_every_file : bool
+        Require the column `value` in every file.
 
     Returns
     -------
@@ -670,11 +680,19 @@ def read_labels(
     if not paths:
         raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
     value = joined_names(value)
-    _require_columns_of_annotators(paths, value)
+    sources = [_open_label_file(Path(path), id_name, value) for path in paths]
+    tables = [source for source in sources if isinstance(source, SmallTable)]
+    _check_columns_of_annotators(tables, value, mapping)
+    may_lack_column = not in_every_file and any(_has_labels_in(table, value) for table in tables)
     parts: list[Labels] = []
     reviews: list[tuple[Labels, Labels]] = []
-    for path in paths:
-        part = _read_label_file(Path(path), id_name, value, order)
+    for path, source in zip(paths, sources, strict=True):
+        if isinstance(source, ToolAnswers):
+            parts.append(_labels_of_answers(Path(path), source))
+            continue
+        has_usual_column = not _has_labels_in(source, value) and find_label_column(source) is not None
+        column = None if may_lack_column and has_usual_column else value
+        part = _labels_of_file(source, id_name, column, order)
         if part is not None and part.replaced is not None:
             reviews.append((part, part.replaced))
         elif part is not None:
@@ -694,32 +712,40 @@ def read_labels(
     return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
 
 
-def _require_columns_of_annotators(paths: Sequence[str | Path], value: str | None) -> None:
-    """Refuse a column of an annotator that none of the files has."""
+def _open_label_file(path: Path, id_name: str | None, value: str | None) -> ToolAnswers | SmallTable:
+    """Return the answers of an annotation tool, or a table; of a workbook, the sheet with labels."""
     names = names_of_annotators(value)
-    if not names:
-        return
-    table_paths = [path for path in paths if read_tool_answers(Path(path)) is None]
-    tables = [_table_of_labels(Path(path), value) for path in table_paths]
-    if any(table.find(str(value)) is not None for table in tables):
-        return
-    for name in names:
-        if not any(table.find(name) for table in tables):
-            columns = dict.fromkeys(column for table in tables for column in table.columns)
-            raise MissingColumnError(
-                f"{', '.join(map(str, paths))}: no column {name!r}",
-                column=name,
-                allowed=suggest_names(name, columns),
-            )
-
-
-def _table_of_labels(path: Path, value: str | None) -> SmallTable:
-    """Return the table of a file; of a workbook, the sheet with a column of labels."""
-    names = names_of_annotators(value)
+    if value in (None, LABEL_COLUMN, VERDICT) or names:
+        answers = read_tool_answers(path, id_name or ID_NAMES[0])
+        if answers is not None:
+            return answers
     if names:
         # A file may have the answers of only some annotators, or no annotator's column.
         return SmallTable.of(path, str(path), (str(value), *names, *LABEL_COLUMN_NAMES), has_any=True)
     return SmallTable.of(path, str(path), (value or LABEL_COLUMN,))
+
+
+def _has_labels_in(table: SmallTable, value: str | None) -> bool:
+    """Return whether a table has the column `value`, or one of several annotators."""
+    return table.find(*filter(None, (value, *names_of_annotators(value)))) is not None
+
+
+def _check_columns_of_annotators(
+    tables: Sequence[SmallTable], value: str | None, mapping: Mapping[Any, Any] | None
+) -> None:
+    """Refuse a column of an annotator that no table has, and columns without common values."""
+    for table in tables:
+        require_common_values(table, columns_of_annotators(table, value, are_optional=True), mapping)
+    if any(table.find(str(value)) is not None for table in tables):
+        return
+    for name in names_of_annotators(value):
+        if not any(table.find(name) for table in tables):
+            columns = dict.fromkeys(column for table in tables for column in table.columns)
+            raise MissingColumnError(
+                f"{', '.join(table.table_name for table in tables)}: no column {name!r}",
+                column=name,
+                allowed=suggest_names(name, columns),
+            )
 
 
 def read_labels_or_verdicts(
@@ -810,18 +836,13 @@ def _combine_files(parts: Sequence[Labels]) -> Labels:
     return replace(combined, notes=(*combined.notes, *notes))
 
 
-def _read_label_file(
-    path: Path, id_name: str | None, value: str | None, sample_ids: Sequence[object] | None
+def _labels_of_file(
+    table: SmallTable, id_name: str | None, value: str | None, sample_ids: Sequence[object] | None
 ) -> Labels | None:
-    """Return the labels of a file, None for a review of the labels in another column.
+    """Return the labels of the table of a file, None for a review of the labels in another column.
 
     The labels of a review have the first labels of their units in `replaced`.
     """
-    if value in (None, LABEL_COLUMN, VERDICT) or names_of_annotators(value):
-        answers = read_tool_answers(path, id_name or ID_NAMES[0])
-        if answers is not None:
-            return _labels_of_answers(path, answers)
-    table = _table_of_labels(path, value)
     if table.log is not None and sample_ids is not None:
         table = _drawn_units_of_log(table, sample_ids)
     if table.find(DIFFERS_FROM) is None:

@@ -30,7 +30,7 @@ from stratal.question.code_numbers import is_missing_code
 _LOSS = -1.0
 
 # Smallest average number of labels of a class; words that occur less often are free text.
-_MIN_LABELS_PER_CLASS = 2
+MIN_LABELS_PER_CLASS = 2
 
 
 def refuse_missing_code(
@@ -145,7 +145,7 @@ def _codes_among_words(counts: Mapping[str, int], classes: Collection[str]) -> l
         return []
     word_count = sum(counts[word] for word in words)
     code_count = sum(counts[code] for code in codes)
-    is_free_text = word_count < _MIN_LABELS_PER_CLASS * len(words)
+    is_free_text = word_count < MIN_LABELS_PER_CLASS * len(words)
     if is_free_text or code_count > word_count:
         return []
     return sorted({number_of_text(code) for code in codes})

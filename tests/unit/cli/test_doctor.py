@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -459,3 +460,18 @@ def test_columns_with_few_categories_are_offered_as_groups(tmp_path):
 
     assert "add --groups region to the plan" in run("doctor", file).output
     assert "--groups" not in run("doctor", file, "--groups", "region").output.split("Next:")[0]
+
+
+def test_columns_of_the_sample_are_not_offered_as_annotators(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    site = ["A", "B"] * 20
+    predictions = pd.DataFrame({"id": range(40), "score": np.linspace(0.1, 0.9, 40), "site": site})
+    predictions.to_csv("pop.csv", index=False)
+    run("draw", "pop.csv", "--proxy", "score", "--show", "site", "--budget", "20", "--output", "audit")
+    to_label = pd.read_csv("audit/to_label.csv").drop(columns="label")
+    to_label.assign(ann=["yes", "no"] * 10, ben=["yes", "yes"] * 10).to_csv("audit/wide.csv", index=False)
+
+    output = run("doctor", "audit/wide.csv").output
+
+    assert "--value ann,ben" in output
+    assert "site" not in output

@@ -90,13 +90,13 @@ def test_a_file_of_labels_is_read_once(audit, run_command, monkeypatch):
     from stratal.labels import label_files
 
     read_paths = []
-    read_label_file = label_files._read_label_file
+    open_label_file = label_files._open_label_file
 
     def counted(path, *options):
         read_paths.append(path)
-        return read_label_file(path, *options)
+        return open_label_file(path, *options)
 
-    monkeypatch.setattr(label_files, "_read_label_file", counted)
+    monkeypatch.setattr(label_files, "_open_label_file", counted)
 
     assert run_command(*audit.split(), "--details").status == 0
     assert len(read_paths) == 1

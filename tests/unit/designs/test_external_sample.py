@@ -254,3 +254,16 @@ def test_clusters_of_a_partly_labelled_table_need_what_units_stand_for():
         population_size=8,
     )
     assert sample.design.kind == "given-weights"
+
+
+@pytest.mark.parametrize("value", ["ann,ben", ["ann", "ben"]])
+def test_each_annotator_may_have_a_column(value):
+    ann = [1, 0, None, None, 1, None]
+    ben = [1, 1, 0, None, None, None]
+    table = {"id": list("abcdef"), "ann": ann, "ben": ben}
+
+    sample, labels = stratal.Sample.from_labelled(table, value=value)
+
+    assert sample.ids.tolist() == ["a", "b", "c", "e"]
+    assert labels.answered == 6
+    assert stratal.estimate(sample, labels).value == pytest.approx((1 + 0.5 + 0 + 1) / 4)

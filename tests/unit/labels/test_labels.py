@@ -368,6 +368,42 @@ def test_a_file_may_have_some_of_the_columns_of_annotators_or_a_column_label(tmp
         read_labels(plain, value="ann,ben")
 
 
+def test_of_several_files_one_may_have_a_column_label_in_place_of_the_named_column(tmp_path):
+    named = write_columns(tmp_path / "named.csv", "ab", ann=[1, 0], label=["cat", "dog"])
+    plain = write_columns(tmp_path / "plain.csv", "cd", label=[0, 1])
+
+    labels = read_labels(named, plain, value="ann")
+
+    assert dict(zip(labels.ids, labels.values, strict=True)) == {"a": "1", "b": "0", "c": "0", "d": "1"}
+    for paths in ([plain], [plain, plain]):
+        with pytest.raises(InputError, match="no column 'ann'"):
+            read_labels(*paths, value="ann")
+    with pytest.raises(InputError, match=r"plain.csv: no column 'ann'"):
+        read_labels(named, plain, value="ann", in_every_file=True)
+
+
+def test_a_column_label_is_not_read_in_place_of_a_judge(tmp_path, sample):
+    ids = sample.ids.tolist()
+    named = write_columns(tmp_path / "named.csv", ids[:10], ann=[1, 0] * 5, judge=[1, 1] * 5)
+    plain = write_columns(tmp_path / "plain.csv", ids[10:], label=[0, 1] * 5)
+
+    assert stratal.evaluate(sample, [named, plain], value="ann").labels.answered == 20
+    with pytest.raises(InputError, match="neither the sample nor the labels have a column 'judge'"):
+        stratal.evaluate(sample, [named, plain], value="ann", judge="judge")
+
+
+def test_a_table_in_memory_has_all_named_columns(tmp_path, sample):
+    path = tmp_path / "sample.parquet"
+    sample.write(path)
+    table = pd.DataFrame({"id": sample.ids, "ann": [1, 0] * 10, "ben": [1, 1] * 10})
+
+    for source in (sample, path):
+        assert stratal.evaluate(source, table, value=["ann", "ben"]).labels.answered == 40
+        for value in (["ann", "bne"], ["bne", "nan"]):
+            with pytest.raises(InputError, match="no column 'bne'"):
+                stratal.evaluate(source, table, value=value)
+
+
 def test_the_sheet_with_columns_of_annotators_is_read(tmp_path):
     book = tmp_path / "labels.xlsx"
     workbook = Workbook()
@@ -393,25 +429,34 @@ def test_a_column_with_a_comma_in_its_name_is_one_column(tmp_path):
 
 def test_columns_of_annotators_have_values_of_one_kind_and_different_names(tmp_path):
     columns = {
-        "ann": [1, 0],
-        "ben": [0, 1],
-        "site": ["A", "B"],
-        "up": ["pass", "pass"],
-        "down": ["fail", "fail"],
+        "ann": [1, 0] * 3,
+        "ben": [0, 1] * 3,
+        "site": ["A", "B"] * 3,
+        "up": ["pass"] * 6,
+        "down": ["fail"] * 6,
+        "grade": ["gut", "schlecht"] * 3,
+        "comment": ["fine", "ok so", "why", "late", "so so", "good"],
+        "score": [0.25, 0.75] * 3,
+        "first": [*"ab", "", "", "", ""],
+        "second": [*"cd", "", "", "", ""],
+        "tags": ["x;y", "y"] * 3,
+        "more tags": ["y;z", "z"] * 3,
     }
-    path = write_columns(tmp_path / "labels.csv", "ab", **columns, score=[0.25, 0.75])
+    path = write_columns(tmp_path / "labels.csv", "abcdef", **columns)
 
     with pytest.raises(InputError, match="names the column 'ann' twice"):
         read_labels(path, value="ann,ben,Ann")
-    with pytest.raises(
-        InputError, match=r"'site' has no value in common.*'ann': '0', '1'|'ann' has no value in"
-    ):
-        read_labels(path, value="ann,site")
+    for value in ("ann,site", "up,comment", "up,ann,site", "up,grade", ["up", "down", "grade"]):
+        with pytest.raises(InputError, match="has no value in common with the other columns of labels"):
+            read_labels(path, value=value)
     with pytest.raises(InputError, match="value= names no column of labels"):
         read_labels(path, value=[])
-    # Scores may differ, and so may two words of one vocabulary.
-    assert read_labels(path, value="ann,score").answered == 4
-    assert read_labels(path, value="up,down").answered == 4
+    # Numbers differ, two words are of one vocabulary or words for 1 and 0, and tags overlap.
+    for value in ("ann,score", "up,down", "up,ann", "tags,more tags"):
+        assert read_labels(path, value=value).answered == 12
+    assert read_labels(path, value="up,grade", mapping={"gut": "pass", "schlecht": "fail"}).answered == 12
+    # Of a few answers each may be a class of its own.
+    assert read_labels(path, value="first,second").answered == 4
 
 
 def test_labels_of_annotators_have_the_notes_places_and_failures_of_each_column():

@@ -305,18 +305,50 @@ def test_a_further_round_of_a_table_of_several_annotators_can_be_estimated(tmp_p
     assert {*evaluation.labels.annotators} == {"ann", "ben", ""}
 
 
-def test_the_next_command_names_the_columns_of_several_annotators(tmp_path, monkeypatch):
+@pytest.fixture
+def labelled_sample(tmp_path, monkeypatch):
+    """Draw a sample, and write labels of which the second column has a word for no answer."""
     monkeypatch.chdir(tmp_path)
     table, truth = table_of()
     write("pop.csv", ["id", "confidence"], zip(table["id"], table["confidence"], strict=True))
     run("draw pop.csv --proxy confidence --budget 40 --output a")
     ids = stratal.Sample.read("a/sample.parquet").ids.tolist()
-    answers = [[unit, int(truth[unit]), row % 2] for row, unit in enumerate(ids)]
+    second = ["TODO" if row % 10 == 0 else row % 2 for row in range(len(ids))]
+    answers = [[unit, int(truth[unit]), second[row]] for row, unit in enumerate(ids)]
     write("a/lab.csv", ["id", "ann", "ben"], answers)
 
-    extending = "draw pop.csv --extend a/sample.parquet --labels a/lab.csv --value ann,ben --additional 20"
-    line = next_line(run(f"{extending} --output b"))
+
+@pytest.mark.parametrize(("value", "answers"), [("ann", 60), ("ben", 56), ("ann,ben", 96)])
+def test_the_next_command_names_the_columns_of_labels(tmp_path, labelled_sample, value, answers):
+    options = f"--labels a/lab.csv --value {value} --map TODO= --additional 20 --output b"
+    line = next_line(run(f"draw pop.csv --extend a/sample.parquet {options}"))
     fill(tmp_path / "b" / "to_label.csv")
 
-    assert line == "estimate b/sample.parquet a/lab.csv b/to_label.csv --value ann,ben"
-    assert stratal.evaluate("b/sample.parquet", line.split()[2:4], value="ann,ben").labels.answered == 100
+    assert line == f"estimate b/sample.parquet a/lab.csv b/to_label.csv --value {value}"
+    run(line)
+    evaluation = stratal.evaluate("b/sample.parquet", line.split()[2:4], value=value)
+    assert sum(isinstance(entry, str) and entry != "TODO" for entry in evaluation.labels.values) == answers
+
+
+def test_the_next_command_without_further_units_repeats_how_labels_are_read(labelled_sample):
+    extending = "draw pop.csv --extend a/sample.parquet --labels a/lab.csv --half-width 0.4 --output b"
+    line = next_line(run(f"{extending} --value ann,ben --map TODO="))
+
+    assert line == "estimate a/sample.parquet a/lab.csv --value ann,ben --map TODO="
+    assert "76 answers" in run(line)
+
+
+def test_the_next_command_without_further_rows_repeats_how_the_table_is_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table, _ = table_of()
+    first = table.pop("label")
+    second = ["TODO" if label is not None and row % 7 == 0 else label for row, label in enumerate(first)]
+    columns = table | {"ann": first, "ben": second}
+    write("tab.csv", [*columns], zip(*columns.values(), strict=True))
+    options = "--value ann,ben --map TODO= --proxy confidence --chosen random"
+
+    line = next_line(run(f"draw --extend tab.csv {options} --half-width 0.4 --output y"))
+
+    assert line.startswith("estimate tab.csv ")
+    assert all(option in line for option in options.split(" --"))
+    run(line)
