@@ -22,7 +22,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
-from stratal.population.answer_sets import mixed_answers
+from stratal.population.answer_sets import mixed_answers_error
 from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.population import Population
 from stratal.population.size_measure import SizeMeasure
@@ -417,7 +417,7 @@ def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -
         texts, other = read_sets(column.tolist(), population.tags)
         if other is not None:
             place = f"id {str(candidates.drawn.ids[other])!r}"
-            raise mixed_answers(name, column[other], place, population.tags)
+            raise mixed_answers_error(name, column[other], place, population.tags)
         if texts is None:
             columns[name] = column
         else:

@@ -33,7 +33,7 @@ from stratal.designs.external_sample import parts_of_labelled
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, listing, type_text
 from stratal.labels.labels import Labels
-from stratal.population.answer_sets import mixed_answers, population_tags
+from stratal.population.answer_sets import mixed_answers_error, population_tags
 from stratal.population.digest import PopulationDigest
 from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population, require_population
@@ -693,7 +693,7 @@ def with_tag_sets(sample: Sample, *, lenient: bool = False) -> Sample:
             columns[name] = np.array(texts, dtype=np.str_)
         elif is_answer and first_other_row is not None and not lenient:
             unit = f"id {str(sample.ids[first_other_row])!r}"
-            raise mixed_answers(name, cells[first_other_row], unit, declared)
+            raise mixed_answers_error(name, cells[first_other_row], unit, declared)
     if answer is not None and answer not in columns:
         return sample
     if not columns:

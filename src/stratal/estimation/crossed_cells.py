@@ -86,8 +86,8 @@ def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]
     """Return two cells: units whose influences are all known, and the rest; one without such units."""
     if not all(influence.known_cells for influence in influences):
         return Cells(names=("all",)), ()
-    irrelevant = [influence.irrelevant for influence in influences]
-    return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, irrelevant),)), (NOTHING_OPEN,)
+    tests_of_known = [influence.is_known for influence in influences]
+    return Cells(names=(NOTHING_OPEN, SOMETHING_OPEN), tests=(reduce(mul, tests_of_known),)), (NOTHING_OPEN,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

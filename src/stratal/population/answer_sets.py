@@ -1,4 +1,4 @@
-"""Answers of a population that are sets of tags: which tags there are, and which answers have one."""
+"""Answers of a population that are sets of tags."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def sets_by_text(population: Population, answers: str) -> dict[str, tuple[str, .
     ----------
     population : Population
     answers : str
-        The group column of the answers. What is declared of the population's own answers holds for others.
+        The group column of the answers. The declared format of tags is used for every such column.
 
     Raises
     ------
@@ -24,26 +24,27 @@ def sets_by_text(population: Population, answers: str) -> dict[str, tuple[str, .
     cells = list(population.levels(answers))
     texts, other = read_sets(cells, population.tags)
     if other is not None:
-        raise mixed_answers(answers, cells[other], "an answer", population.tags)
+        raise mixed_answers_error(answers, cells[other], "an answer", population.tags)
     if texts is None:
         return {}
     return {cell: tags_of(text) for cell, text in zip(cells, texts, strict=True)}
 
 
 def population_tags(population: Population, answers: str) -> tuple[str, ...]:
-    """Return the tags of all answers, in their order."""
+    """Return the tags of all answers, sorted."""
     return tuple(sorted({tag for tags in sets_by_text(population, answers).values() for tag in tags}))
 
 
-def mixed_answers(column: str, cell: str, place: str, declared: str | None) -> InputError:
-    """Return the error of a column of answers of which only some are sets of tags."""
-    action = (
-        'Write every answer as a list, such as ["a", "b"], or state that no answer is a set: '
-        f"tags={NO_SETS!r} "
-    )
+def mixed_answers_error(column: str, answer: str, unit: str, declared_format: str | None) -> InputError:
+    """Return the error for a column of answers of which only some are sets of tags."""
+    if declared_format is None:
+        allowed = "lists or JSON lists"
+    else:
+        allowed = f"sets of tags in the format {declared_format!r}"
     return InputError(
-        f"the answers in {column!r} are sets of tags, but the answer of {place} is not",
-        given=repr(str(cell)),
-        allowed="lists or JSON lists" if declared is None else f"sets of tags in the format {declared!r}",
-        action=f"{action}(--tags {NO_SETS}).",
+        f"the answers in {column!r} are sets of tags, but the answer of {unit} is not",
+        given=repr(str(answer)),
+        allowed=allowed,
+        action='Write every answer as a list, such as ["a", "b"], or state that no answer is a set: '
+        f"tags={NO_SETS!r} (--tags {NO_SETS}).",
     )

@@ -1,9 +1,9 @@
-"""The digest of a population: sums by which a sample knows again what it was drawn from.
+"""The digest of a population: sums by which the population of a sample is recognised.
 
-Every unit has the first 32 bits k of its permanent random number, which depend on seed and id. The digest
-holds N, Σ k, and for each column Σ k·v with v the unit's value as whole numbers. Sums of integers are the
-same in any order and on any engine; a value that moves to another unit changes them, since it meets another
-k (two units share theirs with probability 2⁻³²).
+Let k be the first 32 bits of a unit's permanent random number, which depend on seed and id. The digest
+contains N, Σ k, and Σ k·v for each column, with v the unit's value as whole numbers. Sums of integers are the
+same in any order and on any engine. They change if two units exchange their values, unless both have the same
+k (with probability 2⁻³²).
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from stratal.population.expressions import ArrayEvaluator
 from stratal.protocols import Foreign, JsonDict, JsonMapping
 from stratal.randomness import KEY_DIGITS, KeyArray
 
-# Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every evaluator.
+# Number of bits in k. Its product with the 31 bits of a value is below 2⁶³, so that it fits in 64 bits.
 KEY_BITS = 32
 
-# Sums are kept modulo this: in 64 bits, an overflow is the same on every evaluator.
-WORD = 2**64
+# Sums are stored modulo 2⁶⁴, because 64-bit integers overflow in the same way on every engine.
+_SUM_MODULUS = 2**64
 
-# A value is cut into two parts of so many bits, whose sums are exact in 64 bits on every evaluator.
+# A value is divided into two whole numbers of 30 bits (and a sign) and of 31 bits.
 _WHOLE_BITS = 30
 _FRACTION_BITS = 31
 
-# For smaller exponents, 2³⁰ divided by the largest value of the column would overflow.
+# With smaller exponents, the factor by which values are scaled to whole numbers would overflow.
 _MIN_EXPONENT = -900
 
 
@@ -62,54 +62,54 @@ class PopulationDigest:
         ]
 
     def to_dict(self) -> JsonDict:
-        """Return the digest as a sample's file stores it."""
+        """Return the dict that the file of a sample stores."""
         return {"size": self.size, "ids": self.ids, "columns": dict(self.columns)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DigestedColumns:
-    """The columns of a population that are digested, as an engine has them.
+    """The columns of a population that enter the digest.
 
     Parameters
     ----------
     numbers : mapping of str to (column, int)
-        Columns of numbers, and the smallest e with |v| < 2^e for all units.
+        Columns of numbers in the engine, and the smallest e with |v| < 2^e for all units.
     groups : mapping of str to column
-        Columns of categories.
+        Columns of categories in the engine.
     """
 
     numbers: Mapping[str, tuple[Foreign, int]]
     groups: JsonMapping
 
     def digest(self, size: int, ids: int, sums: Iterable[int]) -> PopulationDigest:
-        """Return the digest from Σ k and Σ k·v: of each digit of the numbers, then of the groups."""
-        remaining_sums = iter(sums)
+        """Return the digest, given Σ k (`ids`) and Σ k·v of all `digits` of numbers, and of groups."""
+        texts = (f"{column_sum % _SUM_MODULUS:x}" for column_sum in sums)
         columns = {}
         for name, (_, exponent) in self.numbers.items():
-            # A column with huge values counts a second time, limited: see `digits`.
-            n_sums = 2 if exponent <= _WHOLE_BITS else 4
-            sums_of_column = (f"{next(remaining_sums) % WORD:x}" for _ in range(n_sums))
-            columns[name] = f"{exponent}:" + ".".join(sums_of_column)
-        columns |= {name: f"{next(remaining_sums) % WORD:x}" for name in self.groups}
-        return PopulationDigest(size=size, ids=f"{ids % WORD:x}", columns=columns)
+            # A column with huge values has the digits of its limited values in addition.
+            n_digits = 2 if exponent <= _WHOLE_BITS else 4
+            columns[name] = f"{exponent}:" + ".".join(next(texts) for _ in range(n_digits))
+        columns |= {name: next(texts) for name in self.groups}
+        return PopulationDigest(size=size, ids=f"{ids % _SUM_MODULUS:x}", columns=columns)
 
 
 def exponent_of(low: float, high: float) -> int:
-    """Return the least e with |v| < 2^e for all values from low to high."""
+    """Return the smallest e with |v| < 2^e for all values from low to high, at least `_MIN_EXPONENT`."""
     return max(math.frexp(max(abs(low), abs(high)))[1], _MIN_EXPONENT)
 
 
 def digits(values: Foreign, exponent: int, evaluator: ArrayEvaluator) -> Iterator[Foreign]:
-    """Yield values as whole numbers from 0 to 2³¹: 30 bits and a sign, then the next 31 bits.
+    """Yield two whole numbers from 0 to 2³¹ for each value: 30 bits and a sign, then the next 31 bits.
 
-    Scaling by powers of two, rounding down and the difference from it are equal on every evaluator. If some
-    value is huge (such as 1e30), the others would vanish: such a column counts again, limited to ± 2³⁰.
+    Every engine gives the same numbers, because scaling by powers of two and rounding down are exact. If a
+    column has huge values (such as 1e30), small values would all have the same digits. Therefore the digits
+    of the values limited to ± 2³⁰ are added.
 
     Parameters
     ----------
     values : array, or column of a table
     exponent : int
-        As in `exponent_of`.
+        The result of `exponent_of` for these values.
     """
     scaled = values * evaluator.constant(2.0 ** (_WHOLE_BITS - exponent))
     whole_part = evaluator.apply("floor", scaled)
@@ -121,18 +121,18 @@ def digits(values: Foreign, exponent: int, evaluator: ArrayEvaluator) -> Iterato
 
 
 def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
-    """Yield the whole numbers (n,) of doubles (n,)."""
+    """Yield the `digits` (n,) of values (n,) in memory."""
     return (digit.astype(np.uint64) for digit in digits(values, exponent, ArrayEvaluator({})))
 
 
 def level_numbers(levels: AnyArray) -> KeyArray:
-    """Return the 31 bits (L,) that stand for each level of a category: the first of the MD5 of its text."""
-    # A lone surrogate is no text on any evaluator. Writing it to a file raises an error there.
+    """Return the number v (L,) of each level of a category: the first 31 bits of the MD5 hash of its text."""
+    # A lone surrogate is encoded here. Writing it to a file raises an error.
     texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
     prefixes = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
     return np.array([int.from_bytes(four) >> 1 for four in prefixes], dtype=np.uint64)
 
 
 def leading_bits(keys: KeyArray) -> KeyArray:
-    """Return the k (n,) of permanent random numbers (n,)."""
+    """Return k (n,), the first `KEY_BITS` bits of permanent random numbers (n,)."""
     return keys >> np.uint64(4 * KEY_DIGITS - KEY_BITS)

@@ -1,8 +1,8 @@
-"""`Influence`: what the per-unit variable of an estimand may be, before any label, as formulas of columns.
+"""`Influence`: the expected influence of each unit on an estimand before any label, as formulas of columns.
 
-An estimand that is a smooth function of means has, to first order, the error of the mean of one variable u.
-Labels decide u; a proxy says what it may be. Its conditional moments E[u | x] and E[u² | x] are a proxy with
-second moments, and strata, allocations and designs are made of it as of any other.
+If an estimand is a smooth function of means, its error is, to first order, that of the mean of one variable,
+the influence u. The label of a unit determines its u; the proxy predicts it. The conditional moments E[u | x]
+and E[u² | x] are therefore a proxy with second moments, from which strata and allocations are computed.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ class Influence(Record):
     mean : Expression
         E[u | x].
     square : Expression
-        E[u² | x], over the ways in which the proxy may be wrong.
+        E[u² | x], where the expectation takes into account that the proxy may be wrong.
     cells : Cells
-        Parts of the population within which the strata are made.
+        Parts of the population that are stratified separately.
     known_cells : tuple of str
-        Cells in which u is known by construction, so that they need no label.
+        Cells in which u does not depend on labels, so that their units need no label.
     levels : ByLevel, optional
-        The number of each unit's level, L at any other, where this stands for the influences of L levels,
-        each u in its level and 0 elsewhere.
+        For an object that represents the influences of L estimands, one for each level of a group: the number
+        of the level of each unit, and L for units of other levels. The influence of a level is u for its
+        units and 0 for others.
     """
 
     value: float
@@ -60,8 +61,8 @@ class Influence(Record):
         return mean, square, cells
 
     @property
-    def irrelevant(self) -> Expression:
-        """The formula that is 1 for the units in whose cells u is known, else 0."""
+    def is_known(self) -> Expression:
+        """The formula that is 1 for units in `known_cells`, and 0 for others."""
         return total([test for name in self.known_cells if (test := self.cells.test_of(name)) is not None])
 
     def to_population(self, population: Population) -> Population:
@@ -73,7 +74,10 @@ class Influence(Record):
 
 
 def averages(population: Population, formulas: list[Expression]) -> FloatArray:
-    """Return the population means (q,) of formulas, rounded to nine digits, as engines add in any order."""
+    """Return the population means (q,) of formulas.
+
+    They are rounded to nine digits, because engines add numbers in any order.
+    """
     columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
     if not columns:
         return np.array([float(formula.evaluate({})) for formula in formulas])
@@ -91,9 +95,10 @@ def stratum_averages(population: Population, rule: Rule, formulas: list[Expressi
 def _stratum_sums(
     population: Population, rule: Rule, formulas: list[Expression], level: ByLevel | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums (K, q) of formulas and numbers of units (K,): of each stratum, or of its levels.
+    """Return sums (K, q) of formulas and numbers of units (K,) in K parts of the population.
 
-    Levels follow one another within a stratum; a unit at none of them counts as one more.
+    The parts are the strata. With a group of L levels, each stratum has L + 1 parts: its units of each level,
+    and those of other levels.
     """
     columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
     columns |= dict.fromkeys(rule.columns) | dict.fromkeys(() if level is None else level.columns)
@@ -101,14 +106,14 @@ def _stratum_sums(
     n_parts = rule.n_strata * parts_per_stratum
     sums = np.zeros((n_parts, len(formulas)))
     counts = np.zeros(n_parts)
-    # Codes in memory have the order of the batches.
+    # Stratum codes that are in memory; they have the order of the batches.
     stored_codes = population.codes(rule)
     start = 0
     for batch in population.batches(tuple(columns)):
-        part = slice(start, start + len(next(iter(batch.values()))))
-        evaluator = ArrayEvaluator(batch, population.known_level_codes(columns, part))
-        start = part.stop
-        stratum = rule.assign(batch) if stored_codes is None else stored_codes[part]
+        rows = slice(start, start + len(next(iter(batch.values()))))
+        evaluator = ArrayEvaluator(batch, population.known_level_codes(columns, rows))
+        start = rows.stop
+        stratum = rule.assign(batch) if stored_codes is None else stored_codes[rows]
         codes = stratum.astype(np.int64) * parts_per_stratum
         if level is not None:
             codes = codes + level.evaluate(evaluator).astype(np.int64)
@@ -122,39 +127,42 @@ def _stratum_sums(
 def _moments_of_levels(
     population: Population, rule: Rule, influence: Influence, levels: ByLevel
 ) -> FloatArray:
-    """Return E[u], E[u]² and E[u²] on average over each stratum, and 1 where all is known (4, L, H)."""
+    """Return the moments (4, L, H) of the influences of L levels; see `influence_moments`."""
     formulas = [influence.mean, influence.mean * influence.mean, influence.square]
     sums, counts = _stratum_sums(population, rule, formulas, levels)
     shape = (rule.n_strata, len(levels.levels) + 1)
     sizes = np.maximum(counts.reshape(shape).sum(axis=1), 1.0)
-    shares_of = (sums.reshape(*shape, 3) / sizes[:, None, None])[:, :-1]
-    irrelevant = (counts.reshape(shape)[:, :-1] == 0).astype(np.float64)
-    return np.concatenate([np.moveaxis(shares_of, (0, 1, 2), (2, 1, 0)), irrelevant.T[None]])
+    # Without the last part of each stratum, the units of other levels.
+    moments = (sums.reshape(*shape, 3) / sizes[:, None, None])[:, :-1]
+    # The influence of a level is 0 in strata without units of this level.
+    is_known = (counts.reshape(shape)[:, :-1] == 0).astype(np.float64)
+    return np.concatenate([np.moveaxis(moments, (0, 1, 2), (2, 1, 0)), is_known.T[None]])
 
 
 def influence_moments(population: Population, rule: Rule, influences: Sequence[Influence]) -> FloatArray:
-    """Return E[u], E[u]² and E[u²] of J influences on average over strata, and where all is known.
+    """Return the average moments of J influences in each stratum.
 
     Returns
     -------
     float (4, J, H)
-        The last is the share of the units that are known without a label.
+        The averages of E[u | x], E[u | x]² and E[u² | x], and the share of units whose u is known without a
+        label.
     """
-    single = [part for part in influences if part.levels is None]
-    formulas = [
-        formula
-        for part in single
-        for formula in (part.mean, part.mean * part.mean, part.square, part.irrelevant)
-    ]
+    single = [influence for influence in influences if influence.levels is None]
+    formulas = []
+    for influence in single:
+        mean = influence.mean
+        formulas += [mean, mean * mean, influence.square, influence.is_known]
+    # One pass over the population for all of them.
     if single:
         averages = stratum_averages(population, rule, formulas)
     else:
         averages = np.empty((rule.n_strata, 0))
-    plain = iter(np.moveaxis(averages.reshape(rule.n_strata, len(single), 4), 0, 2))
-    parts = [
-        next(plain).reshape(4, 1, -1)
-        if part.levels is None
-        else _moments_of_levels(population, rule, part, part.levels)
-        for part in influences
-    ]
-    return np.concatenate(parts, axis=1)
+    single_moments = iter(np.moveaxis(averages.reshape(rule.n_strata, len(single), 4), 0, 2))
+    moments = []
+    for influence in influences:
+        if influence.levels is None:
+            moments.append(next(single_moments).reshape(4, 1, -1))
+        else:
+            moments.append(_moments_of_levels(population, rule, influence, influence.levels))
+    return np.concatenate(moments, axis=1)

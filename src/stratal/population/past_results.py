@@ -24,19 +24,20 @@ from stratal.tables.row_index import require_unique_index
 from stratal.tables.source import EveryColumn, ReadOptions, Rows, Table, translate_engine_errors
 
 # Name of the column of models in a table with a row for each result.
-MODEL = "model"
+_MODEL_COLUMN = "model"
 
 # Rows per batch: fewer in a wide table, which may have a thousand columns.
 _WIDE_BATCH_ROWS = 2_048
 _LONG_BATCH_ROWS = 65_536
 
-# Codes of results that are neither right (1), wrong (0) nor missing (−1).
-_UNREAD = -2
-_INVALID_RESULT = 2
+# Codes of results in addition to right (1) and wrong (0).
+_MISSING = -1
+_NO_ROW = -2
+_INVALID = 2
 
 # The code of each text that a cell may contain.
 _CODES_BY_WORD = {word: int(number) for words in BINARY_VOCABULARIES for word, number in words.items()}
-_CODES_BY_WORD |= {"1": 1, "1.0": 1, "0": 0, "0.0": 0} | dict.fromkeys(EMPTY_CELL_TEXTS, -1)
+_CODES_BY_WORD |= {"1": 1, "1.0": 1, "0": 0, "0.0": 0} | dict.fromkeys(EMPTY_CELL_TEXTS, _MISSING)
 
 
 def as_history(source: object, ids: object = None, read_options: ReadOptions | None = None) -> History:
@@ -63,28 +64,16 @@ def as_history(source: object, ids: object = None, read_options: ReadOptions | N
         saved = History.read(os.fspath(source))
         if saved is not None:
             return saved
-        return _history_of(open_table(source, read_options))
+        return _fit_to_table(open_table(source, read_options))
     if isinstance(source, Mapping | np.ndarray | list):
         return fit_history(source, ids=ids)
-    return _history_of(frame_table(source))
+    return _fit_to_table(frame_table(source))
 
 
-def _history_of(table: Table) -> History:
+def _fit_to_table(table: Table) -> History:
     """Return the history that is fitted to a table of past results."""
-    name_by_lowercase = {name.lower(): name for name in table.names}
-    id_column = next((name_by_lowercase[name] for name in ID_NAMES if name in name_by_lowercase), None)
-    if table.index is not None and id_column is None:
-        require_unique_index(table.index, table.table_name)
-        # The index of a dataframe is the last column of its table.
-        id_column = table.names[-1]
+    id_column = _find_id_column(table)
     other_columns = [name for name in table.names if name != id_column]
-    if id_column is None or len(other_columns) < 2:
-        problem = f"{table.table_name}: past results contain no column of ids, or no models"
-        allowed = (
-            f"a column {' or '.join(ID_NAMES[:2])}, and either a column for each model, or a column {MODEL} "
-            "and a column of results"
-        )
-        raise InputError(problem, given=", ".join(table.names[:5]), allowed=allowed)
     rows = table.read_columns(EveryColumn(table.names))
     # Tables of engines other than DuckDB (through Ibis) cannot be read here.
     if not isinstance(rows, Rows):
@@ -92,31 +81,55 @@ def _history_of(table: Table) -> History:
             "Write the results to a Parquet file, or fit them once: stratal.proxy.fit_history(…).write(…)."
         )
         raise InputError("past results must be a file or a dataframe", given=table.table_name, action=action)
-    model = name_by_lowercase.get(MODEL)
-    if model is None:
-        names: list[Any] = other_columns
+    model_column = next((name for name in reversed(table.names) if name.lower() == _MODEL_COLUMN), None)
+    if model_column is None:
+        models: list[Any] = other_columns
+        result_columns = other_columns
         results, items = _read_wide(rows, id_column, other_columns)
     else:
-        result_columns = [name for name in other_columns if name != model]
-        if len(result_columns) != 1:
-            names_text = ", ".join(result_columns[:5]) or "none"
-            allowed = "one column of results: 1 or 0, true or false, pass or fail"
-            problem = f"{rows.table_name}: the column with the results is not recognised"
-            raise InputError(problem, given=names_text, allowed=allowed)
-        results, items, names = _read_long(rows, id_column, model, result_columns[0])
-    invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID_RESULT)
+        result_column = _find_result_column(table, (id_column, model_column))
+        results, items, models = _read_long(rows, id_column, model_column, result_column)
+        result_columns = [result_column] * len(models)
+    invalid = np.flatnonzero(results.max(axis=0, initial=0) == _INVALID)
     if len(invalid):
-        if model is None:
-            column = names[int(invalid[0])]
-        else:
-            column = result_columns[0]
+        column = result_columns[int(invalid[0])]
         problem = f"{rows.table_name}: column {column!r} contains a value that is neither right nor wrong"
         allowed = "1 or 0, true or false, pass or fail; empty if there is no result"
         raise InputError(problem, allowed=allowed, action="Leave out columns that are not models.")
     if None in items or len(set(items)) < len(items):
-        allowed = f"one row per item; if each result has its own row, a column {MODEL!r} is required"
+        allowed = f"one row per item; if each result has its own row, a column {_MODEL_COLUMN!r} is required"
         raise InputError(f"{rows.table_name}: an item has no id, or occurs twice", allowed=allowed)
-    return fit_history(results, ids=np.array(items, dtype=np.str_), names=names)
+    return fit_history(results, ids=np.array(items, dtype=np.str_), names=models)
+
+
+def _find_id_column(table: Table) -> str:
+    """Return the column of ids: one with a usual name, or the index of a dataframe."""
+    name_by_lowercase = {name.lower(): name for name in table.names}
+    id_column = next((name_by_lowercase[name] for name in ID_NAMES if name in name_by_lowercase), None)
+    if table.index is not None and id_column is None:
+        require_unique_index(table.index, table.table_name)
+        # The index of a dataframe is the last column of its table.
+        id_column = table.names[-1]
+    if id_column is None or sum(name != id_column for name in table.names) < 2:
+        problem = f"{table.table_name}: past results contain no column of ids, or no models"
+        allowed = (
+            f"a column {' or '.join(ID_NAMES[:2])}, and either a column for each model, or a column "
+            f"{_MODEL_COLUMN} and a column of results"
+        )
+        raise InputError(problem, given=", ".join(table.names[:5]), allowed=allowed)
+    return id_column
+
+
+def _find_result_column(table: Table, others: tuple[str, str]) -> str:
+    """Return the only column besides those of ids and models."""
+    columns = [name for name in table.names if name not in others]
+    if len(columns) != 1:
+        raise InputError(
+            f"{table.table_name}: the column with the results is not recognised",
+            given=", ".join(columns[:5]) or "none",
+            allowed="one column of results: 1 or 0, true or false, pass or fail",
+        )
+    return columns[0]
 
 
 def _read_wide(rows: Rows, id_column: str, names: Sequence[str]) -> tuple[AnyArray, list[Any]]:
@@ -151,16 +164,16 @@ def _read_long(rows: Rows, id_column: str, model: str, result: str) -> tuple[Any
         raise InputError(
             f"{rows.table_name}: a result has no model", allowed=f"a name in the column {model!r}"
         )
-    results = np.full((len(item_rows), len(model_columns)), _UNREAD, np.int8)
+    results = np.full((len(item_rows), len(model_columns)), _NO_ROW, np.int8)
     result_sql = _result_sql(rows, result, rows.types()[result])
     for items, models, column in _read(rows, _LONG_BATCH_ROWS, *text_columns, result_sql):
         item_codes = _text_codes(items, item_rows.__getitem__)
         model_codes = _text_codes(models, model_columns.__getitem__)
         results[item_codes, model_codes] = _result_codes(column)
-    # A second result of the same pair has overwritten the first.
-    if np.count_nonzero(results != _UNREAD) < n_results:
+    # A second result for the same item and model has overwritten the first.
+    if np.count_nonzero(results != _NO_ROW) < n_results:
         raise InputError(f"{rows.table_name}: a model has two results for one item", allowed="one at most")
-    return np.maximum(results, -1, out=results), list(item_rows), list(model_columns)
+    return np.maximum(results, _MISSING, out=results), list(item_rows), list(model_columns)
 
 
 def _text_sql(rows: Rows, name: str) -> str:
@@ -169,7 +182,7 @@ def _text_sql(rows: Rows, name: str) -> str:
 
 
 def _result_sql(rows: Rows, name: str, type_name: str) -> str:
-    """Return the SQL of a result: for numbers 1, 0, −1 if missing, and 2 for others; else its text."""
+    """Return the SQL of a result: the code of a number, or the text of other results."""
     if type_name == "varchar":
         number = None
     else:
@@ -178,7 +191,8 @@ def _result_sql(rows: Rows, name: str, type_name: str) -> str:
         return f"CAST({rows.columns[name]} AS VARCHAR)"
     # DuckDB skips isnan if the smallest and largest value in a Parquet file's statistics show no NaN.
     absent = f"{number} IS NULL OR CAST({number} AS VARCHAR) = 'nan'"
-    return f"CAST(CASE {number} WHEN 1 THEN 1 WHEN 0 THEN 0 ELSE if({absent}, -1, 2) END AS TINYINT)"
+    other_codes = f"if({absent}, {_MISSING}, {_INVALID})"
+    return f"CAST(CASE {number} WHEN 1 THEN 1 WHEN 0 THEN 0 ELSE {other_codes} END AS TINYINT)"
 
 
 def _result_codes(column: Any) -> AnyArray:
@@ -187,7 +201,7 @@ def _result_codes(column: Any) -> AnyArray:
     if column.type == "int8":
         return np.asarray(column.to_numpy())
     return _text_codes(
-        column, lambda text: _CODES_BY_WORD.get((text or "").strip(" ").lower(), _INVALID_RESULT)
+        column, lambda text: _CODES_BY_WORD.get((text or "").strip(" ").lower(), _INVALID)
     ).astype(np.int8)
 
 

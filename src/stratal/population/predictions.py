@@ -26,13 +26,13 @@ def with_predictions(
     predicts : str or mapping of proxy to str, optional
         See `Score`; a text is for the only proxy.
     scaled : bool, optional
-        Whether the proxies were declared to be on the outcome's scale.
+        Whether the proxies were declared to be on the scale of the outcome.
 
     Raises
     ------
     InputError
-        For a declaration that contradicts the values, the classes of the model's answers, or what was
-        declared before.
+        For a declaration that contradicts the values, the classes of the model's answers, or an earlier
+        declaration.
     """
     scores = declared_scores(predicts, population.proxy_names)
     if not scores:
@@ -64,7 +64,7 @@ def with_predictions(
 
 
 def _refuse_unknown_class(population: Population, score: Score) -> None:
-    """Refuse the probability of a class that is none of the model's answers, where these are declared."""
+    """Raise an error for the probability of a class that does not occur among the model's answers."""
     answers = population.roles.answer
     if score.of_class is None or answers is None:
         return
@@ -75,28 +75,30 @@ def _refuse_unknown_class(population: Population, score: Score) -> None:
 def declared_info(
     info: ProxyInfo, score: Score, label_bounds: tuple[float, float] | None, *, compares: bool
 ) -> ProxyInfo:
-    """Return the scale of a proxy, given what it predicts.
+    """Return the description of a proxy with the scale that follows from what it predicts.
 
     Parameters
     ----------
     info : ProxyInfo
-        As it was inferred.
+        The description that was inferred from the values.
     score : Score
     label_bounds : (float, float), optional
-        Bounds of the labels, where they were declared.
+        Declared bounds of the labels.
     compares : bool
-        Whether there are answers with which labels are compared. The outcome is then whether the answer is
-        right, unless bounds of the labels are declared, and the probability of a class is on another scale.
+        Whether labels are compared with answers. Then the outcome is whether the answer is right, unless
+        bounds of the labels are declared, and the probability of a class is on another scale.
     """
-    # Bounds of 0 and 1 are inferred from the values, unless labels are declared.
-    outcome_bounds = label_bounds or (None if info.bounds == (0.0, 1.0) else info.bounds)
+    outcome_bounds = label_bounds
+    # Bounds of 0 and 1 may have been inferred from the values, so that they are not those of the outcome.
+    if outcome_bounds is None and info.bounds != (0.0, 1.0):
+        outcome_bounds = info.bounds
     if outcome_bounds is None and compares:
         outcome_bounds = (0.0, 1.0)
     if score.predicts == ORDER:
         return replace(info, scaled=False, second_moment=None)
     if score.bounds is None:
         return replace(info, scaled=True, bounds=outcome_bounds or info.bounds)
-    of_class = compares and score.of_class is not None
-    if of_class or outcome_bounds not in (None, score.bounds):
+    predicts_class_not_rightness = compares and score.of_class is not None
+    if predicts_class_not_rightness or outcome_bounds not in (None, score.bounds):
         return replace(info, scaled=False, bounds=outcome_bounds or score.bounds, second_moment=None)
     return replace(info, scaled=True, bounds=score.bounds)
