@@ -19,7 +19,7 @@ from scipy.stats import hypergeom, multinomial
 import stratal
 from stratal.arrays import FloatArray
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.stratified import quantile_ranks
+from stratal.intervals.hypergeometric import quantile_ranks
 from stratal.metrics.comparison import ModelOutcomes
 
 RESULTS = Path(__file__).with_name("results") / "exact_cells.md"

@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.domain_means import domain_mean
-from stratal.intervals.stratified import largest_count, smallest_count
+from stratal.intervals.hypergeometric import largest_count, smallest_count
 from stratal.planning.interim_widths import interval_of_counts
 
 

@@ -9,7 +9,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.designs import StratifiedWeighting
-from stratal.intervals.stratified import quantile_ranks
+from stratal.intervals.hypergeometric import quantile_ranks
 from stratal.regression.quantiles import quantile, quantile_estimate
 
 

@@ -13,8 +13,8 @@ from stratal.designs.stratum_moments import centre_within_strata
 from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
 from stratal.intervals.interval_types import SkewedInterval
+from stratal.intervals.label_based_sizes import stratum_pseudo_label_shares
 from stratal.intervals.proportion import skewnesses_of
-from stratal.intervals.stratified import mixed_label_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -317,18 +317,19 @@ def pseudo_label_share(
 
 
 def adaptive_label_share(positive: BoolArray, weighting: Weighting) -> FloatArray:
-    """Return the share (n,) of each label that counts as one of mixed class, if labels chose the allocation.
+    """Return the share (n,) of pseudo-labels in the stratum of each unit, if labels chose the allocation.
 
-    See `mixed_label_share`; 0 for other designs.
+    See `stratum_pseudo_label_shares`; 0 for other designs.
     """
     if not weighting.has_adaptive_allocation:
         return np.zeros(len(positive))
     counts = weighting.counts.astype(np.float64)
     positive_counts = np.bincount(weighting.stratum, positive, minlength=len(counts))
     rates = positive_counts / np.maximum(counts, 1.0)
-    parts = weighting.variance_factors * rates * (1.0 - rates)
-    left = 1.0 - weighting.sampled_fractions
-    return mixed_label_share(rates, counts, left, parts, np.ones(()))[weighting.stratum]
+    contributions = weighting.variance_factors * rates * (1.0 - rates)
+    unlabelled_shares = 1.0 - weighting.sampled_fractions
+    shares = stratum_pseudo_label_shares(rates, counts, unlabelled_shares, contributions, np.ones(()))
+    return shares[weighting.stratum]
 
 
 def skewed_interval(

@@ -15,7 +15,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, mid_ranks
 from stratal.designs.clusters import ClusterSample
 from stratal.designs.margins import PostStratified
 from stratal.designs.sample import Sample
-from stratal.intervals.stratified import hypergeometric_upper_tail
+from stratal.intervals.hypergeometric import hypergeometric_upper_tail
 from stratal.population.in_memory import ArrayPopulation
 from stratal.population.rules import Crossed, Rule
 from stratal.report.notes import LABELS_BY_ANSWER, LABELS_BY_PROXY, Note

@@ -298,7 +298,7 @@ class DerivedEvidence:
         if self.superpopulation or not random_in_strata or not np.isfinite(labels.units):
             return 0.0, 1.0
         possible = range_of_mean(labels, np.where(labels.counts > 0, labels.means, 0.0))
-        return possible["least"], possible["most"]
+        return possible["lowest_mean"], possible["highest_mean"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -11,8 +11,8 @@ another without a change of coverage.
 | `smoothed_moments` (guard 1) | mean and variance of strata | all strata, these towards 1/2 | √(n_h/2); 2 |
 | `graded_variances` | variance of strata on a scale | all strata, these a binary one | 1; 1 |
 | `remaining_share` (guard 2) | share of variance that λ leaves | 1 | 5 informative |
-| `stratified.with_borrowed` | rates under the test of strata | all strata | (1 − w_h)/n_h |
-| `stratified.shrink_to_half` (guard 4) | rates if sizes follow labels | 1/2 | by the bias of the sizes |
+| `stratified.rates_with_borrowed_labels` | rates in the test of strata | all strata | (1 − w_h)/n_h |
+| `label_based_sizes.shrink_to_half` (guard 4) | rates if sizes follow labels | 1/2 | bias of the sizes |
 | `estimation.lam` | λ | λ of a calibrated proxy, then 0 | 20; 10 informative |
 | `estimation.pooled_pseudo_labels` | shares of pairs of classes | those of all strata | 1 |
 | `metrics.pseudo_label_variances` | influences of a ranking | the same units with other labels | 1 |
@@ -36,11 +36,8 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Number, Record
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import stratum_means
-from stratal.intervals.stratified import (
-    StratumRates,
-    shrink_to_half,
-    with_borrowed,
-)
+from stratal.intervals.label_based_sizes import shrink_to_half
+from stratal.intervals.stratified import StratumRates, rates_with_borrowed_labels
 
 # Labels, one at either bound, by which guard 1 smooths the mean of all strata.
 LABELS_AT_THE_BOUNDS = 2.0
@@ -382,7 +379,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
             rates = labels.means
             of_strata = smooth.binary
         else:
-            rates = with_borrowed(labels.means, counts, trials, shares)
+            rates = rates_with_borrowed_labels(labels.means, counts, trials, shares)
             of_strata = rates * (1.0 - rates)
         binary = (basis * of_strata).sum(axis=-1)
         target_variance = variances.share(smooth) * smooth.variance + variances.drawn_part(smooth)
@@ -401,7 +398,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         shares=shares,
         factor=np.where(np.abs(factor - 1.0) < _NEARLY_ONE, 1.0, factor),
         is_binary=labels.binary,
-        shrunk=shrunk,
+        shrunk_rates=shrunk,
         **({} if drawn else range_of_mean(labels, labels.means)),
     )
 
@@ -414,8 +411,8 @@ def range_of_mean(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
     lowest = (labels.shares * (1.0 - unlabelled_shares) * means).sum(axis=-1)
     return {
         "units": labels.units,
-        "least": lowest,
-        "most": lowest + (labels.shares * unlabelled_shares).sum(axis=-1),
+        "lowest_mean": lowest,
+        "highest_mean": lowest + (labels.shares * unlabelled_shares).sum(axis=-1),
     }
 
 

@@ -204,7 +204,7 @@ def _rate_half_width(
         shares=shares,
         factor=np.full(len(sample_rates), factor),
         is_binary=True,
-        smooth=True,
+        uses_average_step=True,
     )
     tail = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(evidence, tail, tail)

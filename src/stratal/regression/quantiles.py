@@ -33,10 +33,10 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.share_estimates import mean_of
+from stratal.intervals.hypergeometric import quantile_ranks
 from stratal.intervals.interval import Interval, tail_shares
 from stratal.intervals.interval_types import StudentInterval
 from stratal.intervals.proportion import student_quantile, upper_tail
-from stratal.intervals.stratified import quantile_ranks
 from stratal.regression.losses import MeanLoss
 from stratal.regression.m_estimation import fit_lam_and_minimise, hc1_factor, shared_lam
 from stratal.regression.rectified_loss import RectifiedLoss, Solution

@@ -23,8 +23,8 @@ from stratal.population.summary import StratumSummary
 
 def at_shrunk_rates(found):
     """The same at the shrunk rates, the value moved with them."""
-    value = found.value + np.sum(found.shares * (found.shrunk - found.rates))
-    return dataclasses.replace(found, value=value, rates=found.shrunk, shrunk=None)
+    value = found.value + np.sum(found.shares * (found.shrunk_rates - found.rates))
+    return dataclasses.replace(found, value=value, rates=found.shrunk_rates, shrunk_rates=None)
 
 
 def trials(unit, weighting, share=1.0, *, uses_proxy=False) -> float:
@@ -131,10 +131,10 @@ def test_limits_allow_for_shrunk_rates_where_labels_decided_the_sizes():
     each = 0.5 * 2.0 * np.mean([200 / (200 + k) for k in (16, 64, 256)]) * 10.5 / 11
 
     assert found.rates.tolist() == [0.05, 1.0]
-    assert found.shrunk[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
+    assert found.shrunk_rates[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
     assert float(at_shrunk_rates(found).value) > 0.05
     plain = rates_after_a_round(unit, stratum, [10**6, 10**3], label_based=False)
-    assert plain.shrunk is None
+    assert plain.shrunk_rates is None
 
 
 def test_sizes_that_follow_labels_only_widen():
@@ -154,7 +154,7 @@ def test_sizes_that_follow_labels_only_widen():
 def test_a_stratum_that_is_labelled_whole_or_hardly_at_all_is_not_shrunk():
     unit = np.r_[np.ones(50), 0.0, 1.0, np.zeros(40), np.ones(60)]
     stratum = np.repeat([0, 1, 2], [50, 2, 100])
-    found = rates_after_a_round(unit, stratum, [50, 5_000, 5_000]).shrunk
+    found = rates_after_a_round(unit, stratum, [50, 5_000, 5_000]).shrunk_rates
 
     assert found[0] == 1.0
     assert found[1] == 0.5

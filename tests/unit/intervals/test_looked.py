@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.intervals.stratified import shrink_to_half
+from stratal.intervals.label_based_sizes import shrink_to_half
 
 
 def test_the_bias_of_a_total_that_follows_the_variance_is_taken_back():

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import betainc, betaincinv
 
-from stratal.intervals import stratified as tail
+from stratal.intervals import stratified, weighted_sum
 from stratal.intervals.stratified import StratumRates, _tail, stratified_clopper_pearson
 from stratal.planning.interim_widths import interval_of_counts
 
@@ -139,7 +139,9 @@ def test_an_open_side_is_a_bound():
 
     assert float(stratified_clopper_pearson(rates, 0.0, 0.05)[0]) == 0.0
     assert float(stratified_clopper_pearson(rates, 0.05, 0.0)[1]) == 1.0
-    of_units = replace(rates, units=1000.0, is_binary=True, least=np.array(0.039), most=np.array(0.989))
+    of_units = replace(
+        rates, units=1000.0, is_binary=True, lowest_mean=np.array(0.039), highest_mean=np.array(0.989)
+    )
     assert float(stratified_clopper_pearson(of_units, 0.0, 0.05)[0]) == 0.0
     assert float(stratified_clopper_pearson(of_units, 0.05, 0.0)[1]) == 1.0
 
@@ -155,7 +157,7 @@ def test_a_limit_takes_one_or_two_incomplete_betas(monkeypatch):
         evaluations.append(len(a))
         return betainc(a, b, x)
 
-    monkeypatch.setattr(tail, "betainc", counted)
+    monkeypatch.setattr(weighted_sum, "betainc", counted)
 
     stratified_clopper_pearson(rates_of(ones, counts, sizes), 0.025, 0.025)
 
@@ -171,7 +173,7 @@ def looks(monkeypatch):
         found.append(arguments)
         return _tail(*arguments)
 
-    monkeypatch.setattr(tail, "_tail", look)
+    monkeypatch.setattr(stratified, "_tail", look)
     return found
 
 
@@ -201,8 +203,8 @@ def test_of_thousands_of_strata_a_hundred_steps_say_what_all_do(monkeypatch, few
     counts = rng.integers(2, 6, 2_100)
     found = rates_of(rng.binomial(counts, 0.9), counts, sizes)
     some = [float(end) for end in stratified_clopper_pearson(found, 0.025, 0.025)]
-    monkeypatch.setattr(tail, "_MAX_STEPS", 10**6)
-    monkeypatch.setattr(tail, "_MAX_CELLS", 2_100**2)
+    monkeypatch.setattr(weighted_sum, "_MAX_STEPS", 10**6)
+    monkeypatch.setattr(weighted_sum, "_MAX_PAIRS", 2_100**2)
 
     every = [float(end) for end in stratified_clopper_pearson(found, 0.025, 0.025)]
 
@@ -239,10 +241,10 @@ def test_constrained_rates_solve_their_equation_at_prices_of_either_sign():
     """ones/p − (labels − ones)/(1 − p) = μ W_h."""
     ones, labels = np.array([[3.0], [8.0]]), np.array([[10.0], [20.0]])
     weights, price = np.array([[0.3], [0.7]]), np.array([40.0, -25.0, 0.0])
-    p = tail._constrained_rates(np.broadcast_to(ones, (2, 3)), labels, weights, price)
+    p = stratified._constrained_rates(np.broadcast_to(ones, (2, 3)), labels, weights, price)
 
     assert ones / p - (labels - ones) / (1 - p) == pytest.approx(weights * price, abs=1e-9)
-    assert tail._constrained_rates(ones, labels, weights, price[1:2])[:, 0] == pytest.approx(p[:, 1])
+    assert stratified._constrained_rates(ones, labels, weights, price[1:2])[:, 0] == pytest.approx(p[:, 1])
 
 
 def test_an_estimate_above_what_can_be_has_the_limit_of_the_most_that_can():

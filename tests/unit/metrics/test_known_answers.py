@@ -9,8 +9,8 @@ import stratal
 from stratal import estimands
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
+from stratal.intervals.hypergeometric import smallest_count
 from stratal.intervals.proportion import clopper_pearson
-from stratal.intervals.stratified import smallest_count
 from stratal.metrics.class_answers import answered_classes
 from stratal.metrics.class_shares import possible_answers
 from stratal.metrics.confusion import Confusion

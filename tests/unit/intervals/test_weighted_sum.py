@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stratal.intervals import stratified as tail
-from stratal.intervals.stratified import StratumRates, blurring, count_quantile, stratified_clopper_pearson
+from stratal.intervals import weighted_sum
+from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.intervals.weighted_sum import count_quantile, step_smoothing
 
 
 def quantile_of(reached, mean, variance, third, rest=None):
@@ -58,7 +59,7 @@ def test_the_saddlepoint_is_near(p):
     k = np.array([k for k in range(1, n) if 1e-4 < stats.binom(n, p).sf(k - 1) < 0.3], dtype=float)
     mean, variance = np.full(len(k), n * p), np.full(len(k), n * p * (1 - p))
     of_sum = k, mean, n - mean, variance, variance * (1 - 2 * p), np.full(len(k), 0.5)
-    nearly, exact = (count_quantile(*of_sum, near=near) for near in (False, True))
+    nearly, exact = (count_quantile(*of_sum, exact=exact) for exact in (False, True))
 
     assert nearly == pytest.approx(exact, abs=0.02)
     assert np.max(np.abs(nearly - exact)) > 0
@@ -85,7 +86,7 @@ def drawn(n_strata, different):
 
 def largest_step(sizes, pull, apart, share):
     """Return what is left of the largest step (R,) by the index and the matrix."""
-    largest, blur = blurring(sizes[:, None], pull[:, None])
+    largest, blur = step_smoothing(sizes[:, None], pull[:, None])
     return np.max(sizes[largest][:, None] * share.T[largest] * np.exp(-blur @ apart.T), axis=0)
 
 
@@ -108,9 +109,9 @@ def test_a_stratum_that_does_not_move_has_no_step():
 def test_of_too_many_steps_the_largest_are_looked_at(monkeypatch):
     sizes, pull, apart, share = drawn(200, 200)
     whole = largest_step(sizes, pull, apart, share)
-    monkeypatch.setattr(tail, "_MAX_CELLS", 60 * 200)
+    monkeypatch.setattr(weighted_sum, "_MAX_PAIRS", 60 * 200)
 
-    assert blurring(sizes[:, None], pull[:, None])[1].shape == (60, 200)
+    assert step_smoothing(sizes[:, None], pull[:, None])[1].shape == (60, 200)
     assert np.all(largest_step(sizes, pull, apart, share) <= whole)
 
 
@@ -128,7 +129,7 @@ def of_strata(random, n_strata):
 def test_the_largest_steps_give_the_limits_of_all(monkeypatch):
     found = of_strata(np.random.default_rng(0), 1500)
     whole = stratified_clopper_pearson(found, 0.025, 0.025)
-    monkeypatch.setattr(tail, "_MAX_CELLS", 100_000)
+    monkeypatch.setattr(weighted_sum, "_MAX_PAIRS", 100_000)
 
     assert np.ravel(stratified_clopper_pearson(found, 0.025, 0.025)) == pytest.approx(
         np.ravel(whole), abs=1e-12
