@@ -22,7 +22,7 @@ import stratal
 from stratal import estimands
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.mover import between_units, directions, ends_over
+from stratal.estimation.mover import directions, limits_on_ellipsoid, move_limits_outwards
 from stratal.metrics.class_functions import metric_function, of_two_shares
 from stratal.metrics.confusion import Confusion
 
@@ -131,7 +131,7 @@ def intervals(seen: IntArray, answered: BoolArray, counts: IntArray, sizes: IntA
     sides = [limits(seen[:, side], spread[:, side], sizes[side], False) for side in (answered, ~answered)]
     value, low, high = np.stack(sides, axis=1)
     units = np.array([[sizes[side].sum()] for side in (answered, ~answered)])
-    wider, around = between_units(value, low, high, units), directions(np.eye(2))
+    wider, around = move_limits_outwards(value, low, high, units), directions(np.eye(2))
     ends = []
     for name in METRICS:
         of_two = of_two_shares(metric_function(name, 1, 2), 2)
@@ -141,7 +141,7 @@ def intervals(seen: IntArray, answered: BoolArray, counts: IntArray, sizes: IntA
             return np.asarray(of_two(share * rates[0], (1.0 - share) * rates[1], share))
 
         own = (low, high) if name == "precision" else wider
-        ends.append(np.stack(ends_over(function, value, own[0], own[1], around), axis=-1))
+        ends.append(np.stack(limits_on_ellipsoid(function, value, own[0], own[1], around), axis=-1))
     return np.stack(ends, axis=1)
 
 

@@ -28,7 +28,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import stratified_factors
 from stratal.estimands import ClassReport
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.mover import between_units, directions, ends_over
+from stratal.estimation.mover import directions, limits_on_ellipsoid, move_limits_outwards
 from stratal.intervals.guards import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
@@ -274,7 +274,7 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
     misses = limits(drawn.seen[:, ~answered], drawn.counts[:, ~answered], sizes[~answered], two)
     both = np.stack([hits, misses], axis=1)
     units = np.array([[sizes[answered].sum()], [sizes[~answered].sum()]])
-    wider = between_units(both[0], both[1], both[2], units)
+    wider = move_limits_outwards(both[0], both[1], both[2], units)
     around = directions(np.eye(2))
     values, found = [], []
     for name in METRICS:
@@ -291,7 +291,7 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
 
             value = function(both[0])
             ends = (both[1], both[2]) if name == "precision" else wider  # one share's own limits, or several
-            low, high = ends_over(function, both[0], ends[0], ends[1], around)
+            low, high = limits_on_ellipsoid(function, both[0], ends[0], ends[1], around)
             low, high = np.fmin(low, value), np.fmax(high, value)
             least = -1.0 if name == "mcc" else 0.0
             low = np.where(np.isfinite(value), np.maximum(low, least), least)

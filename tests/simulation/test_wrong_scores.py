@@ -13,7 +13,7 @@ from tests.tiers import cells, sized
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimate import correlation_from
-from stratal.estimation.mover import directions, ends_over
+from stratal.estimation.mover import directions, limits_on_ellipsoid
 from stratal.metrics.class_functions import metric_function, of_two_shares
 from stratal.metrics.confusion import Confusion
 
@@ -97,7 +97,7 @@ def matthews_ends(seen, counts, sizes):
         covariance = np.diag(shares @ factors) - (shares * factors) @ shares.T
         around = directions(correlation_from(covariance))
         value = float(function(centre[others]))
-        least, most = ends_over(function, centre[others], low, high, around)
+        least, most = limits_on_ellipsoid(function, centre[others], low, high, around)
         found.append((value, float(least), float(most)))
     return found
 

@@ -75,10 +75,11 @@ def assign_folds(
 def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray:
     """Return n_hk / n_h (K, H); in strata without labels the shares of the whole sample."""
     n_folds = code_count(folds)
-    cells = np.bincount(folds * n_strata + stratum, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
-    counts = cells.sum(axis=0)
-    overall = cells.sum(axis=1) / len(folds)
-    return np.asarray(np.where(counts > 0, cells / np.maximum(counts, 1), overall[:, None]))
+    codes = folds * n_strata + stratum
+    fold_counts = np.bincount(codes, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
+    counts = fold_counts.sum(axis=0)
+    overall_shares = fold_counts.sum(axis=1) / len(folds)
+    return np.asarray(np.where(counts > 0, fold_counts / np.maximum(counts, 1), overall_shares[:, None]))
 
 
 def combine_fits(
@@ -113,7 +114,7 @@ def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
     return np.full(n_strata, float(fractions.mean()))
 
 
-def cross_fitted(
+def cross_fit_lam(
     chosen: ChosenLam,
     z: FloatArray,
     proxy: LabelledProxies | None,

@@ -26,7 +26,7 @@ from stratal.population.population import Population
 # Maximum number of crossed cells. With more, the cells are only those with and without known influences.
 MAX_CELLS = 64
 
-# Names of these two cells.
+# Names of these two cells. An influence is open if it depends on a label.
 NOTHING_OPEN = "nothing open"
 SOMETHING_OPEN = "something open"
 
@@ -38,7 +38,7 @@ def combined_influence(influences: list[Influence], population: Population) -> I
     v = Σ u_j orders the units within cells, and J Σ E[u_j²] is an upper bound of E[v²]. The cells are the
     crossed cells of all; a cell is known if it is known for each estimand.
     """
-    # An influence that is 0 for all units gets no infinite scale.
+    # The scale of an influence that is 0 for all units must be finite.
     squares = np.maximum(averages(population, [influence.square for influence in influences]), NO_DIVISOR)
     scales = (1.0 / np.sqrt(squares)).tolist()
     count = len(scales)
@@ -68,9 +68,9 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
                 for cell in crossed
             ]
             continue
-        # An estimand that alone has more cells keeps them.
+        # An estimand may have more cells by itself.
         max_cells = max(MAX_CELLS, len(crossed), len(influence.cells.names))
-        pairs = (cell.crossed(other) for cell, other in product(crossed, _cells_of(influence)))
+        pairs = (cell.intersection(other) for cell, other in product(crossed, _cells_of(influence)))
         crossed = [cell for cell in pairs if cell is not None]
         if len(crossed) > max_cells:
             return _known_or_open(influences)
@@ -83,7 +83,7 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
 
 
 def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
-    """Return two cells: units whose influences are all known, and the rest; one without such units."""
+    """Return the cell of units whose influences are all known and that of other units, or one cell of all."""
     if not all(influence.known_cells for influence in influences):
         return Cells(names=("all",)), ()
     tests_of_known = [influence.is_known for influence in influences]
@@ -97,13 +97,13 @@ class _CrossedCell:
     Parameters
     ----------
     name : str
-    parts : mapping of str
-        The names of its cells in the divisions, by the column of the division; "" for divisions that are not
-        by the levels of one column.
+    parts : mapping of column to str
+        The name of the cell in each division. The column is the one whose levels define the division, or ""
+        if the division has another definition.
     test : Expression, optional
         1 for units of the cell; None for the units that are in no previous cell.
-    levels : mapping of ByLevel
-        By column, a test that is true for every unit of the cell.
+    levels : mapping of column to ByLevel
+        For each column that defines a division, a test that is true for all units of the cell.
     is_known : bool
         Whether the influences of all divisions are known in the cell.
     """
@@ -114,7 +114,7 @@ class _CrossedCell:
     levels: Mapping[str, ByLevel]
     is_known: bool
 
-    def crossed(self, other: _CrossedCell) -> _CrossedCell | None:
+    def intersection(self, other: _CrossedCell) -> _CrossedCell | None:
         """Return the intersection with another cell; None if no unit can be in both."""
         levels = dict(self.levels)
         parts = dict(self.parts)
@@ -125,14 +125,16 @@ class _CrossedCell:
                 levels[column] = levels[column].product(test)
             else:
                 levels[column] = test
-        for column, name in other.parts.items():
-            column_levels = parts.get(column)
-            if column_levels is None:
-                parts[column] = name
+        for column, other_name in other.parts.items():
+            name = parts.get(column)
+            if name is None:
+                parts[column] = other_name
             elif column:
-                parts[column] = _narrower_name(column_levels, self.levels[column], name, other.levels[column])
+                parts[column] = _name_of_intersection(
+                    name, self.levels[column], other_name, other.levels[column]
+                )
             else:
-                parts[column] = _joined_names((column_levels, name))
+                parts[column] = _joined_names((name, other_name))
         return _CrossedCell(
             name=self.name,
             parts=parts,
@@ -156,8 +158,8 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
     if len(tests) == len(cells.tests) and len(columns) == 1:
         (column,) = columns
         # The last cell has all levels that no test names.
-        rest = reduce(ByLevel.product, (test.complement for test in tests))
-        levels_by_cell = [{column: test} for test in (*tests, rest)]
+        other_levels = reduce(ByLevel.product, (test.complement for test in tests))
+        levels_by_cell = [{column: test} for test in (*tests, other_levels)]
     return [
         _CrossedCell(
             name=name,
@@ -170,17 +172,20 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
     ]
 
 
-def _narrower_name(name: str, levels: ByLevel, other: str, others: ByLevel) -> str:
-    """Return the name of the intersection of two cells of one column, without the name of a larger cell."""
-    if levels.is_disjoint_from(others.complement):
+def _name_of_intersection(name: str, levels: ByLevel, other_name: str, other_levels: ByLevel) -> str:
+    """Return the name of the intersection of two cells of one column.
+
+    If one cell contains the other, it is the name of the smaller one.
+    """
+    if levels.is_disjoint_from(other_levels.complement):
         return name
-    if others.is_disjoint_from(levels.complement):
-        return other
-    return _joined_names((name, other))
+    if other_levels.is_disjoint_from(levels.complement):
+        return other_name
+    return _joined_names((name, other_name))
 
 
 def _joined_names(names: Iterable[str]) -> str:
-    """Return distinct names as one; a division into one cell has none."""
+    """Return distinct names as one, without the name `all` of the only cell of a division."""
     return " & ".join(dict.fromkeys(name for name in names if name != "all")) or "all"
 
 

@@ -14,7 +14,7 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.mover import ShareFunctionInterval
 from stratal.estimation.outcome_means import plain_mean
-from stratal.estimation.pooled_pseudo_labels import smoothed
+from stratal.estimation.pooled_pseudo_labels import smooth_labels
 from stratal.estimation.share_estimates import cell_correlation, mean_of
 from stratal.estimation.share_functions import FirstOfTwo
 from stratal.intervals.evidence import Evidence
@@ -305,7 +305,7 @@ def domain_trials(
     """
     weights = weighting.weights * inside
     label_weight = float(np.sum(weights**2) / np.sum(weights))
-    smoothing = smoothed(weighting, np.full(2, label_weight / 2), inside)
+    smoothing = smooth_labels(weighting, np.full(2, label_weight / 2), inside)
     outcomes = np.append(unit_scale(z, bounds), [0.0, 1.0])
     counted = np.append(inside, [1.0, 1.0])
     domain_weight = float(smoothing.weights @ counted)

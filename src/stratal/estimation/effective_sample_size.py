@@ -10,12 +10,12 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.proportion import clopper_pearson
 
-# Replicates of the effective size: the limits of the range are the 25th from each end.
-N_REPLICATES = 1_000
+# Replicates of the effective size. With a confidence level of 0.95, the limits are the 25th from each end.
+_N_REPLICATES = 1_000
 
-# Number of labels as which a value from all strata counts in a stratum, so that a stratum with a few equal
-# labels has a variance.
-POOLED_LABELS = 2.0
+# Weight, as a number of labels, of one label of the whole sample that is added to each stratum, so that a
+# stratum with a few equal labels has a variance.
+_WEIGHT_OF_ADDED_LABEL = 2.0
 
 # Fixed, so that the same labels have the same effective number.
 _SEED = 20_261_121
@@ -48,8 +48,8 @@ def effective_size_interval(
     confidence_level : float
     """
     weighting = evidence.weighting
-    stratified = weighting.random_within_strata and not evidence.superpopulation
-    if size is None or not evidence.varies or not stratified or evidence.n > _MAX_LABELS:
+    is_supported_design = weighting.random_within_strata and not evidence.superpopulation
+    if size is None or not evidence.varies or not is_supported_design or evidence.n > _MAX_LABELS:
         return None
     tail = (1.0 - confidence_level) / 2.0
     sizes = _replicate_sizes(evidence)
@@ -76,7 +76,7 @@ def random_labels_of_equal_width(
 ) -> float | None:
     """Return the number of labels of a simple random sample with an equally narrow interval.
 
-    None if it agrees with the effective size.
+    None if it agrees with the effective size, so that it need not be reported.
 
     Parameters
     ----------
@@ -126,39 +126,39 @@ def _replicate_sizes(evidence: Evidence) -> FloatArray:
     counts = weighting.counts
     shares = weighting.shares
     factors = weighting.variance_factors
-    # Each stratum borrows a label of the whole sample, which is drawn with probability proportional to
-    # weight.
+    # The added label of each stratum is drawn from the whole sample with probability proportional to weight.
     probabilities = (shares / np.maximum(counts, 1))[stratum]
     probabilities = probabilities / probabilities.sum()
     rng = np.random.default_rng(_SEED)
-    variance = np.zeros(N_REPLICATES)
-    means = []
-    within = []
+    error_variance = np.zeros(_N_REPLICATES)
+    means_by_stratum = []
+    variances_by_stratum = []
     for h, count in enumerate(counts):
         unit_indices = np.flatnonzero(stratum == h)
-        borrowed_indices = rng.choice(len(z), size=N_REPLICATES, p=probabilities)
+        added_indices = rng.choice(len(z), size=_N_REPLICATES, p=probabilities)
         # Normalised gamma numbers have the Dirichlet distribution (the Bayesian bootstrap, Rubin 1981).
-        weights = rng.gamma(np.r_[np.ones(count), POOLED_LABELS], size=(N_REPLICATES, count + 1))
+        weights = rng.gamma(np.r_[np.ones(count), _WEIGHT_OF_ADDED_LABEL], size=(_N_REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
-        mean, spread = _borrowed_moments(z, unit_indices, borrowed_indices, weights)
-        means.append(mean)
-        within.append(spread)
-        variance += factors[h] * _borrowed_moments(residuals, unit_indices, borrowed_indices, weights)[1]
-    centres = np.column_stack(means)
-    between = (centres - (centres @ shares)[:, None]) ** 2
-    spread = (np.column_stack(within) + between) @ shares
-    return np.asarray(
-        spread / np.maximum(variance + spread / weighting.population_size, np.finfo(float).tiny)
-    )
+        stratum_mean, stratum_variance = _replicate_moments(z, unit_indices, added_indices, weights)
+        means_by_stratum.append(stratum_mean)
+        variances_by_stratum.append(stratum_variance)
+        residual_variance = _replicate_moments(residuals, unit_indices, added_indices, weights)[1]
+        error_variance += factors[h] * residual_variance
+    means = np.column_stack(means_by_stratum)
+    between = (means - (means @ shares)[:, None]) ** 2
+    variance = (np.column_stack(variances_by_stratum) + between) @ shares
+    # The size n of a simple random sample with the same error: (1 − n/N) S² / n = error variance.
+    divisor = error_variance + variance / weighting.population_size
+    return np.asarray(variance / np.maximum(divisor, np.finfo(float).tiny))
 
 
-def _borrowed_moments(
-    values: FloatArray, unit_indices: IntArray, borrowed_indices: IntArray, weights: FloatArray
+def _replicate_moments(
+    values: FloatArray, unit_indices: IntArray, added_indices: IntArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return weighted mean and variance (B,) of a stratum's values and one borrowed value per replicate."""
+    """Return weighted mean and variance (B,) of a stratum's values and one added value per replicate."""
     stratum_values = values[unit_indices]
-    borrowed = values[borrowed_indices]
-    borrowed_weights = weights[:, -1]
-    mean = weights[:, :-1] @ stratum_values + borrowed_weights * borrowed
-    square = weights[:, :-1] @ stratum_values**2 + borrowed_weights * borrowed**2
+    added_values = values[added_indices]
+    added_weights = weights[:, -1]
+    mean = weights[:, :-1] @ stratum_values + added_weights * added_values
+    square = weights[:, :-1] @ stratum_values**2 + added_weights * added_values**2
     return mean, np.maximum(square - mean**2, 0.0)

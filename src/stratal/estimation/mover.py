@@ -21,11 +21,11 @@ from stratal.intervals.interval_types import OffsetInterval, Term
 # Number of directions for two shares: more directions change a limit by less than 1e-4 of its distance.
 _N_DIRECTIONS_OF_TWO = 256
 
-# Distance of a limit from its share that is rounding: the share is known, as every unit is labelled.
-_ROUNDING = 1e-12
+# A limit at most this far from its share differs from it only by rounding: every unit is labelled.
+_MAX_ROUNDING_ERROR = 1e-12
 
-# Number of directions for three shares: neighbours are within .06 radians, which changes a limit by less
-# than .2 %.
+# Number of directions for three shares: the angle between neighbours is less than 0.06 radians, which changes
+# a limit by less than 0.2%.
 _N_DIRECTIONS_OF_THREE = 1500
 
 
@@ -49,12 +49,12 @@ def directions(correlation: FloatArray) -> FloatArray:
     return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T @ sphere)
 
 
-def ends_over(
+def limits_on_ellipsoid(
     function: Callable[[FloatArray], FloatArray],
     centre: FloatArray,
     low: FloatArray,
     high: FloatArray,
-    around: FloatArray,
+    ellipsoid: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the smallest and the largest value (…) on the ellipsoid; replicate axes may follow the shares.
 
@@ -63,12 +63,12 @@ def ends_over(
     function : callable
     centre, low, high : float (d, …)
         The shares and their limits.
-    around : float (d, m)
-        See `directions`.
+    ellipsoid : float (d, m)
+        The directions that `directions` returns.
     """
-    step = around.reshape(*around.shape, *(1,) * (centre.ndim - 1))
-    reach = np.where(step > 0, (high - centre)[:, None], (centre - low)[:, None])
-    values = function(np.clip(centre[:, None] + reach * step, 0.0, 1.0))
+    steps = ellipsoid.reshape(*ellipsoid.shape, *(1,) * (centre.ndim - 1))
+    distances = np.where(steps > 0, (high - centre)[:, None], (centre - low)[:, None])
+    values = function(np.clip(centre[:, None] + distances * steps, 0.0, 1.0))
     is_finite = np.isfinite(values)
     smallest = np.min(np.where(is_finite, values, np.inf), axis=0)
     largest = np.max(np.where(is_finite, values, -np.inf), axis=0)
@@ -77,22 +77,22 @@ def ends_over(
     return np.where(is_defined, smallest, -np.inf), np.where(is_defined, largest, np.inf)
 
 
-def between_units(
+def move_limits_outwards(
     centre: FloatArray, low: FloatArray, high: FloatArray, units: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return limits (d, …) of shares of `units` (d, …), moved outwards by half a unit.
 
-    A limit of a share of few units may equal the true share, which still covers it. A function of this limit
-    and of other, inexact shares would just miss the true value.
+    The true share of few units may be equal to its limit, which is then still right. But the interval of a
+    function of this limit and of other, inexact shares would just miss the true value.
     """
     half = 0.5 / units
     return (
-        np.where(centre - low > _ROUNDING, np.maximum(low - half, 0.0), low),
-        np.where(high - centre > _ROUNDING, np.minimum(high + half, 1.0), high),
+        np.where(centre - low > _MAX_ROUNDING_ERROR, np.maximum(low - half, 0.0), low),
+        np.where(high - centre > _MAX_ROUNDING_ERROR, np.minimum(high + half, 1.0), high),
     )
 
 
-def ends_of_function(
+def limits_of_function(
     function: Callable[[FloatArray], FloatArray],
     centre: FloatArray,
     low: FloatArray,
@@ -100,13 +100,13 @@ def ends_of_function(
     units: FloatArray,
     correlation: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends (…) of the interval of a function of shares with limits, all (d, …).
+    """Return the limits (…) of a function of shares with limits, all (d, …).
 
-    `units` (d, …) are those of `between_units`, and `correlation` (d, d) is that of the shares.
+    `units` (d, …) are those of `move_limits_outwards`, and `correlation` (d, d) is that of the shares.
     """
     if len(centre) > 1:
-        low, high = between_units(centre, low, high, units)
-    return ends_over(function, centre, low, high, directions(correlation))
+        low, high = move_limits_outwards(centre, low, high, units)
+    return limits_on_ellipsoid(function, centre, low, high, directions(correlation))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -121,7 +121,8 @@ class ShareFunctionInterval(OffsetInterval):
     correlation : float (d, d)
         Correlation of the estimates.
     units : float (d,)
-        Number of units of which each is a share; infinite if the share is not a count. See `between_units`.
+        Number of units of which each is a share; infinite if the share is not a count. See
+        `move_limits_outwards`.
     """
 
     function: ShareFunction
@@ -157,5 +158,5 @@ class ShareFunctionInterval(OffsetInterval):
         high = np.array([end.high for end in ends])
         # Distances are from the function of these shares, which may differ from the estimate if weights vary.
         value = float(self.function(centre))
-        smallest, largest = ends_of_function(self.function, centre, low, high, self.units, self.correlation)
+        smallest, largest = limits_of_function(self.function, centre, low, high, self.units, self.correlation)
         return value - min(float(smallest), value), max(float(largest), value) - value

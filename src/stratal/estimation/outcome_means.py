@@ -26,7 +26,7 @@ from stratal.estimation.calibrated import (
     calibrated_proxy,
     sample_folds,
 )
-from stratal.estimation.cross_fitting import N_FOLDS, cross_fitted
+from stratal.estimation.cross_fitting import N_FOLDS, cross_fit_lam
 from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.labelled_units import LabelledUnits
@@ -238,7 +238,7 @@ def mean_estimate(
     by_unit = None
     if options.folds is not None:
         fold_options = {"clip": options.clip, **options.fit_options}
-        chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **fold_options)
+        chosen, by_unit = cross_fit_lam(chosen, z, proxy, weighting, options.folds, **fold_options)
     residuals, offset = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     # λ that is fitted under unequal weights comes with a fitted constant.
     is_fitted_by_weights = chosen.fitted and not weighting.random_within_strata

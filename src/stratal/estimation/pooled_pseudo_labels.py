@@ -11,21 +11,21 @@ from stratal.designs import Weighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Smoothing(Record):
-    """Labels of strata, each mixed with one label of a pooled distribution.
+class SmoothedLabels(Record):
+    """Labels of strata; each stratum has one additional label, which is distributed like those of all strata.
 
     Parameters
     ----------
     weighting : Weighting
-    pooled : float (n + J, 1 or H)
-        The pooled distribution over the n labelled units and J pseudo-labels: one for all strata, or one for
-        each stratum with the values that are possible there.
+    pooled_shares : float (n + J, 1 or H)
+        The distribution of the additional label over the n labelled units and J pseudo-labels: one for all
+        strata, or one for each stratum with the values that are possible there.
     weights : float (n + J,)
         Smoothed weights; their sum is that of the design's weights.
     """
 
     weighting: Weighting
-    pooled: FloatArray
+    pooled_shares: FloatArray
     weights: FloatArray
 
     def variance(self, variable: FloatArray) -> float:
@@ -35,25 +35,32 @@ class Smoothing(Record):
         return float(weighting.variance_factors @ np.maximum(variances, 0.0)) * weighting.total**2
 
     def _stratum_mean(self, variable: FloatArray) -> FloatArray:
-        """Return the mean (H,) of a variable (n + J,) in each stratum, with one label of the pooled mean."""
+        """Return the mean (H,) of a variable (n + J,) in each stratum with its additional label."""
         counts = _counts_at_random(self.weighting)
         labelled_variable = variable[: len(self.weighting.weights)]
         sums = np.bincount(self.weighting.stratum, labelled_variable, minlength=len(counts)) * (counts > 0)
-        return np.asarray((sums + variable @ self.pooled) / (counts + 1.0))
+        return np.asarray((sums + variable @ self.pooled_shares) / (counts + 1.0))
 
 
-def smoothed(
+def smooth_labels(
     weighting: Weighting,
     pseudo_shares: FloatArray,
     counted: FloatArray | None = None,
     possible: BoolArray | None = None,
-) -> Smoothing:
-    """Return the labels smoothed with pseudo-labels of these shares (J,) of the population.
+) -> SmoothedLabels:
+    """Return the labels of strata, smoothed with pseudo-labels.
 
-    `counted` (n,) is 1 for the units that the statistic counts, such as the positives for a recall. Half of
-    the pooled label is then one of these, because a large stratum without a counted label may contain counted
-    units. `possible` (n + J, H) is true for the units and pseudo-labels whose values are possible in a
-    stratum. Default: all.
+    Parameters
+    ----------
+    weighting : Weighting
+    pseudo_shares : float (J,)
+        Share of the population that each pseudo-label represents.
+    counted : float (n,), optional
+        1 for the units that the statistic counts, such as the positives for a recall. Such units, and all
+        pseudo-labels, then make up half of the additional label, because a large stratum without a counted
+        label may contain counted units.
+    possible : bool (n + J, H), optional
+        Whether the value of a labelled unit or pseudo-label is possible in a stratum. Default: all are.
     """
     weights = weighting.weights
     total = weighting.total
@@ -67,19 +74,20 @@ def smoothed(
         possible = np.ones((len(shares), 1), dtype=bool)
     possible_share = shares @ possible
     counted_share = (shares * is_counted) @ possible
-    # A stratum without possible counted values gets no share of them; the divisors of 0 are then unused.
+    # In a stratum without possible counted values, the additional label is not counted.
     counted_half = np.where(counted_share > 0, 0.5, 0.0)
     factor = (1.0 - counted_half) / np.where(possible_share > 0, possible_share, 1.0)
     counted_factor = counted_half / np.where(counted_share > 0, counted_share, 1.0)
-    pooled = shares[:, None] * possible * (factor + is_counted[:, None] * counted_factor)
+    pooled_shares = shares[:, None] * possible * (factor + is_counted[:, None] * counted_factor)
     label_counts = _counts_at_random(weighting)
     weight_per_label = weighting.shares * total / (label_counts + 1.0)
-    if pooled.shape[1] > 1:
-        smoothed_weights = pooled @ weight_per_label
+    # A single column is the distribution in all strata.
+    if pooled_shares.shape[1] > 1:
+        smoothed_weights = pooled_shares @ weight_per_label
     else:
-        smoothed_weights = pooled @ weight_per_label.sum(keepdims=True)
+        smoothed_weights = pooled_shares @ weight_per_label.sum(keepdims=True)
     smoothed_weights[: len(weights)] += (weight_per_label * (label_counts > 0))[weighting.stratum]
-    return Smoothing(weighting=weighting, pooled=pooled, weights=smoothed_weights)
+    return SmoothedLabels(weighting=weighting, pooled_shares=pooled_shares, weights=smoothed_weights)
 
 
 def _counts_at_random(weighting: Weighting) -> IntArray:

@@ -39,23 +39,26 @@ class FirstOfTwo:
         return np.asarray(np.where(total > 0, shares[0] / np.where(total > 0, total, 1.0), np.nan))
 
 
-def rates_of_sides(rates: FloatArray, needs: tuple[bool, bool]) -> list[FloatArray]:
-    """Return the rates (…,) of hits and of misses from rates (d, …); 0 where a metric needs none."""
+def split_rates(rates: FloatArray, needs: tuple[bool, bool]) -> list[FloatArray]:
+    """Return the rates (…,) of hits and of misses from rates (d, …); 0 for a rate that the metric lacks."""
     remaining_rates = iter(rates)
     return [next(remaining_rates) if is_needed else np.zeros(rates.shape[1:]) for is_needed in needs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatesOfClass:
-    """A metric of a class as a function of two rates of the class: among units answered with it, and others.
+    """A metric of a class as a function of the rates of this class among two kinds of units.
+
+    The first rate is that among units answered with the class (hits), and the second that among other units
+    (misses).
 
     Parameters
     ----------
     metric : TwoShareFunction
     needs : (bool, bool)
-        Whether the metric depends on hits and on misses; only these rates are arguments.
+        Whether the metric depends on hits and on misses. The arguments are only the rates that it needs.
     answered : float
-        The share of units that are answered with the class, unless it is a third argument.
+        The share of units that are answered with the class. An additional last argument replaces it.
     """
 
     metric: TwoShareFunction
@@ -64,7 +67,7 @@ class RatesOfClass:
 
     def __call__(self, rates: FloatArray) -> FloatArray:
         """Return the metric at rates (d, …)."""
-        hit, missed = rates_of_sides(rates, self.needs)
+        hit, missed = split_rates(rates, self.needs)
         if len(rates) > sum(self.needs):
             answered = rates[-1]
         else:
@@ -80,7 +83,7 @@ class CellsOfClass:
     ----------
     metric : TwoShareFunction
     largest : int
-        The number of the largest cell among hits, misses, false alarms and correct rejections.
+        The position of the largest cell in (hits, misses, false alarms, correct rejections).
     """
 
     metric: TwoShareFunction

@@ -15,10 +15,10 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, co
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.mover import ShareFunctionInterval, ends_of_function
+from stratal.estimation.mover import ShareFunctionInterval, limits_of_function
 from stratal.estimation.respondents import Respondents
-from stratal.estimation.share_estimates import cell_correlation, mean_of, rate_of_strata
-from stratal.estimation.share_functions import CellsOfClass, RatesOfClass, TwoShareFunction, rates_of_sides
+from stratal.estimation.share_estimates import cell_correlation, mean_of, rate_in_strata
+from stratal.estimation.share_functions import CellsOfClass, RatesOfClass, TwoShareFunction, split_rates
 from stratal.intervals.interval import Interval, tail_shares
 from stratal.intervals.interval_types import BinomialInterval, Term
 from stratal.population.rules import possible_levels
@@ -54,7 +54,7 @@ def hits_and_misses(
     sizes = [float(np.sum(weighting.sizes[side])) for side in sides]
     share = sizes[0] / sum(sizes)
     rates: list[Term] = [
-        rate_of_strata(np.asarray(is_class, np.float64), side, weighting, target)
+        rate_in_strata(np.asarray(is_class, np.float64), side, weighting, target)
         for side, is_needed in zip(sides, needs, strict=True)
         if is_needed
     ]
@@ -97,7 +97,7 @@ class RatesInStrata(Record):
     def value_and_slopes(self, rates: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the metric (R,) and its slopes (d, R) at rates (d, R), in strata of these sizes (H,)."""
         share = self._answered_share(sizes)
-        hits, misses = rates_of_sides(rates, self.needs)
+        hits, misses = split_rates(rates, self.needs)
         cells = (hits * share, misses * (1.0 - share), share)
         of_hits, of_misses = self.metric.slopes(*cells)
         both = (of_hits * share, of_misses * (1.0 - share))
@@ -110,7 +110,7 @@ class RatesInStrata(Record):
         """Return the ends (R,) of the metric's interval, from the rates and their limits (d, R)."""
         function = RatesOfClass(metric=self.metric, needs=self.needs, answered=self._answered_share(sizes))
         units = np.array([[float(sizes[side].sum())] for side in self.sides])
-        return ends_of_function(function, rates, low, high, units, np.eye(len(rates)))
+        return limits_of_function(function, rates, low, high, units, np.eye(len(rates)))
 
     def _answered_share(self, sizes: IntArray) -> float:
         """Return the share of units that are answered with the class."""

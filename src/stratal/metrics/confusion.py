@@ -22,7 +22,7 @@ from stratal.estimation.domain_means import clustered, domain_mean, estimate_wit
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.mover import ShareFunctionInterval
-from stratal.estimation.pooled_pseudo_labels import smoothed
+from stratal.estimation.pooled_pseudo_labels import smooth_labels
 from stratal.estimation.share_estimates import mean_of, shares_above
 from stratal.estimation.share_functions import FirstShare
 from stratal.intervals.interval import Interval, two_sided_level
@@ -597,7 +597,7 @@ class Confusion:
             negative=is_single_class and name in OF_OTHER_CLASSES,
         )
         possible = self._possible(which, true, predicted)
-        smoothing = smoothed(self.weighting, shares, counted if is_single_class else None, possible)
+        smoothing = smooth_labels(self.weighting, shares, counted if is_single_class else None, possible)
         weights = smoothing.weights
         value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
         variable = slopes.along(true, predicted)

@@ -10,7 +10,7 @@ from stratal.estimation.cross_fitting import (
     assign_folds,
     check_folds,
     combine_fits,
-    cross_fitted,
+    cross_fit_lam,
     fold_shares,
     sampled_fractions,
 )
@@ -108,8 +108,8 @@ class TestLam:
         weighting = StratifiedWeighting(stratum=STRATUM, sizes=SIZES, with_replacement=True)
         other = np.where(folds == 2, 1 - Z, Z)
         chosen = fit_lam(Z, moments(), weighting)
-        before = cross_fitted(chosen, Z, moments(), weighting, folds, shrinkage=shrinkage)[1]
-        after = cross_fitted(chosen, other, moments(), weighting, folds, shrinkage=shrinkage)[1]
+        before = cross_fit_lam(chosen, Z, moments(), weighting, folds, shrinkage=shrinkage)[1]
+        after = cross_fit_lam(chosen, other, moments(), weighting, folds, shrinkage=shrinkage)[1]
 
         assert np.array_equal(before[folds == 2], after[folds == 2])
         assert not np.allclose(before[folds != 2], after[folds != 2])
@@ -117,7 +117,7 @@ class TestLam:
     def test_the_mean_is_that_of_the_units(self):
         folds = assign_folds(RNG.random(35), STRATUM, 5)
         chosen = fit_lam(Z, moments(), WEIGHTING)
-        found, by_unit = cross_fitted(chosen, Z, moments(), WEIGHTING, folds, shrinkage=SHRINKAGE_LABELS)
+        found, by_unit = cross_fit_lam(chosen, Z, moments(), WEIGHTING, folds, shrinkage=SHRINKAGE_LABELS)
 
         for h in range(3):
             assert by_unit[h == STRATUM].mean() == pytest.approx(found.lam[h, 0])

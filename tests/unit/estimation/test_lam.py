@@ -258,7 +258,7 @@ def test_a_clipped_lam_is_within_zero_and_one_in_each_fold(sign, end):
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([400]))
     chosen, folds = lam.fit_lam(z, proxy, weighting), np.arange(40) // 20
     free, kept = (
-        cross_fitting.cross_fitted(chosen, z, proxy, weighting, folds, clip=clip)[0].lam.item()
+        cross_fitting.cross_fit_lam(chosen, z, proxy, weighting, folds, clip=clip)[0].lam.item()
         for clip in (False, True)
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.estimation.mover import directions, ends_over
+from stratal.estimation.mover import directions, limits_on_ellipsoid
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -18,7 +18,7 @@ def test_ends_over_the_ellipsoid_are_those_of_a_linear_function(d):
     a, reach = rng.standard_normal(d), rng.uniform(0.01, 0.1, d)
     centre = np.full(d, 0.5)
 
-    low, high = ends_over(
+    low, high = limits_on_ellipsoid(
         lambda s: np.tensordot(a, s, axes=1), centre, centre - reach, centre + reach, directions(correlation)
     )
 
