@@ -206,6 +206,13 @@ def with_joined_annotators(rows: SmallTable, request: EvaluationRequest) -> Smal
     an answer of one annotator may have one of another.
     """
     names = columns_of_annotators(rows, request.value)
+    for judge in request.judge:
+        if rows.find(judge) in names:
+            raise InputError(
+                f"{rows.table_name}: column {judge!r} cannot be both an annotator's and a judge's",
+                given=request.value,
+                action="Leave it out of value= (--value), or of judge= (--judge).",
+            )
     empty_values = _empty_values(request)
     if names and empty_values and request.value not in rows.joined:
         rows = _without_values(rows, names, empty_values)

@@ -1392,6 +1392,8 @@ def test_columns_of_annotators_are_checked_and_never_offered_as_a_column():
         stratal.evaluate(table, value="ann,bne", **options)
     with pytest.raises(InputError, match="value= names no column of labels"):
         stratal.evaluate(table, value=3, **options)
+    with pytest.raises(InputError, match="'ben' cannot be both an annotator's and a judge's"):
+        stratal.evaluate(table, value="ann,ben", judge="ben", mapping={"TODO": None})
     with pytest.raises(InputError, match="no column 'region'") as refusal:
         stratal.evaluate(table, value="ann,ben", by="region", **options)
     assert "'ann,ben'" not in str(refusal.value)
