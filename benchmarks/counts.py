@@ -17,7 +17,7 @@ from stratal.planning.budget_search import MAX_EVALUATIONS
 from stratal.planning.interim_widths import expected_half_width_of_counts, implied_means
 from stratal.planning.rounds import FIRST_SHARE_OF_LARGE_ROUND, MAX_GROWTH
 from stratal.strata import Strata
-from stratal.strata.allocation import AllocationBounds, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 from stratal.strata.standard_deviations import smoothed_standard_deviations
 
 

@@ -36,7 +36,7 @@ import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs import Stratified
 from stratal.estimands import F1, Difference, LevelMeans, Recall
-from stratal.strata.allocation import AllocationBounds, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
 BUDGETS = (200, 500, 1000)

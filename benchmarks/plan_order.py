@@ -27,7 +27,7 @@ from stratal.estimation.outcome_means import default_estimator
 from stratal.planning.expected_widths import planned_half_width
 from stratal.planning.interim_widths import interval_of_counts
 from stratal.planning.plan import Plan, PlannedDesign
-from stratal.strata.allocation import AllocationBounds, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 
 RESULTS = Path(__file__).with_name("results") / "plan_order.md"
 SEED = 20_261_128

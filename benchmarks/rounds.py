@@ -15,7 +15,7 @@ from stratal.simulation.adaptive_allocation import (
 )
 from stratal.simulation.draws import Draws, StratumSums, Truth
 from stratal.strata import Strata
-from stratal.strata.allocation import AllocationBounds, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

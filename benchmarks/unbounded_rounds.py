@@ -23,7 +23,7 @@ from stratal import Population
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.draws import OrderedUnits, Truth
 from stratal.strata import proportional, stratify
-from stratal.strata.allocation import AllocationBounds, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 
 RESULTS = Path(__file__).with_name("results") / "unbounded_rounds.md"
 BUDGETS = (100, 400)

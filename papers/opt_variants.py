@@ -14,7 +14,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.summaries import mean_and_error
-from stratal.strata.allocation import AllocationBounds, nearest_integers, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, nearest_integers, optimal_integers
 
 Deviations = Callable[[IntArray, IntArray], FloatArray]
 """(correct, labelled), each (R, K) → S_k (R, K)."""

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stratal.strata.allocation import AllocationBounds, nearest_integers, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, nearest_integers, optimal_integers
 
 
 @st.composite

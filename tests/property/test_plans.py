@@ -11,7 +11,7 @@ from tests.tiers import sized
 import stratal
 from stratal.planning.expected_widths import planned_half_width
 from stratal.planning.interim_widths import interval_of_counts
-from stratal.strata.allocation import AllocationBounds, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 
 
 def require_order(number: int, **options: object) -> None:

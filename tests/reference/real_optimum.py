@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.strata.allocation import AllocationBounds, neyman_importance
+from stratal.strata.allocation import neyman_importance
+from stratal.strata.integer_allocation import AllocationBounds
 
 
 def real_optimum(

@@ -16,7 +16,7 @@ from stratal.errors import BudgetError, InputError
 from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
 from stratal.randomness import keys_of_ids
-from stratal.strata.allocation import whole_number
+from stratal.strata.arguments import whole_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -19,7 +19,7 @@ from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.population import Population
 from stratal.population.size_measure import SizeMeasure, SizeProfile
 from stratal.randomness import id_texts
-from stratal.strata.allocation import check_budget
+from stratal.strata.arguments import check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -24,7 +24,8 @@ from stratal.population.rules import Everything
 from stratal.population.summary import StratumSummary
 from stratal.protocols import JsonMapping
 from stratal.strata import Allocation, Strata, allocate
-from stratal.strata.allocation import LABEL_BASED_METHODS, check_budget
+from stratal.strata.allocation import LABEL_BASED_METHODS
+from stratal.strata.arguments import check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

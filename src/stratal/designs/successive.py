@@ -28,7 +28,7 @@ from stratal.population.size_measure import SizeMeasure, SizeProfile
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.history import HISTORY, FactorPosterior, history_columns
 from stratal.randomness import id_texts
-from stratal.strata.allocation import check_budget
+from stratal.strata.arguments import check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

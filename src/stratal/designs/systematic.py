@@ -13,7 +13,7 @@ from stratal.designs.weighting import Weighting
 from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
 from stratal.randomness import keys_of_ids, uniforms
-from stratal.strata.allocation import check_budget
+from stratal.strata.arguments import check_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

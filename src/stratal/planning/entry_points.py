@@ -20,7 +20,7 @@ from stratal.planning.planner import EVERY_UNIT, PILOT_LABELS, Planner
 from stratal.planning.previous_labels import PreviousLabels
 from stratal.population.population import Population, require_population
 from stratal.population.predictions import with_predictions
-from stratal.strata.allocation import check_budget, whole_number
+from stratal.strata.arguments import check_budget, whole_number
 from stratal.strata.strata import Strata, one_stratum
 
 # The rate of a binary outcome with the largest variance.

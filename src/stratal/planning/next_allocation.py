@@ -10,7 +10,8 @@ from stratal.designs.extending import last_round
 from stratal.designs.sample import Design, Sample
 from stratal.estimation.estimand import LabelledOutcomes
 from stratal.strata import Allocation
-from stratal.strata.allocation import AllocationBounds, neyman_importance, optimal_integers
+from stratal.strata.allocation import neyman_importance
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 
 
 def next_allocation(

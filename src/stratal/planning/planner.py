@@ -45,7 +45,8 @@ from stratal.population.influence import averages, stratum_averages
 from stratal.population.population import Population
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
-from stratal.strata.allocation import allocate_budgets, check_budget
+from stratal.strata.allocation import allocate_budgets
+from stratal.strata.arguments import check_budget
 from stratal.strata.region import PILOT_SHARE as FIRST_ROUND_SHARE
 from stratal.strata.strata import expected_variance
 

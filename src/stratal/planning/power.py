@@ -10,7 +10,7 @@ from stratal.arrays import Record
 from stratal.errors import InputError, not_positive_error
 from stratal.intervals.interval import tail_shares
 from stratal.protocols import JsonDict
-from stratal.strata.allocation import whole_number
+from stratal.strata.arguments import whole_number
 from stratal.whole_numbers import rounded_up
 
 # Usual probability to detect a difference in the planning of studies (Cohen 1988).

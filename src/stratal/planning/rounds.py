@@ -40,7 +40,7 @@ from stratal.proxy.calibration import LEARNER_NAMES, is_learner
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.report.text import json_dict
 from stratal.strata import Strata, allocate
-from stratal.strata.allocation import whole_number
+from stratal.strata.arguments import whole_number
 
 # A round that multiplies the labels by more is divided into two, because few labels are a weak basis for
 # many.

@@ -52,7 +52,7 @@ from stratal.report.text import (
     points_text,
     width_text,
 )
-from stratal.strata.allocation import check_budget, whole_number
+from stratal.strata.arguments import check_budget, whole_number
 
 # The number of pairs grows with the square; more models were not measured.
 MAX_MODELS = 100

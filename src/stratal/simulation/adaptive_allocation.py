@@ -14,7 +14,7 @@ from stratal.errors import BudgetError
 from stratal.simulation.draws import Draws, StratumSums, Truth, sample_variance
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import Strata, proportional
-from stratal.strata.allocation import AllocationBounds, nearest_integers, optimal_integers
+from stratal.strata.integer_allocation import AllocationBounds, nearest_integers, optimal_integers
 from stratal.strata.standard_deviations import smoothed_standard_deviations
 
 # Share of Σ y² below which a variance of labels is a rounding error.

@@ -16,7 +16,9 @@ import numpy as np
 
 from stratal.arrays import NO_DIVISOR, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError
-from stratal.strata.allocation import WRIGHT, Allocation, AllocationBounds, one_per_stratum, optimal_integers
+from stratal.strata.allocation import Allocation
+from stratal.strata.arguments import one_per_stratum
+from stratal.strata.integer_allocation import WRIGHT, AllocationBounds, optimal_integers
 
 # Relative duality gap at which Newton's method has converged, near the precision of a double.
 _MAX_GAP = 1e-10

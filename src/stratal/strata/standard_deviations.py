@@ -14,7 +14,7 @@ from scipy.special import expit, gammaln, logit, ndtri
 
 from stratal.arrays import FloatArray, unit_scale
 from stratal.errors import InputError
-from stratal.strata.allocation import one_per_stratum, whole_numbers_per_stratum
+from stratal.strata.arguments import one_per_stratum, whole_numbers_per_stratum
 from stratal.strata.strata import MEAN_SHRINKAGE, Moments, moments_of_sizes, shrunk_log_odds
 
 # κ − 1 of a normal outcome (κ: kurtosis, see `unbounded_deviations`); smaller estimates are raised to it.

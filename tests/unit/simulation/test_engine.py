@@ -437,7 +437,7 @@ def test_outcomes_must_fit_the_population(benchmark):
 def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
     from stratal.simulation.adaptive_allocation import pilot_counts, recalibrated_deviations
     from stratal.simulation.draws import StratumSums
-    from stratal.strata.allocation import AllocationBounds, optimal_integers
+    from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 
     population, z = benchmark
     strata = stratal.strata.stratify(population, "k-means", 6)

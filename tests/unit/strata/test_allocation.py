@@ -6,7 +6,8 @@ import stratal
 from stratal import strata as allocation
 from stratal.errors import BudgetError, InputError
 from stratal.strata import Allocation, allocate
-from stratal.strata.allocation import AllocationBounds, allocate_budgets, optimal_integers
+from stratal.strata.allocation import allocate_budgets
+from stratal.strata.integer_allocation import AllocationBounds, optimal_integers
 from stratal.strata.strata import Moments, expected_deviations, moments_of_sizes
 
 SIZES = [600, 300, 100]

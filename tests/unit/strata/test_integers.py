@@ -9,15 +9,8 @@ from stratal.errors import BudgetError, InputError
 from stratal.simulation.adaptive_allocation import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
 from stratal.strata import standard_deviations, stratify
-from stratal.strata.allocation import (
-    AllocationBounds,
-    check_budget,
-    nearest_integers,
-    one_per_stratum,
-    optimal_integers,
-    whole_number,
-    whole_numbers_per_stratum,
-)
+from stratal.strata.arguments import check_budget, one_per_stratum, whole_number, whole_numbers_per_stratum
+from stratal.strata.integer_allocation import AllocationBounds, nearest_integers, optimal_integers
 
 
 @pytest.mark.parametrize("seed", range(30))
