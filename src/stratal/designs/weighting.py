@@ -201,8 +201,12 @@ class Weighting(Record, ABC):
 
     @property
     def effective_draws(self) -> float:
-        """Kish's (1965) effective number of draws, (Σ w)² / Σ w², where w are weights of clusters."""
-        weights = self.weights
+        """Kish's effective number of draws; see `effective_draws_of`."""
+        return self.effective_draws_of(np.ones(len(self.weights), bool))
+
+    def effective_draws_of(self, member: BoolArray) -> float:
+        """Return Kish's (1965) effective number of draws with a member (n,): (Σ w)² / Σ w², w of clusters."""
+        weights = np.where(member, self.weights, 0.0)
         if self.groups is not None:
             # Units of one cluster are one draw.
             weights = np.asarray(np.bincount(self.groups, weights), dtype=np.float64)

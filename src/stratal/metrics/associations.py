@@ -23,7 +23,6 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
-from stratal.designs.stratum_moments import centre_within_strata
 from stratal.errors import InputError
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
@@ -99,11 +98,15 @@ _MAX_CORRELATION = 1.0 - 1e-9
 _N_PSEUDO_LABELS = 8
 
 
-def _standardised(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return scores and labels (n,) with a common centre and scale; the weights (n,) sum to 1.
+def _standardised(
+    x: FloatArray, y: FloatArray, weights: FloatArray, *, on_common_scale: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return standardised scores and labels (n,), which avoids rounding errors; the weights (n,) sum to 1.
 
-    This changes neither a correlation nor an agreement, and avoids rounding errors.
+    A correlation does not depend on either scale, and an agreement only on their difference.
     """
+    if not on_common_scale:
+        return _standardised_alone(x, weights), _standardised_alone(y, weights)
     centre = float(weights @ (x + y)) / 2.0
     scale = float(np.sqrt(weights @ ((x - centre) ** 2 + (y - centre) ** 2)))
     if scale == 0:
@@ -111,11 +114,20 @@ def _standardised(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[Fl
     return (x - centre) / scale, (y - centre) / scale
 
 
-def _of_moments(function: MomentsFunction) -> AssociationFunction:
+def _standardised_alone(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return values (n,) with mean 0 and variance 1, or 0 if they are equal; the weights (n,) sum to 1."""
+    deviations = values - weights @ values
+    scale = float(np.sqrt(weights @ deviations**2))
+    if scale <= ROUNDING_ERROR * float(np.abs(values).max(initial=0.0)):
+        return np.zeros_like(values)
+    return np.asarray(deviations / scale)
+
+
+def _of_moments(function: MomentsFunction, *, on_common_scale: bool) -> AssociationFunction:
     """Return a function of the means of x, y, x², y² and xy, of standardised scores and labels."""
 
     def of(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
-        variables = moment_variables(*_standardised(x, y, weights))
+        variables = moment_variables(*_standardised(x, y, weights, on_common_scale=on_common_scale))
         means = weights @ variables
         with np.errstate(divide="ignore", invalid="ignore"):
             value = function(means)
@@ -142,10 +154,12 @@ def _agreement(m: FloatArray) -> float:
     return 2.0 * float(m[4] - m[0] * m[1]) / float(spread)
 
 
-pearson = AssociationStatistic(_of_moments(_correlation), of_moments=_correlation)
+pearson = AssociationStatistic(_of_moments(_correlation, on_common_scale=False), of_moments=_correlation)
 
 
-intraclass = AssociationStatistic(_of_moments(_agreement), of_moments=_agreement, compares_means=True)
+intraclass = AssociationStatistic(
+    _of_moments(_agreement, on_common_scale=True), of_moments=_agreement, compares_means=True
+)
 
 
 def _mid_ranks(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -256,19 +270,6 @@ def association(
     )
 
 
-# Largest share of the variance of the scores within strata for which strata separate the scores. Of such
-# samples, .96 or more of the intervals covered without an extension, which made them up to 1.2 times as wide.
-_MAX_WITHIN_SHARE = 0.5
-
-
-def _strata_separate_scores(x: FloatArray, weighting: Weighting) -> bool:
-    """Return whether the scores (n,) vary little within strata, as in a sample stratified by the score."""
-    weights = weighting.weights / weighting.total
-    within = centre_within_strata(x[:, None], weighting.stratum, len(weighting.counts))[:, 0]
-    total_variance = float(weights @ (x - weights @ x) ** 2)
-    return float(weights @ within**2) <= _MAX_WITHIN_SHARE * total_variance
-
-
 def _allow_for_few_labels(
     interval: Interval,
     statistic: AssociationStatistic,
@@ -284,9 +285,10 @@ def _allow_for_few_labels(
     .72 to .92 of those of the intraclass correlation.
     """
     values, counts = np.unique(y, return_counts=True)
-    if len(values) != 2 or _strata_separate_scores(x, weighting):
+    if len(values) != 2:
         return interval
-    x, y = _standardised(x, y, weighting.weights / weighting.total)
+    weights = weighting.weights / weighting.total
+    x, y = _standardised(x, y, weights, on_common_scale=statistic.compares_means)
     values = np.unique(y)
     # An agreement is largest if the score is the label itself.
     scores = np.concatenate([x, y]) if statistic.compares_means else x

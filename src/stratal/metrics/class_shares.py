@@ -203,13 +203,23 @@ class CountedAnswersInterval(Interval):
         misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _STEPS)
         fewest_hits = min(self.hits.confidence_interval(level).low, self.answered)
         most_hits = self.answered - min(self.false_alarms.confidence_interval(level).low, self.answered)
-        # The lower limits may add up to more units than have the answer.
-        hits = np.linspace(min(fewest_hits, most_hits), max(fewest_hits, most_hits), _STEPS)
+        # The lower limits may add up to more units than have the answer. A fixed share between the limits
+        # keeps intervals of higher levels wider, as p-values require.
+        expected_hits = self._expected_hits
+        hits = np.linspace(min(fewest_hits, expected_hits), max(most_hits, expected_hits), _STEPS)
         possible = self.metric(hits[:, None], misses[None], self.answered)
         if not np.all(np.isfinite(possible)):
             return low, high
         value = float(self.value)
         return min(max(low, float(possible.min())), value), max(min(high, float(possible.max())), value)
+
+    @property
+    def _expected_hits(self) -> float:
+        """The share of hits if the units with the answer are hits as often as their labels."""
+        seen_answers = self.hits.value + self.false_alarms.value
+        # Without such labels, every share is possible.
+        precision = self.hits.value / seen_answers if seen_answers > 0 else 0.5
+        return float(self.answered * precision)
 
 
 def possible_answers(

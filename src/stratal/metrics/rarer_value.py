@@ -15,6 +15,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
+from stratal.designs.stratum_moments import centre_within_strata
 from stratal.estimation.linearised import numeric_gradient, target_covariance
 from stratal.intervals.interval import Interval, tail_shares
 from stratal.intervals.proportion import clopper_pearson, student_quantile
@@ -29,6 +30,24 @@ def moment_variables(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnseenUnits:
+    """Units with the rarer value that no label shows.
+
+    Parameters
+    ----------
+    labels : float
+        Number of independent labels of the rarer value that would leave as many of its units unseen. In a
+        stratum of which each label stands for the share w of the population, it is the share of the rarer
+        value over w: a stratum with few labels may have many unseen units.
+    extremes : float (2, 5)
+        x, y, x², y² and xy of a unit with the rarer value and the lowest score, and of one with the highest.
+    """
+
+    labels: float
+    extremes: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RarerValueMoments:
     """Moments of the scores of labels with the rarer of two values, and of the others.
 
@@ -37,20 +56,25 @@ class RarerValueMoments:
     share : float
         Weighted share of the rarer value.
     labels : float
-        Number of independent labels with the same variance of the share.
+        Number of independent labels with the same variance of the share, at most those without strata: a
+        stratum without a label of the value has no variance, but may contain units with it.
+    n_rarer : float
+        Number of independent labels of the rarer value.
     means : float (2, 5)
         Of x, y, x², y² and xy within the rarer value, and within the other.
     covariances : float (2, 5, 5)
         Of these variables between units.
-    extremes : float (2, 5)
-        The variables of a unit with the rarer value and the lowest score, and of one with the highest.
+    unseen : tuple of UnseenUnits
+        With any score, in all strata together; and of each stratum, with the scores of its labels, unless
+        strata are of similar scores.
     """
 
     share: float
     labels: float
+    n_rarer: float
     means: FloatArray
     covariances: FloatArray
-    extremes: FloatArray
+    unseen: tuple[UnseenUnits, ...]
 
     @classmethod
     def of(
@@ -81,22 +105,67 @@ class RarerValueMoments:
             means.append(mean)
             covariances.append(bessel * (deviations * class_weights[:, None]).T @ deviations)
         draws = weighting.draws
+        design_labels = share * (1.0 - share) / variance * draws / max(draws - 1, 1)
+        all_labels = _independent_labels(np.ones(len(x), bool), weighting, target)
+        n_rarer = _independent_labels(is_rarer, weighting, target)
+        label = float(y[is_rarer][0])
+        unseen = [_unseen_units(n_rarer, score_range, label)]
+        for stratum in _strata_with_unseen_scores(x, weighting, target):
+            in_stratum = weighting.stratum == stratum
+            share_per_label = float(weights[in_stratum].max())
+            stratum_scores = x[in_stratum]
+            stratum_range = (float(stratum_scores.min()), float(stratum_scores.max()))
+            unseen.append(_unseen_units(share / share_per_label, stratum_range, label))
         return cls(
             share=share,
-            labels=share * (1.0 - share) / variance * draws / max(draws - 1, 1),
+            labels=min(design_labels, all_labels),
+            n_rarer=n_rarer,
             means=np.array(means),
             covariances=np.array(covariances),
-            extremes=moment_variables(np.array(score_range), np.full(2, y[is_rarer][0])),
+            unseen=tuple(unseen),
         )
-
-    @property
-    def n_rarer(self) -> float:
-        """Number of independent labels of the rarer value."""
-        return self.share * self.labels
 
     def at(self, share: float, rarer_means: FloatArray) -> FloatArray:
         """Return the means (5,) over all units for a share of the rarer value, and means (5,) within it."""
         return np.asarray(share * rarer_means + (1.0 - share) * self.means[1])
+
+
+def _unseen_units(labels: float, score_range: tuple[float, float], label: float) -> UnseenUnits:
+    """Return the unseen units with scores in a range, for a number of labels of the rarer value."""
+    return UnseenUnits(labels=labels, extremes=moment_variables(np.array(score_range), np.full(2, label)))
+
+
+# Largest share of the variance of the scores (n,) within strata of similar scores. Their unlabelled units have
+# scores that labels of the stratum show: .99 of the intervals of such samples covered without more, also if
+# half of the units with the rarer value had the lowest scores and one label in eight.
+_MAX_WITHIN_SHARE = 0.5
+
+
+def _strata_with_unseen_scores(x: FloatArray, weighting: Weighting, target: str) -> list[int]:
+    """Return the strata with unlabelled units, unless there is one stratum, or strata are of similar scores."""
+    if len(weighting.counts) == 1:
+        return []
+    weights = weighting.weights / weighting.total
+    within = centre_within_strata(x[:, None], weighting.stratum, len(weighting.counts))[:, 0]
+    total_variance = float(weights @ (x - weights @ x) ** 2)
+    if float(weights @ within**2) <= _MAX_WITHIN_SHARE * total_variance:
+        return []
+    has_unlabelled = weighting.counts > 0
+    if target != "superpopulation":
+        has_unlabelled &= weighting.sampled_fractions < 1.0
+    return [int(stratum) for stratum in np.flatnonzero(has_unlabelled)]
+
+
+def _independent_labels(member: BoolArray, weighting: Weighting, target: str) -> float:
+    """Return the number of independent labels of the members (n,), with a finite population correction."""
+    labels = weighting.effective_draws_of(member)
+    if target == "superpopulation":
+        return labels
+    fractions = weighting.sampled_fractions[weighting.stratum[member]]
+    sampled_share = float(np.average(fractions, weights=weighting.weights[member]))
+    if sampled_share >= 1.0:
+        return np.inf
+    return labels / (1.0 - sampled_share)
 
 
 # Labels of the rarer value at which an interval is extended by half of the distance to the MOVER limits, and
@@ -150,13 +219,16 @@ class RarerValueInterval(Interval):
         # One-sided limits beyond the value have nothing to extend.
         if error >= 0.5:
             return low, high
-        below, above = self._distances(error)
-        part = 1.0 / (1.0 + (self.moments.n_rarer / _N_HALF_EXTENSION) ** _EXTENSION_POWER)
-        extended_low = low - part * max(low - (self.value - below), 0.0)
-        extended_high = high + part * max(self.value + above - high, 0.0)
+        extended_low = low
+        extended_high = high
+        for unseen in self.moments.unseen:
+            below, above = self._distances(error, unseen)
+            part = 1.0 / (1.0 + (unseen.labels / _N_HALF_EXTENSION) ** _EXTENSION_POWER)
+            extended_low = min(extended_low, low - part * (low - (self.value - below)))
+            extended_high = max(extended_high, high + part * (self.value + above - high))
         return self.within(extended_low, extended_high)
 
-    def _distances(self, error: float) -> tuple[float, float]:
+    def _distances(self, error: float, unseen: UnseenUnits) -> tuple[float, float]:
         """Return the distances of the MOVER limits below and above the correlation."""
         moments = self.moments
         limits = clopper_pearson(moments.share, moments.labels, confidence_level=1.0 - 2.0 * error)
@@ -164,24 +236,24 @@ class RarerValueInterval(Interval):
         above = 0.0
         for share in (moments.share, *map(float, limits)):
             change = self._statistic(share, moments.means[0]) - self.value
-            score_below, score_above = self._score_distances(share, error)
+            score_below, score_above = self._score_distances(share, error, unseen)
             below = max(below, float(np.hypot(max(-change, 0.0), score_below)))
             above = max(above, float(np.hypot(max(change, 0.0), score_above)))
         return below, above
 
-    def _score_distances(self, share: float, error: float) -> tuple[float, float]:
+    def _score_distances(self, share: float, error: float, unseen: UnseenUnits) -> tuple[float, float]:
         """Return the distances due to the scores within both values, at a share of the rarer value."""
         moments = self.moments
         slopes = np.nan_to_num(numeric_gradient(self.function, moments.at(share, moments.means[0])))
         rarer_variance, other_variance = np.einsum("i,kij,j->k", slopes, moments.covariances, slopes)
         variance = share**2 * rarer_variance / moments.n_rarer
-        variance += (1.0 - share) ** 2 * other_variance / (moments.labels - moments.n_rarer)
+        variance += (1.0 - share) ** 2 * other_variance / max(moments.labels - moments.n_rarer, 1.0)
         quantile = -float(student_quantile(error, max(moments.labels - 2.0, 1.0)))
         distance = quantile * float(np.sqrt(max(variance, 0.0)))
-        unseen_share = 1.0 - error ** (_UNSEEN_POWER / moments.n_rarer)
+        unseen_share = 1.0 - error ** (_UNSEEN_POWER / unseen.labels)
         value = self._statistic(share, moments.means[0])
         changes = []
-        for extreme in moments.extremes:
+        for extreme in unseen.extremes:
             rarer_means = (1.0 - unseen_share) * moments.means[0] + unseen_share * extreme
             changes.append(self._statistic(share, rarer_means) - value)
         return max(distance, -min(changes)), max(distance, *changes)

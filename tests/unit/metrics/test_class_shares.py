@@ -383,10 +383,34 @@ def test_kappa_is_limited_by_the_counted_units_and_the_lower_limits_of_the_cells
         answered=answered,
     )
     limits = [share.confidence_interval(0.975) for share in shares]
-    possible_hits = sorted([limits[0].low, answered - limits[1].low])
+    expected_hits = answered * hits / (hits + false_alarms)
+    possible_hits = [
+        min(limits[0].low, expected_hits),
+        max(answered - limits[1].low, expected_hits),
+    ]
 
     low, high = interval.ends(0.95, "two-sided")
 
     assert low == pytest.approx(min(0.25, kappa(possible_hits[0], limits[2].high, answered)))
     assert high == pytest.approx(max(0.25, kappa(possible_hits[1], limits[2].low, answered)))
     assert -1.0 < low < high < 1.0
+
+
+def test_intervals_of_kappa_at_higher_levels_contain_those_at_lower_ones() -> None:
+    # With 8 hits and 2 false alarms of 150, and 11 counted answers, an interval of .95 was inside that of .9,
+    # and the p-value contradicted both.
+    shares = [BinomialInterval(value=count / 150.0, trials=150.0) for count in (8, 2, 1)]
+    interval = CountedAnswersInterval(
+        value=0.8,
+        bounds=(-1.0, 1.0),
+        inner=UndefinedInterval(value=0.8, bounds=(-1.0, 1.0)),
+        metric=of_two_shares(metric_function("kappa", None, 2), 2),
+        hits=shares[0],
+        false_alarms=shares[1],
+        misses=shares[2],
+        answered=4.0 / 150.0,
+    )
+    ends = np.array([interval.ends(level, "two-sided") for level in np.linspace(0.5, 0.99, 50)])
+
+    assert np.all(np.diff(ends[:, 0]) <= 1e-12)
+    assert np.all(np.diff(ends[:, 1]) >= -1e-12)

@@ -189,17 +189,50 @@ def test_a_census_has_no_extension(statistic):
     assert limits(statistic, scores, labels, size=len(labels)) == pytest.approx([value, value])
 
 
-@pytest.mark.parametrize(("by_score", "extended"), [(True, False), (False, True)])
-def test_samples_stratified_by_the_score_are_not_extended(by_score, extended):
+@pytest.mark.parametrize(("by_score", "counted"), [(True, 0), (False, 2)])
+def test_strata_of_similar_scores_have_no_unseen_units_of_their_own(by_score, counted):
     scores, labels = scores_and_labels(4)
     stratum = np.arange(len(labels)) % 2
     if by_score:
         stratum = (scores > np.median(scores)).astype(int)
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([SIZE // 2, SIZE // 2]))
+    score_range = (float(scores.min()), float(scores.max()))
 
-    estimate = associations.association(associations.pearson, scores, labels, weighting)
+    moments = RarerValueMoments.of(scores, labels, labels == 1.0, score_range, weighting, "population")
 
-    assert isinstance(estimate.evidence.interval, RarerValueInterval) == extended
+    assert moments is not None
+    assert len(moments.unseen) == 1 + counted
+
+
+def test_a_large_stratum_with_few_labels_may_have_many_unseen_units() -> None:
+    # One label of the second stratum stands for ten of the first, and none shows the rarer value.
+    scores, labels = scores_and_labels(8)
+    stratum = np.repeat([0, 1], 20)
+    weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([100, 1000]))
+    score_range = (float(scores.min()), float(scores.max()))
+
+    moments = RarerValueMoments.of(scores, labels, labels == 1.0, score_range, weighting, "superpopulation")
+
+    assert moments is not None
+    assert moments.n_rarer == pytest.approx(8.0)
+    assert [unseen.labels for unseen in moments.unseen] == pytest.approx([8.0, 8.0, 0.8])
+    # Strata without an error do not make the number of labels larger than that of independent draws.
+    assert moments.labels <= 20.0 * 1.1**2 / (0.1**2 + 1.0) + 1e-9
+
+
+def test_the_scale_of_the_scores_changes_neither_the_correlation_nor_its_error() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=60)
+    labels = (rng.random(60) < 0.3).astype(np.float64)
+
+    def figures(scaled: FloatArray) -> list[float]:
+        estimate = associations.association(associations.pearson, scaled, labels, random_sample(60))
+        return [estimate.value, estimate.standard_error, *estimate.limits(0.95)]
+
+    expected = figures(scores)
+    # A common scale of scores and labels lost the labels: the standard error of 600 x was 1.25.
+    for factor, shift in ((600.0, 0.0), (1e6, 5.0), (1e-6, 0.0), (1.0, 1e4)):
+        assert figures(factor * scores + shift) == pytest.approx(expected, rel=1e-6)
 
 
 def test_ranks_and_labels_of_three_values_are_not_extended():
