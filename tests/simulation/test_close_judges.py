@@ -151,7 +151,7 @@ def test_few_random_labels_of_the_rarer_value(kind: str, labelled: int, estimand
 
 
 def source_of_its_own(sizes: tuple[int, int]) -> tuple[AnyArray, FloatArray, FloatArray]:
-    """Return strata, scores and labels: in the smaller stratum the rarer value is frequent, and has low scores."""
+    """Return strata, scores and labels; rarer values are frequent in the smaller stratum, with low scores."""
     rng = np.random.default_rng(3)
     small, large = sizes
     stratum = np.repeat([0, 1], [small, large])

@@ -135,14 +135,14 @@ def _unseen_units(labels: float, score_range: tuple[float, float], label: float)
     return UnseenUnits(labels=labels, extremes=moment_variables(np.array(score_range), np.full(2, label)))
 
 
-# Largest share of the variance of the scores (n,) within strata of similar scores. Their unlabelled units have
+# Largest share of the variance of the scores within strata of similar scores. Their unlabelled units have
 # scores that labels of the stratum show: .99 of the intervals of such samples covered without more, also if
 # half of the units with the rarer value had the lowest scores and one label in eight.
 _MAX_WITHIN_SHARE = 0.5
 
 
 def _strata_with_unseen_scores(x: FloatArray, weighting: Weighting, target: str) -> list[int]:
-    """Return the strata with unlabelled units, unless there is one stratum, or strata are of similar scores."""
+    """Return the strata with unlabelled units; none if there is one, or strata have similar scores."""
     if len(weighting.counts) == 1:
         return []
     weights = weighting.weights / weighting.total
