@@ -683,16 +683,17 @@ def read_labels(
     sources = [_open_label_file(Path(path), id_name, value) for path in paths]
     tables = [source for source in sources if isinstance(source, SmallTable)]
     _check_columns_of_annotators(tables, value, mapping)
-    may_lack_column = not in_every_file and any(_has_labels_in(table, value) for table in tables)
+    columns = [value] * len(paths)
+    if not in_every_file and any(_has_labels_in(table, value) for table in tables):
+        sources, columns = _with_usual_columns(sources, paths, id_name, value)
     parts: list[Labels] = []
     reviews: list[tuple[Labels, Labels]] = []
-    for path, source in zip(paths, sources, strict=True):
+    part: Labels | None
+    for path, source, column in zip(paths, sources, columns, strict=True):
         if isinstance(source, ToolAnswers):
-            parts.append(_labels_of_answers(Path(path), source))
-            continue
-        has_usual_column = not _has_labels_in(source, value) and find_label_column(source) is not None
-        column = None if may_lack_column and has_usual_column else value
-        part = _labels_of_file(source, id_name, column, order)
+            part = _labels_of_answers(Path(path), source)
+        else:
+            part = _labels_of_file(source, id_name, column, order)
         if part is not None and part.replaced is not None:
             reviews.append((part, part.replaced))
         elif part is not None:
@@ -725,6 +726,29 @@ def _open_label_file(path: Path, id_name: str | None, value: str | None) -> Tool
     return SmallTable.of(path, str(path), (value or LABEL_COLUMN,))
 
 
+def _with_usual_columns(
+    sources: Sequence[ToolAnswers | SmallTable],
+    paths: Sequence[str | Path],
+    id_name: str | None,
+    value: str | None,
+) -> tuple[list[ToolAnswers | SmallTable], list[str | None]]:
+    """Return the sources of labels and their columns, None of a table with labels in a usual column instead.
+
+    A table without the column `value` may also be an export of an annotation tool.
+    """
+    result: list[tuple[ToolAnswers | SmallTable, str | None]] = []
+    for path, source in zip(paths, sources, strict=True):
+        usual = source
+        if isinstance(source, SmallTable) and not _has_labels_in(source, value):
+            usual = _open_label_file(Path(path), id_name, None)
+        has_labels = isinstance(usual, ToolAnswers) or find_label_column(usual) is not None
+        if usual is not source and has_labels:
+            result.append((usual, None))
+        else:
+            result.append((source, value))
+    return [source for source, _ in result], [column for _, column in result]
+
+
 def _has_labels_in(table: SmallTable, value: str | None) -> bool:
     """Return whether a table has the column `value`, or one of several annotators."""
     return table.find(*filter(None, (value, *names_of_annotators(value)))) is not None
@@ -734,11 +758,18 @@ def _check_columns_of_annotators(
     tables: Sequence[SmallTable], value: str | None, mapping: Mapping[Any, Any] | None
 ) -> None:
     """Refuse a column of an annotator that no table has, and columns without common values."""
+    names = names_of_annotators(value)
+    if names and not tables:
+        raise InputError(
+            "exports of annotation tools have no columns of labels to name",
+            given=f"value={value!r} (--value {quote(str(value))})",
+            action="Leave out value= (--value): the answers of all annotators are read.",
+        )
     for table in tables:
         require_common_values(table, columns_of_annotators(table, value, are_optional=True), mapping)
     if any(table.find(str(value)) is not None for table in tables):
         return
-    for name in names_of_annotators(value):
+    for name in names:
         if not any(table.find(name) for table in tables):
             columns = dict.fromkeys(column for table in tables for column in table.columns)
             raise MissingColumnError(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import numpy as np
@@ -380,6 +381,19 @@ def test_of_several_files_one_may_have_a_column_label_in_place_of_the_named_colu
             read_labels(*paths, value="ann")
     with pytest.raises(InputError, match=r"plain.csv: no column 'ann'"):
         read_labels(named, plain, value="ann", in_every_file=True)
+
+
+def test_an_export_of_a_tool_has_no_column_to_name(tmp_path):
+    named = write_columns(tmp_path / "named.csv", "ab", ann=[1, 0], ben=[1, 1])
+    result = [{"from_name": "label", "to_name": "t", "type": "choices", "value": {"choices": ["1"]}}]
+    annotations = [{"id": 1, "completed_by": 7, "result": result}]
+    export = tmp_path / "export.json"
+    export.write_text(json.dumps([{"id": 1, "data": {"id": "c"}, "annotations": annotations}]))
+
+    for value, count in (("ann", 3), ("ann,ben", 5)):
+        assert read_labels(named, export, value=value).answered == count
+    with pytest.raises(InputError, match="exports of annotation tools have no columns of labels"):
+        read_labels(export, value="ann,ben")
 
 
 def test_a_column_label_is_not_read_in_place_of_a_judge(tmp_path, sample):
