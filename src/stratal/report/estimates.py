@@ -29,6 +29,7 @@ from stratal.report.text import (
     points_interval_text,
     points_text,
     table_of,
+    value_and_interval,
     value_text,
     width_text,
 )
@@ -614,7 +615,7 @@ def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
     if len(rows) < 2:
         return []
     share = estimate["share"]
-    texts = [f"{name} {_value_and_interval(row, share)}" for name, row in rows.items()]
+    texts = [f"{name} {value_and_interval(row, share)}" for name, row in rows.items()]
     line = f"{', '.join(texts)}."
     lines = [capitalise(line)]
     judge = rows.get(JUDGE_ONLY)
@@ -848,7 +849,7 @@ def judge_sentences(rows: JsonRows, limit: int = MAX_JUDGE_SENTENCES) -> list[st
     if len(judges) > limit:
         lines[-1] += f" {len(judges) - limit} more: --details."
     lines += [
-        f"Two judges agree with each other on {_value_and_interval(row)} of the units." for row in agreements
+        f"Two judges agree with each other on {value_and_interval(row)} of the units." for row in agreements
     ]
     return lines + _best_proxy_sentence(judges)
 
@@ -856,12 +857,12 @@ def judge_sentences(rows: JsonRows, limit: int = MAX_JUDGE_SENTENCES) -> list[st
 def _judge_sentence(judge: str, metrics: MetricRows) -> str:
     if ("agreement", None) not in metrics:
         parts = [
-            f"{name.replace('_', ' ')} {_value_and_interval(row, share=False)}"
+            f"{name.replace('_', ' ')} {value_and_interval(row, share=False)}"
             for (name, _), row in metrics.items()
         ]
         return f"{judge!r} and people: {', '.join(parts)}."
-    agreement = _value_and_interval(metrics["agreement", None])
-    kappa = _value_and_interval(metrics["kappa", None], share=False)
+    agreement = value_and_interval(metrics["agreement", None])
+    kappa = value_and_interval(metrics["kappa", None], share=False)
     sentence = f"{judge!r} agrees with people on {agreement} of units, with a kappa of {kappa}"
     if ("no_verdict", None) in metrics:
         share = value_text(metrics["no_verdict", None]["estimate"], share=True)
@@ -870,8 +871,8 @@ def _judge_sentence(judge: str, metrics: MetricRows) -> str:
     if len(classes) != 2:
         return f"{sentence}."
     caught, other = classes
-    sensitivity = _value_and_interval(metrics["recall", caught])
-    false_alarms = _value_and_interval(_complement(metrics["recall", other]))
+    sensitivity = value_and_interval(metrics["recall", caught])
+    false_alarms = value_and_interval(_complement(metrics["recall", other]))
     return (
         f"{sentence}; it catches {sensitivity} of the {caught!r} (sensitivity), "
         f"with false alarms on {false_alarms} of the {other!r} (1 − specificity)."
@@ -907,14 +908,6 @@ def _classes_by_rarity(metrics: MetricRows) -> list[str]:
     return [class_name for _, _, class_name in sorted(sort_keys)]
 
 
-def _value_and_interval(row: JsonMapping, share: bool = True) -> str:
-    value = value_text(row["estimate"], share)
-    ends = row["confidence_interval"]
-    if ends is None:
-        return value
-    return f"{value} ({interval_text(ends, share)})"
-
-
 def _best_proxy_sentence(judges: Mapping[str, MetricRows]) -> list[str]:
     """Return the sentence on the judge that correlates most with people's labels, if there are several.
 
@@ -946,9 +939,9 @@ def judge_notes(rows: JsonRows) -> list[str]:
     by_labels, by_judge_alone, rogan_gladen = (metrics[name, classes[0]] for name in names)
     judge_share = value_text(by_judge_alone["estimate"], share=True)
     text = (
-        f"the share of {classes[0]!r} is {_value_and_interval(by_labels)} by the labels. {judge!r} alone "
+        f"the share of {classes[0]!r} is {value_and_interval(by_labels)} by the labels. {judge!r} alone "
         f"gives {judge_share}, which is not corrected. Rogan & Gladen's correction gives "
-        f"{_value_and_interval(rogan_gladen)}, but assumes that the labels are a random sample. Use the "
+        f"{value_and_interval(rogan_gladen)}, but assumes that the labels are a random sample. Use the "
         "first value"
     )
     return [Note(JUDGE_SHARES, text)]
@@ -968,7 +961,7 @@ def judge_tables(rows: JsonRows, level: str) -> list[ReportTable]:
         if row["metric"] == "share":
             lines = shares.setdefault(row["judge"], {})
             line = lines.setdefault(row["class"], {"people's label": row["class"]})
-            line[row["judged"]] = _value_and_interval(row)
+            line[row["judged"]] = value_and_interval(row)
     for judge, lines in shares.items():
         title = f"Share of all units, by people and by {judge!r}"
         judged = next(iter(lines.values()))

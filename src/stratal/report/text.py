@@ -278,6 +278,15 @@ def interval_text(
     return f"{low_text} to {high_text}"
 
 
+def value_and_interval(row: JsonMapping, share: bool = True) -> str:
+    """Return the value of a row of estimates, with its interval if there is one."""
+    value = value_text(row["estimate"], share)
+    ends = row["confidence_interval"]
+    if ends is None:
+        return value
+    return f"{value} ({interval_text(ends, share)})"
+
+
 def capitalise(text: str) -> str:
     """Return a text whose first character is a capital letter; the others do not change."""
     return f"{text[:1].upper()}{text[1:]}"

@@ -17,6 +17,7 @@ from stratal.report.text import (
     noted,
     signed_text,
     table_of,
+    value_and_interval,
     value_text,
 )
 
@@ -113,7 +114,7 @@ def _trend_sentences(result: JsonMapping) -> list[str]:
         subject = f"{first} in"
     else:
         subject = "In"
-    level_of_latest = _value_and_interval(rows[0], share)
+    level_of_latest = value_and_interval(rows[0], share)
     lines.append(f"{subject} {_wave_text(result['latest'])}: {level_of_latest}, from {labels:,} labels.")
     lines += [_change_sentence(row, share) for row in rows[1:]]
     level = level_text(result["confidence_level"])
@@ -170,13 +171,6 @@ def _range_text(names: Sequence[str]) -> str:
     if len(names) == 1:
         return names[0]
     return f"{names[0]} to {names[-1]}"
-
-
-def _value_and_interval(row: JsonMapping, share: bool) -> str:
-    text = value_text(row["estimate"], share)
-    if row["confidence_interval"] is None:
-        return text
-    return f"{text} ({interval_text(row['confidence_interval'], share)})"
 
 
 def _wave_text(name: str) -> str:
@@ -280,7 +274,7 @@ def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTabl
 
     def text(row: JsonMapping) -> str:
         if row["quantity"] == _LEVEL or row["confidence_interval"] is None:
-            return _value_and_interval(row, share)
+            return value_and_interval(row, share)
         low, high = row["confidence_interval"]
         limits = f"{_signed_change(low, share)} to {_signed_change(high, share)}"
         return f"{_change_text(row['estimate'], share)} ({limits})"
