@@ -14,6 +14,7 @@ from stratal.designs.sample import Sample
 from stratal.designs.sample_file import is_sample_file
 from stratal.errors import InputError
 from stratal.evaluation.request import EvaluationRequest
+from stratal.names import option_of
 from stratal.protocols import ArrowStream, HuggingFaceDataset, JsonDict
 from stratal.question.chosen_rows import ALL
 from stratal.question.question import SUPERPOPULATION
@@ -281,7 +282,7 @@ def _common_score(logs: Sequence[SmallTable]) -> str:
     if passed is not None:
         return passed
     if common:
-        names = " or ".join(f"value={name!r} (--value {name})" for name in common)
+        names = " or ".join(option_of("value", name) for name in common)
         raise InputError(
             "the logs have several scores", given=", ".join(common), action=f"Name one: {names}."
         )

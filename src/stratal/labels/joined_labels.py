@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from shlex import quote
 from statistics import multimode
 from typing import Any
 
@@ -34,6 +33,7 @@ from stratal.labels.label_values import (
 )
 from stratal.labels.labels import Labels, UnitRows, count_undeclared
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
+from stratal.names import option_of
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
 from stratal.randomness import id_text, id_texts
 from stratal.tables.number_format import is_percentage
@@ -121,9 +121,7 @@ class JoinedLabels(Record):
         )
         success = success_word(set(texts))
         if success is not None:
-            action = (
-                f"For the share of {success!r}: positive={success!r} (--positive {quote(success)}). {action}"
-            )
+            action = f"For the share of {success!r}: {option_of('positive', success)}. {action}"
         if has_stray_numbers:
             action = f"Correct it or, if it is not an answer, use {format_mapping({first_text: None})}."
         elif DECIMAL_COMMA.fullmatch(first_text):

@@ -15,7 +15,6 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -61,6 +60,7 @@ from stratal.labels.labels import (
     UnitRows,
 )
 from stratal.labels.workbooks import write_workbook
+from stratal.names import option_of
 from stratal.population.declaration import ROW
 from stratal.protocols import JsonDict, WithColumnNames, WithColumns
 from stratal.question.column_words import ID_NAMES
@@ -232,7 +232,7 @@ def _unique_label_column(table: SmallTable) -> str:
     key = name.strip().casefold()
     candidates = [column for column in table.columns if column.strip().casefold() == key]
     if len(candidates) > 1:
-        options = " or ".join(f"value={column!r} (--value {quote(column)})" for column in candidates)
+        options = " or ".join(option_of("value", column) for column in candidates)
         raise InputError(
             f"{table.table_name}: several columns may contain the labels",
             given=", ".join(map(repr, candidates)),

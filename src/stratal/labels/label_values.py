@@ -19,6 +19,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, type_text
+from stratal.names import option_of
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES, truth_number
 from stratal.question.facts import MAX_VERDICTS
@@ -589,7 +590,7 @@ def _unused_positive_note(positive: str, classes: list[str]) -> str:
     if differ_in_kind or are_opposites or (are_signs and truth_number(positive) not in _SIGNS):
         raise LabelError(
             f"no label is {positive!r}",
-            given=f"positive={positive!r} (--positive {quote(positive)})",
+            given=option_of("positive", positive),
             allowed=f"a label of the file: {label_list}",
             action="Give the label that counts as 1, exactly as it is written in the file; 0 and 1, yes and "
             "no, and pass and fail need not be named.",

@@ -25,6 +25,7 @@ from stratal.labels.label_values import (
     count_values,
     format_mapping,
 )
+from stratal.names import option_of
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, read_set, read_sets, tags_of
 from stratal.question.vocabulary import count_words
@@ -230,7 +231,7 @@ class Labels(Record):
         action = "Give each answer its own row, with one value and the annotator's name."
         if isinstance(entry, Mapping) and entry and noun == "label":
             name = f"COLUMN.{next(iter(entry))}"
-            action = f"Name the entry of the object that is the label: value={name!r} (--value {name})."
+            action = f"Name the entry of the object that is the label: {option_of('value', name)}."
         return LabelError(problem, given=reprlib.repr(entry), allowed=allowed, action=action)
 
     def __repr__(self) -> str:

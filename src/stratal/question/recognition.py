@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from shlex import quote
 
 from stratal.errors import InputError
+from stratal.names import option_of
 from stratal.protocols import JsonDict
 from stratal.question.code_numbers import is_missing_code
 from stratal.question.column_words import (
@@ -320,11 +321,6 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
         recognition = replace(recognition, notes=(*recognition.notes, *notes))
     groups = [column.name for column in free if _is_group(column) and column.name != recognition.proxy]
     return replace(recognition, groups=tuple(groups))
-
-
-def option_of(role: str, name: str) -> str:
-    """Return what states the role of a column, in Python and in the command."""
-    return f"{role}={name!r} (--{role} {quote(name)})"
 
 
 # ---- ids and models

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from shlex import quote
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, number_of_text
 from stratal.errors import InputError
+from stratal.names import option_of
 from stratal.question.facts import ColumnFacts
 from stratal.question.labelled_groups import LabelledGroups
 from stratal.report.notes import LABELS_BY_GROUP, Note
@@ -198,7 +198,7 @@ def _concentration_warning(grouping: LabelledGroups, clusters: LabelledGroups | 
         f"If {unit} of the other levels are not of interest, leave them out"
     )
     if in_units.are_fully_labelled:
-        text += f"; if whole levels were drawn: cluster={column!r} (--cluster {quote(column)})"
+        text += f"; if whole levels were drawn: {option_of('cluster', column)}"
     return Note(LABELS_BY_GROUP, text)
 
 

@@ -40,6 +40,7 @@ from stratal.metrics.threshold_goal import (
     ThresholdOutcomes,
     threshold_outcomes,
 )
+from stratal.names import option_of
 from stratal.planning.findings import KIND, Findings, provenance_of, selection_of
 from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints
@@ -415,7 +416,7 @@ def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
         if facts is None or facts.is_number or facts.is_percentage or not facts.present:
             continue
         scores = [column.name for column in columns.values() if may_be_proxy(column)]
-        options = " or ".join(f"score={score!r} (--score {quote(score)})" for score in scores)
+        options = " or ".join(option_of("score", score) for score in scores)
         options = options or "score= (--score COLUMN)"
         action = f"Name a score: {options}."
         if facts.verdicts is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from stratal.evaluation.labelled_table import read_labelled_table, with_joined_a
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
 from stratal.labels.annotator_columns import names_of_labels
+from stratal.names import option_of
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.column_words import NO_COLUMN
@@ -92,7 +92,7 @@ def _wave_action(sources: Sequence[Any]) -> str | None:
     names = [
         facts.name for facts in facts_of_table(SmallTable.of(path, str(path))) if facts.words & _WAVE_WORDS
     ]
-    options = " or ".join(f"wave={name!r} (--wave {quote(name)})" for name in names)
+    options = " or ".join(option_of("wave", name) for name in names)
     options = options or "wave= (--wave COLUMN)"
     return f"Name the column of the waves: {options}."
 
