@@ -34,7 +34,7 @@ from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
 from stratal.estimation.resolve import group_column, named_columns, named_groups, outcomes
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.intervals.evidence import infer_outcome
-from stratal.intervals.interval import unseen_share
+from stratal.intervals.interval import UNSEEN_PROBABILITY, unseen_share
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, NumberColumn
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
@@ -175,10 +175,6 @@ class Mean(Estimand, kind="mean"):
         return replace(anticipated, options=replace(options, proxy=next(iter(selection.names), None)))
 
 
-# Probability with which a sample misses a share of units: the usual error of a 95% statement.
-_UNSEEN_PROBABILITY = 0.05
-
-
 def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
     """Return the outcomes, with those beyond the limits replaced by the limit."""
     limits = finite_bounds(limits, "limits")
@@ -192,7 +188,7 @@ def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, flo
     weighting = estimate.evidence.weighting
     moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
     labelled_share = len(z) / weighting.population_size
-    unseen = float(unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY))
+    unseen = float(unseen_share(weighting.effective_draws, labelled_share, UNSEEN_PROBABILITY))
     return (
         f"values outside {low:g} to {high:g} count as the limit ({beyond} of {len(z)} labels), which moves "
         f"the mean by {moved:+.4g}. The mean without limits differs by this much, or by more if units that "

@@ -22,7 +22,7 @@ from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.stratum_table import StratumRow
 from stratal.intervals.evidence import Evidence
-from stratal.intervals.interval import ConfidenceInterval, unseen_share
+from stratal.intervals.interval import UNSEEN_PROBABILITY, ConfidenceInterval, unseen_share
 from stratal.intervals.methods import find_interval
 from stratal.population.summary import StratumSummary
 from stratal.report.notes import UNLIKE_CLUSTERS, Note
@@ -37,8 +37,6 @@ _MIN_SKEWNESS = 0.2
 _MIN_TAIL_RATIO = 1.5
 # Share of the variance that is due to one label, from which the standard error depends on that label.
 _MAX_SHARE_OF_LABEL = 0.25
-# Probability with which a sample misses a share of units: the usual error of a 95% statement.
-_UNSEEN_PROBABILITY = 0.05
 # Correlation of clusters' residuals with their sizes from which the outcome varies with the size.
 _MIN_SIZE_CORRELATION = 0.3
 # Standard errors by which unequal clusters move an end of the interval, from which this needs a note.
@@ -185,7 +183,7 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
         labelled_share = 0.0
     else:
         labelled_share = evidence.n / weighting.population_size
-    unseen = unseen_share(weighting.effective_draws, labelled_share, _UNSEEN_PROBABILITY)
+    unseen = unseen_share(weighting.effective_draws, labelled_share, UNSEEN_PROBABILITY)
     notes = [
         f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
         "interval can allow for how different they are; if the outcome has bounds, state them: "

@@ -199,6 +199,10 @@ class Interval(ABC):
         )
 
 
+# Probability with which a sample misses a share of units: the usual error of a 95% statement.
+UNSEEN_PROBABILITY = 0.05
+
+
 def unseen_share(draws: Number, fraction: Number, error: float) -> FloatArray:
     """Return the largest share (…,) of units that `draws` labels can have missed.
 

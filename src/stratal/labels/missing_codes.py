@@ -24,10 +24,8 @@ from stratal.labels.label_values import (
     format_mapping,
 )
 from stratal.labels.labels import Labels
-from stratal.labels.suspected_codes import suspected_codes
+from stratal.labels.suspected_codes import LOSS, suspected_codes
 from stratal.question.code_numbers import is_missing_code
-
-_LOSS = -1.0
 
 # Smallest average number of labels of a class; words that occur less often are free text.
 MIN_LABELS_PER_CLASS = 2
@@ -196,6 +194,6 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
         f"{no_label} If {condition}, state the range of the labels: bounds=({low}, {high}) "
         f"(--bounds={low},{high}), or {unbounded}."
     )
-    if codes == [_LOSS] and 1.0 in others and others <= {0.0, 1.0}:
+    if codes == [LOSS] and 1.0 in others and others <= {0.0, 1.0}:
         actions += " If it means wrong or a loss, and only 1 counts: positive='1' (--positive 1)."
     return actions

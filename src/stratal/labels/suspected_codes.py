@@ -76,7 +76,7 @@ _MIN_AVERAGE_COUNTS = 2.0
 _MIN_LOSS_SHARE = 0.1
 _MIN_LOSS_SHARE_WITHOUT_TIES = 0.05
 _MAX_LOSS_SHARE = 2 / 3
-_LOSS = -1.0
+LOSS = -1.0
 _LARGEST_VALUE_OF_FIVE_POINTS = 3.0
 
 # Share of labels that end in 9 from which on they are prices.
@@ -238,9 +238,9 @@ def _scale_below_zero(codes: Spread, rest: Spread, *, has_losses: bool) -> int:
     a scale of about five points. Both must be frequent enough.
     """
     values = codes.values[codes.values < 0].tolist()
-    if not values or values[-1] != _LOSS or rest.lowest < 0 or np.any(rest.values % 1 != 0):
+    if not values or values[-1] != LOSS or rest.lowest < 0 or np.any(rest.values % 1 != 0):
         return 0
-    if values[-2:] == [_LOSS - 1, _LOSS]:
+    if values[-2:] == [LOSS - 1, LOSS]:
         size = 2
         is_scale = rest.highest <= _LARGEST_VALUE_OF_FIVE_POINTS
     else:

@@ -28,6 +28,9 @@ BIN_COUNT = 16_384
 
 # Number of positions within a bin, to which values are rounded down before they are added.
 OFFSET_COUNT = 65_536
+# Number of the lowest bits of a position on the grid that contain the offset within the bin; the others
+# contain the bin.
+OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
 
 # Number of steps between the smallest and the largest second moment, to which they are rounded down.
 SECOND_MOMENT_STEPS = 2**30

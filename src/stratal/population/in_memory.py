@@ -147,9 +147,6 @@ def refuse_duplicates(ids: list[str]) -> None:
 # The largest permanent random number (64 bits).
 _MAX_KEY = np.uint64(2**64 - 1)
 
-# Number of the lowest bits of a position on the grid that contain the offset within the bin; the others
-# contain the bin.
-_OFFSET_BITS = distributions.OFFSET_COUNT.bit_length() - 1
 
 # Number of first rows in which two values in one bin are searched for. Most columns with such bins have one
 # there, which saves the search in all rows.
@@ -571,7 +568,7 @@ class ArrayCounter:
         """
         inside = _span_index(self.values[rows], span)
         positions = grid.positions(self.values[rows][inside])
-        bins = positions >> _OFFSET_BITS
+        bins = positions >> distributions.OFFSET_BITS
         positions &= distributions.OFFSET_COUNT - 1
         positions += 1 << _COUNT_SHIFT
         sums = np.bincount(bins, positions, minlength=distributions.BIN_COUNT).astype(np.int64)
@@ -586,7 +583,7 @@ class ArrayCounter:
         for start in (0, *range(_CHECKED_ROWS, len(self.values), BATCH_UNITS)):
             values = self.values[start : start + BATCH_UNITS if start else _CHECKED_ROWS]
             values = values[_span_index(values, span)]
-            bins = grid.positions(values) >> _OFFSET_BITS
+            bins = grid.positions(values) >> distributions.OFFSET_BITS
             is_empty = np.isnan(atoms[bins])
             atoms[bins[is_empty]] = values[is_empty]
             if not np.array_equal(atoms[bins], values):

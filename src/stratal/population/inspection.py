@@ -28,7 +28,7 @@ from stratal.tables.column_facts import (
 from stratal.tables.frames import register_columns
 from stratal.tables.logs.log import Log
 from stratal.tables.number_columns import first_differing_entries, percentage_columns, share_range_sql
-from stratal.tables.number_format import is_percentage
+from stratal.tables.number_format import HEAD_ROWS, is_percentage
 from stratal.tables.readers import open_table
 from stratal.tables.source import ReadOptions, Rows, stack_columns, translate_engine_errors
 
@@ -90,9 +90,6 @@ _MAX_QUERY_COLUMNS = 500
 _MAX_TEXT_COLUMNS = 2_000
 _SMALL_TABLE_ROWS = 10_000
 _MAX_JSON_VALUES = 2_000_000
-
-# Number of first rows in which numbers are searched for in text.
-_HEAD_ROWS = 1_000
 
 
 def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions]) -> JsonDict:
@@ -210,7 +207,7 @@ def _number_format_notes(
     types = rows.types()
     names = [name for name in names if types[name] == "varchar"]
     notes = []
-    for name, entries in rows.head(names, _HEAD_ROWS).items():
+    for name, entries in rows.head(names, HEAD_ROWS).items():
         facts = facts_of_column(name, entries)
         if facts.is_number or facts.is_percentage:
             # An entry after the first rows is the reason why the column is text.

@@ -11,10 +11,6 @@ from stratal.tables import number_format
 from stratal.tables.duckdb_sql import quote_text
 from stratal.tables.source import ColumnSelection, Rows, Table
 
-# Number of first rows in which columns of numbers are recognised, before their formats are counted in all
-# rows.
-_HEAD_ROWS = 1_000
-
 # Largest number of columns of one query that counts number formats, which has two expressions for each
 # format.
 _MAX_FORMAT_COLUMNS = 100
@@ -26,7 +22,7 @@ def csv_number_format(rows: Rows, columns: dict[str, str], delimiter: str) -> nu
     if delimiter == ",":
         return number_format.column_format({}, may_group=False)
     all_columns = replace(rows, columns=columns)
-    head = all_columns.head(list(columns), _HEAD_ROWS)
+    head = all_columns.head(list(columns), number_format.HEAD_ROWS)
     number_columns = [name for name, entries in head.items() if number_format.column_facts(entries).is_number]
     facts = _facts_of_columns(all_columns, number_columns)
     return number_format.file_format(facts, may_group=delimiter == ";")
@@ -51,7 +47,7 @@ def percentage_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_for
         return {}
     candidates = [
         name
-        for name, entries in rows.head(names, _HEAD_ROWS).items()
+        for name, entries in rows.head(names, number_format.HEAD_ROWS).items()
         if any(map(number_format.is_percentage, entries))
     ]
     facts = _facts_of_columns(rows, candidates)

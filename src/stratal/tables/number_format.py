@@ -43,6 +43,10 @@ _GROUPED = rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}})+({{other}}[0-9]+)
 # Smallest share of numbers among the entries of a column of numbers; the others may be typing errors.
 MIN_NUMBER_SHARE = 0.9
 
+# Number of first rows in which numbers are searched for in text, before their formats are counted in all
+# rows.
+HEAD_ROWS = 1_000
+
 # Name of a column of ids, whose entries are never converted.
 _ID_NAME = re.compile(r"(^|[^a-z])ids?([^a-z]|$)")
 

@@ -23,6 +23,7 @@ from stratal.tables.csv_files import blank_note
 from stratal.tables.frames import frame_columns
 from stratal.tables.logs.log import Log
 from stratal.tables.number_format import (
+    HEAD_ROWS,
     ColumnNumbers,
     ambiguous_number_error,
     column_facts,
@@ -304,13 +305,9 @@ def plain_text(entry: object) -> str | None:
     return text_of_value(entry)
 
 
-# Number of first entries in which percentages are searched for, before the formats of all are counted.
-_HEAD_ROWS = 1_000
-
-
 def formats_with_percentages(entries: Sequence[object]) -> ColumnNumbers | None:
     """Return the number formats of entries with percentages; None for other columns."""
-    head = (entry for entry in entries[:_HEAD_ROWS] if isinstance(entry, str))
+    head = (entry for entry in entries[:HEAD_ROWS] if isinstance(entry, str))
     if not any(map(is_percentage, head)):
         return None
     return column_facts(list(map(plain_text, entries)))

@@ -41,10 +41,6 @@ from stratal.tables.engine import (
 )
 from stratal.tables.source import Source
 
-# Number of the lowest bits of a position on the grid that contain the offset within the bin; the others
-# contain the bin.
-_OFFSET_BITS = distributions.OFFSET_COUNT.bit_length() - 1
-
 # Runs an Ibis expression and returns a PyArrow table.
 Run = Callable[[Foreign], Foreign]
 
@@ -168,7 +164,7 @@ def _histogram_rows(
     if moments is not None:
         columns["moment"] = moments
     positioned_rows = table.select(**columns)
-    positioned_rows = positioned_rows.mutate(bin=positioned_rows.position >> _OFFSET_BITS)
+    positioned_rows = positioned_rows.mutate(bin=positioned_rows.position >> distributions.OFFSET_BITS)
     measures = {
         "n": positioned_rows.count(),
         "offsets": (positioned_rows.position & (distributions.OFFSET_COUNT - 1)).sum().cast("int64"),
