@@ -106,6 +106,11 @@ def code_count(codes: IntArray) -> int:
     return int(codes.max(initial=-1)) + 1
 
 
+def means_of_sums(sums: FloatArray, counts: AnyArray, empty: object = 0.0) -> FloatArray:
+    """Return sums / counts, and `empty` where nothing was counted; the shapes are those of broadcasting."""
+    return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), empty))
+
+
 def mid_ranks(values: AnyArray) -> FloatArray:
     """Return the number of smaller values plus half the number of equal ones (n,)."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
@@ -137,6 +142,11 @@ def number_of_text(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a real number; truth values are none."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def is_null(entry: object) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, is_number
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
@@ -318,7 +318,7 @@ def fit_margins(
 
 def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the levels of a margin and their shares of the population, or no level and a mean."""
-    if name in sample.groups and not _is_number(total):
+    if name in sample.groups and not is_number(total):
         levels = _group_sizes(sample, name, total)
         population_units = sum(levels.values())
         return tuple(levels), tuple(units / population_units for units in levels.values())
@@ -327,7 +327,7 @@ def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str,
         means = sample.summary.proxy_means[:, column]
         sizes = sample.summary.sizes
         return (), (float(sizes @ means / np.sum(sizes)),)
-    if _is_number(total):
+    if is_number(total):
         _numeric_column(sample, name)
         return (), (float(total) / sample.population_size,)
     columns = (*sample.groups, *sample.proxy_names)
@@ -337,10 +337,6 @@ def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str,
         allowed = "the sample contains no groups"
     action = f"Draw with groups= (--groups {name}), or state its total: totals= (--margins FILE)."
     raise InputError(f"the totals of margin {name!r} are unknown", allowed=allowed, action=action)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | None) -> dict[str, float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from stratal.arrays import is_number
 from stratal.designs.margins import MARGIN_METHODS
 from stratal.errors import InputError
 from stratal.names import split_names
@@ -89,8 +90,7 @@ def _totals_of_mapping(column: object, levels: object) -> dict[str, float]:
     if not isinstance(levels, Mapping):
         raise InputError(f"margins= for {column!r} cannot be read", given=repr(levels), allowed=_FORMS)
     for level, units in levels.items():
-        is_number = isinstance(units, int | float | np.number) and not isinstance(units, bool)
-        if not is_number or not np.isfinite(units) or units < 0:
+        if not is_number(units) or not np.isfinite(units) or units < 0:
             raise InputError(
                 f"the total of level {level!r} of {column!r} is not a number of units",
                 given=repr(units),
