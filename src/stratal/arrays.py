@@ -106,7 +106,7 @@ def code_count(codes: IntArray) -> int:
     return int(codes.max(initial=-1)) + 1
 
 
-def means_of_sums(sums: FloatArray, counts: AnyArray, empty: object = 0.0) -> FloatArray:
+def means_of_sums(sums: AnyArray, counts: AnyArray, empty: float | FloatArray = 0.0) -> FloatArray:
     """Return sums / counts, and `empty` where nothing was counted; the shapes are those of broadcasting."""
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), empty))
 

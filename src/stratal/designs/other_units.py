@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, same_value
+from stratal.arrays import AnyArray, FloatArray, IntArray, means_of_sums, same_value
 from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, MissingColumnError
 from stratal.labels.spreadsheet_ids import normalize_id
@@ -182,7 +182,7 @@ def _level_means_of_others(
         codes = rule.assign(labelled.groups)
         counts = counts - np.bincount(codes, minlength=len(levels))
         sums = sums - np.bincount(codes, labelled.proxies[:, proxy], minlength=len(levels))
-    means = np.where(counts > 0, sums / np.maximum(counts, 1.0), 0.0)
+    means = means_of_sums(sums, counts)
     rows = zip(means.tolist(), counts.astype(np.int64).tolist(), strict=True)
     return dict(zip(levels, rows, strict=True))
 

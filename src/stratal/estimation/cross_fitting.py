@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, code_count
+from stratal.arrays import AnyArray, FloatArray, IntArray, code_count, means_of_sums
 from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam, LabelledProxies, LambdaPrior, fit_lam
@@ -79,7 +79,7 @@ def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray
     fold_counts = np.bincount(codes, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
     counts = fold_counts.sum(axis=0)
     overall_shares = fold_counts.sum(axis=1) / len(folds)
-    return np.asarray(np.where(counts > 0, fold_counts / np.maximum(counts, 1), overall_shares[:, None]))
+    return means_of_sums(fold_counts, counts, empty=overall_shares[:, None])
 
 
 def combine_fits(

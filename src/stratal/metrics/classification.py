@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, means_of_sums
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, list_first, suggest_names
 from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
@@ -362,8 +362,8 @@ class Classification(Estimand):
         stratum = sample.stratum[answered.labelled]
         n_strata = strata.n_strata
         counts = np.bincount(stratum, minlength=n_strata)
-        mean_effect = np.bincount(stratum, effects, minlength=n_strata) / np.maximum(counts, 1)
-        mean_effect = np.where(counts > 0, mean_effect, effects.mean())
+        sums = np.bincount(stratum, effects, minlength=n_strata)
+        mean_effect = means_of_sums(sums, counts, empty=effects.mean())
         chances = stratum_averages(sample.population, strata.rule, [self.chance(sample.population)])[:, 0]
         moments = replace(moments_of_sizes(strata.sizes), proxy_means=np.clip(chances, 0.0, 1.0))
         positives = np.bincount(stratum, is_class, minlength=n_strata)

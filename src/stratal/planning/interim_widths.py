@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import bdtrik, betaincinv
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, unit_scale
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, means_of_sums, unit_scale
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimand import LabelledOutcomes
@@ -73,7 +73,7 @@ class ExpectedMeanWidths:
         if outcomes.binary and strata.n_strata > 1:
             means = implied_means(counts, sums, deviations)
         else:
-            means = np.where(counts > 0, sums / np.maximum(counts, 1), outcomes.z.mean())
+            means = means_of_sums(sums, counts, empty=outcomes.z.mean())
             means = _possible_means(means, deviations, outcomes.bounds)
         return cls(
             sizes=strata.sizes,
@@ -231,7 +231,7 @@ def implied_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> F
     array([0.9, 0.8])
     """
     overall = ones.sum(axis=-1, keepdims=True) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
-    rates = np.where(counts > 0, ones / np.maximum(counts, 1), overall)
+    rates = means_of_sums(ones, counts, empty=overall)
     root = np.sqrt(np.maximum(1.0 - 4.0 * deviations**2, 0.0))
     return np.asarray(np.where(rates > 0.5, 1.0 + root, 1.0 - root) / 2.0)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, code_count, field_values
+from stratal.arrays import FloatArray, IntArray, code_count, field_values, means_of_sums
 from stratal.designs import SimpleRandom
 from stratal.designs.sample import make_sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
@@ -247,7 +247,7 @@ class PreviousLabels:
         expected = smoothed_standard_deviations(
             strata, counts, sums, squares, kurtoses=kurtoses, bounds=self.bounds
         )
-        stratum_means_of_labels = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())
+        stratum_means_of_labels = means_of_sums(sums, counts, empty=z.mean())
         factors = self._factors(z - stratum_means_of_labels[codes])
         low, high = self.bounds
         if not math.isfinite(high - low):

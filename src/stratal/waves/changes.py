@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray
+from stratal.arrays import AnyArray, FloatArray, means_of_sums
 from stratal.designs import PoissonWeighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
@@ -263,7 +263,7 @@ def _labelled_units(wave: Wave, row: Estimate) -> _LabelledUnits | None:
     if weighting.random_within_strata:
         counts = weighting.counts
         sums = np.bincount(weighting.stratum, residuals, minlength=len(counts))
-        means = sums / np.maximum(counts, 1)
+        means = means_of_sums(sums, counts)
         # s² has the divisor n − 1.
         factors = np.sqrt(counts / np.maximum(counts - 1, 1))
         deviations = (residuals - means[weighting.stratum]) * factors[weighting.stratum]
