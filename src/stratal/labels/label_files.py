@@ -762,7 +762,7 @@ def _check_columns_of_annotators(
     if names and not tables:
         raise InputError(
             "exports of annotation tools have no columns of labels to name",
-            given=f"value={value!r} (--value {quote(str(value))})",
+            given=option_of("value", str(value)),
             action="Leave out value= (--value): the answers of all annotators are read.",
         )
     for table in tables:
