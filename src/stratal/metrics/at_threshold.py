@@ -17,7 +17,7 @@ from stratal.estimation.resolve import named_groups
 from stratal.labels.label_values import class_text
 from stratal.metrics.class_answers import AnsweredClasses, answered_classes
 from stratal.metrics.class_functions import linear_forms
-from stratal.metrics.class_shares import possible_in
+from stratal.metrics.class_shares import possible_in_strata_of
 from stratal.metrics.classification import F1, ClassMetric, Precision, Recall, Specificity
 from stratal.metrics.ranking import score_of_class, scores_of_class
 from stratal.population.expressions import Below, Cells, Expression, NumberColumn
@@ -206,7 +206,7 @@ def _with_possible_answers(
     if negative in classes.levels:
         possible[:, classes.levels.index(negative)] = ranges[:, 0] < threshold
     confusion = classes.confusion
-    possible_answers = possible_in(classes.respondents, possible, confusion.predicted)
+    possible_answers = possible_in_strata_of(classes.respondents, possible, confusion.predicted)
     return replace(classes, confusion=replace(confusion, possible=possible_answers))
 
 

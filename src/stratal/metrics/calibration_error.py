@@ -31,8 +31,9 @@ class _BinsInterval(OffsetInterval):
     """Interval of a weighted sum of absolute differences between the means of labels and known means.
 
     The limits are the sums of the limits of the bins, because the sum of absolute values is not normal near 0
-    and its estimate is biased upwards. The lower limit needs the correct limit in every bin, so that each bin
-    gets its part of the error (Bonferroni). Above, errors of bins compensate each other.
+    and its estimate is biased upwards. The lower limit is valid if the limits of all bins are, so that the
+    error probability is divided among the bins (Bonferroni). For the upper limit this is not necessary,
+    because the errors of bins compensate each other.
     """
 
     terms: tuple[Estimate, ...]
@@ -70,19 +71,21 @@ def calibration_error(
     bins = np.minimum((x * N_BINS).astype(int), N_BINS - 1)
     weights = weighting.weights / weighting.total
     shares = np.bincount(bins, weights, minlength=N_BINS).astype(np.float64)
-    used = np.flatnonzero(shares > 0)
-    gaps = np.bincount(bins, weights * (y - x), minlength=N_BINS)[used]
-    value = float(np.abs(gaps).sum())
+    nonempty_bins = np.flatnonzero(shares > 0)
+    weighted_gaps = np.bincount(bins, weights * (y - x), minlength=N_BINS)[nonempty_bins]
+    value = float(np.abs(weighted_gaps).sum())
     signs = np.zeros(N_BINS)
-    signs[used] = np.sign(gaps)
+    signs[nonempty_bins] = np.sign(weighted_gaps)
     influence = signs[bins] * (y - x) - value
     result = of_variable(value, influence / weighting.total, weighting, target)
-    # Scores hardly differ within a bin. The interval of a mean of labels has a width even if all are equal.
+    # Scores hardly differ within a bin, so that the interval of the mean label is used. It has a width even
+    # if all labels are equal.
     terms = tuple(
-        domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in used.tolist()
+        domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in nonempty_bins.tolist()
     )
-    means = np.bincount(bins, weights * x, minlength=N_BINS)[used] / shares[used]
-    interval = _BinsInterval(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares[used])
+    shares = shares[nonempty_bins]
+    means = np.bincount(bins, weights * x, minlength=N_BINS)[nonempty_bins] / shares
+    interval = _BinsInterval(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares)
     return linearised_estimate(result, weighting, interval=interval, target=target)
 
 

@@ -1,8 +1,8 @@
 """Losses of a classifier's probabilities as estimands: labels are the true classes.
 
-Before labels Σ p_k ℓ(f_k) and Σ p_k ℓ(f_k)² say what to expect of a unit (Fogliato et al. 2024, sections 2.1
-and B.2), as the proxies of `stratal.proxy` do for arrays: f are the model's probabilities, and p
-too. After labels the loss of each labelled unit is ℓ(f_Y), and the estimate is their weighted mean.
+Let f_k be the model's probability of class k. Before labels, the expected loss of a unit is Σ f_k ℓ(f_k), and
+the expected square of its loss is Σ f_k ℓ(f_k)² (Fogliato et al. 2024, sections 2.1 and B.2). The loss of a
+unit with the label Y is ℓ(f_Y), and the estimate is the weighted mean of these losses.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
     Parameters
     ----------
     probabilities : tuple of str
-        The columns of f, called after the classes: `p_cat`, `p_dog`, or the pattern `p_*`.
+        Columns of the f_k, which are named after the classes: `p_cat`, `p_dog`, or the pattern `p_*`.
     """
 
     reads_population = True
@@ -51,7 +51,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
 
     @classmethod
     def parse(cls, fields: Keywords) -> Self:
-        """Return the loss of a sample, also of one that an earlier version planned by a surrogate."""
+        """Return the loss from its stored fields, without the `surrogate` that earlier versions stored."""
         return super(ClassLoss, cls).parse({name: fields[name] for name in fields if name != "surrogate"})
 
     @staticmethod
@@ -65,24 +65,25 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         return cls.expected(NumberColumn(name="p")).evaluate({"p": probability})
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of the loss less its mean."""
-        columns = _by_class(population, self.probabilities).values()
+        """Return the conditional moments of the loss minus its mean."""
+        columns = _columns_by_class(population, self.probabilities).values()
         _require_softmax(population, list(columns))
-        parts = [(NumberColumn(name=name), self.expected(NumberColumn(name=name))) for name in columns]
-        first = total([p * loss for p, loss in parts])
-        second = total([p * (loss * loss) for p, loss in parts])
-        value = float(averages(population, [first])[0])
-        square = second - (2.0 * value) * first + value * value
-        return Influence(value=value, mean=first - value, square=square, cells=Cells(names=("all",)))
+        probabilities = [NumberColumn(name=name) for name in columns]
+        losses = [self.expected(probability) for probability in probabilities]
+        mean = total([p * loss for p, loss in zip(probabilities, losses, strict=True)])
+        second_moment = total([p * (loss * loss) for p, loss in zip(probabilities, losses, strict=True)])
+        value = float(averages(population, [mean])[0])
+        square = second_moment - (2.0 * value) * mean + value * value
+        return Influence(value=value, mean=mean - value, square=square, cells=Cells(names=("all",)))
 
     def _losses(
         self, sample: Sample, labels: object, population: Population | None
     ) -> tuple[FloatArray, BoolArray]:
-        """Return the losses (m,) of the labelled units, and which of the drawn these are (n,)."""
+        """Return the losses (m,) of the labelled units, and which drawn units (n,) are labelled."""
         if population is None:
             problem = f"{self.text}: the sample does not contain the class probabilities of its units"
             raise InputError(problem, action="Give the population: population= (--population FILE).")
-        columns = _by_class(population, self.probabilities)
+        columns = _columns_by_class(population, self.probabilities)
         classes = class_column(sample, labels, "labels")
         labelled = np.array([name is not None for name in classes])
         if not np.any(labelled):
@@ -94,14 +95,11 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
             action = "Map the label to a class (--map), or name the column of this class."
             raise LabelError(problem, allowed=suggest_names(unknown, column_by_class), action=action)
         probabilities = features_of(sample, population, tuple(columns.values()))[labelled]
-        return self.loss(
-            probabilities[
-                np.arange(len(probabilities)), [column_by_class[name] for name in classes[labelled]]
-            ]
-        ), labelled
+        true_columns = [column_by_class[name] for name in classes[labelled]]
+        return self.loss(probabilities[np.arange(len(probabilities)), true_columns]), labelled
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return the losses, which are the influence but for a constant."""
+        """Return the losses. They differ from the influence only by a constant."""
         u, labelled = self._losses(sample, labels, sample.population)
         return LabelledInfluence(u=u, labelled=labelled)
 
@@ -110,11 +108,11 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         z, labelled = self._losses(sample, labels, request.population or sample.population)
         losses = np.full(sample.size, np.nan)
         losses[labelled] = z
-        # The sample's proxies predict something else than this loss.
-        plain = replace(
+        # Without proxies: those of the sample do not predict this loss.
+        mean_request = replace(
             request, estimator="horvitz-thompson", outcome="bounded", bounds=self.bounds, population=None
         )
-        return replace(Mean().estimate(sample, losses, plain), label=self.label)
+        return replace(Mean().estimate(sample, losses, mean_request), label=self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +153,8 @@ class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(MIN_P
         return LogLoss(parts=(probability,), least=MIN_PROBABILITY)
 
 
-def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, str]:
-    """Return the columns of a model's probabilities by class."""
+def _columns_by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, str]:
+    """Return the column of the model's probability of each class."""
     names = learner_columns(population, patterns)
     if len(names) < 2:
         raise InputError(
@@ -166,14 +164,15 @@ def _by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, st
 
 
 def _require_softmax(population: Population, names: list[str]) -> None:
-    """Refuse columns that are not probabilities adding up to 1, but for rounding."""
+    """Raise an error unless the columns are probabilities that add up to about 1."""
     values = [NumberColumn(name=name) for name in names]
-    off = total([*values]) - 1.0
-    (square, *lengths) = averages(population, [off * off, *(v * v for v in values)])
-    if square > SOFTMAX_TOLERANCE**2 or max(lengths) > 1.0:
+    deviation = total([*values]) - 1.0
+    formulas = [deviation * deviation, *(value * value for value in values)]
+    mean_square_deviation, *mean_squares = averages(population, formulas)
+    if mean_square_deviation > SOFTMAX_TOLERANCE**2 or max(mean_squares) > 1.0:
         raise InputError(
             f"the columns {names[0]} … {names[-1]} are not probabilities",
-            given=f"rows add up to 1 ± {math.sqrt(square):.3g}",
+            given=f"rows add up to 1 ± {math.sqrt(mean_square_deviation):.3g}",
             allowed="columns between 0 and 1 that add up to 1 in each row",
             action="If these are logits, apply a softmax first.",
         )

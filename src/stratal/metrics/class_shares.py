@@ -41,31 +41,30 @@ def hits_and_misses(
     is_class : (n,)
         Whether the labelled units are of the class.
     answered : bool (H,)
-        The strata whose units are all answered with the class; in the others, no unit is.
+        Strata in which all units are answered with the class. In other strata, no unit is.
     weighting : Weighting
-        Of labels that are drawn at random within strata.
+        The weighting of labels that are drawn at random within strata.
     target : {"population", "superpopulation"}
         For a superpopulation, the share of answers is also estimated.
     needs : (bool, bool)
         Whether the metric depends on hits and on misses; precision depends only on hits.
     """
-    used = weighting.counts > 0
-    sides = [side & used for side in (answered, ~answered)]
-    sizes = [float(np.sum(weighting.sizes[side])) for side in sides]
-    share = sizes[0] / sum(sizes)
+    is_labelled = weighting.counts > 0
+    strata_of_rates = [strata & is_labelled for strata in (answered, ~answered)]
+    sizes = [float(np.sum(weighting.sizes[strata])) for strata in strata_of_rates]
+    answered_share = sizes[0] / sum(sizes)
     rates: list[Term] = [
-        rate_in_strata(np.asarray(is_class, np.float64), side, weighting, target)
-        for side, is_needed in zip(sides, needs, strict=True)
+        rate_in_strata(np.asarray(is_class, np.float64), strata, weighting, target)
+        for strata, is_needed in zip(strata_of_rates, needs, strict=True)
         if is_needed
     ]
     if target == "superpopulation" and all(needs):
         # The N units are a sample of the superpopulation, and their share of answers is an estimate.
-        rates.append(BinomialInterval(value=share, trials=sum(sizes)))
-
+        rates.append(BinomialInterval(value=answered_share, trials=sum(sizes)))
     units: FloatArray | float = np.inf
     if target == "population" and not weighting.with_replacement:
         units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
-    function = RatesOfClass(metric=metric, needs=needs, answered=share)
+    function = RatesOfClass(metric=metric, needs=needs, answered=answered_share)
     return ShareFunctionInterval.of(function, rates, units=units)
 
 
@@ -91,17 +90,19 @@ class RatesInStrata(Record):
     @property
     def sides(self) -> tuple[BoolArray, ...]:
         """The strata (H,) of each rate that the metric depends on."""
-        both = (self.answered, ~self.answered)
-        return tuple(side for side, is_needed in zip(both, self.needs, strict=True) if is_needed)
+        strata_of_rates = (self.answered, ~self.answered)
+        return tuple(
+            strata for strata, is_needed in zip(strata_of_rates, self.needs, strict=True) if is_needed
+        )
 
     def value_and_slopes(self, rates: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the metric (R,) and its slopes (d, R) at rates (d, R), in strata of these sizes (H,)."""
         share = self._answered_share(sizes)
         hits, misses = split_rates(rates, self.needs)
         cells = (hits * share, misses * (1.0 - share), share)
-        of_hits, of_misses = self.metric.slopes(*cells)
-        both = (of_hits * share, of_misses * (1.0 - share))
-        slopes = [slope for slope, is_needed in zip(both, self.needs, strict=True) if is_needed]
+        hit_slope, miss_slope = self.metric.slopes(*cells)
+        slopes_of_rates = (hit_slope * share, miss_slope * (1.0 - share))
+        slopes = [slope for slope, is_needed in zip(slopes_of_rates, self.needs, strict=True) if is_needed]
         return np.asarray(self.metric(*cells)), np.stack(slopes)
 
     def ends(
@@ -157,17 +158,17 @@ def four_cells(
     return ShareFunctionInterval.of(function, rates, correlation, units)
 
 
-# Values of the share of misses, and of that of hits, between their limits.
-_STEPS = 33
+# Number of points between the limits of a share at which a metric is computed.
+_N_GRID_POINTS = 33
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountedAnswersInterval(Interval):
     """A metric of two classes, limited to the values that are possible with a known share of an answer.
 
-    The share of misses is within its interval. The share of hits is at least its lower limit, and at most
-    that of the answer minus the lower limit of the false alarms: the upper limit of a rare cell is far from
-    its estimate if many strata have no label of the cell.
+    The share of misses is within its interval. The share of hits is at least its lower limit. It is at most
+    the share of the answer minus the lower limit of the false alarms. This is used instead of its upper
+    limit, which is far from the estimate if many strata have no label of a rare cell.
 
     Parameters
     ----------
@@ -196,22 +197,25 @@ class CountedAnswersInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         low, high = self.inner.ends(confidence_level, alternative)
-        # Each limit of a cell has half of the error of a side, and the inner interval has all of its error:
-        # the coverage was .94 or more in the most difficult populations (docs/decisions/0011).
+        # On each side, the limits of a cell use half of the error probability, in addition to the inner
+        # interval, which uses all of it. The coverage was nevertheless 0.94 or more in the most difficult
+        # populations (docs/decisions/0011).
         level = 1.0 - max(tail_shares(confidence_level, alternative))
         limits = self.misses.confidence_interval(level)
-        misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _STEPS)
+        misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _N_GRID_POINTS)
         fewest_hits = min(self.hits.confidence_interval(level).low, self.answered)
         most_hits = self.answered - min(self.false_alarms.confidence_interval(level).low, self.answered)
         # The lower limits may add up to more units than have the answer. A fixed share between the limits
         # keeps intervals of higher levels wider, as p-values require.
         expected_hits = self._expected_hits
-        hits = np.linspace(min(fewest_hits, expected_hits), max(most_hits, expected_hits), _STEPS)
-        possible = self.metric(hits[:, None], misses[None], self.answered)
-        if not np.all(np.isfinite(possible)):
+        hits = np.linspace(min(fewest_hits, expected_hits), max(most_hits, expected_hits), _N_GRID_POINTS)
+        possible_values = self.metric(hits[:, None], misses[None], self.answered)
+        if not np.all(np.isfinite(possible_values)):
             return low, high
         value = float(self.value)
-        return min(max(low, float(possible.min())), value), max(min(high, float(possible.max())), value)
+        lowest = max(low, float(possible_values.min()))
+        highest = min(high, float(possible_values.max()))
+        return min(lowest, value), max(highest, value)
 
     @property
     def _expected_hits(self) -> float:
@@ -225,20 +229,22 @@ class CountedAnswersInterval(Interval):
 def possible_answers(
     sample: Sample, respondents: Respondents, column: str | None, levels: list[str], predicted: IntArray
 ) -> BoolArray | None:
-    """Return which answers are possible in each stratum of the labelled units by its rule (H, K + 1).
+    """Return which answers are possible in each stratum of the labelled units (H, K + 1) by its rule.
 
-    None if no rule determines the answers, or if the answers `predicted` (m,) contradict it. The last column
-    is for all answers that are not among the K levels.
+    The last column is for answers that are not among the K levels. None if the rule allows every answer, or
+    if the answers `predicted` (m,) contradict it.
     """
     strata = sample.design.strata
     if strata is None or column is None or not respondents.weighting.random_within_strata:
         return None
     possible = possible_levels(strata.rule, column, tuple(levels))
-    return possible_in(respondents, possible, predicted)
+    return possible_in_strata_of(respondents, possible, predicted)
 
 
-def possible_in(respondents: Respondents, possible: BoolArray, predicted: IntArray) -> BoolArray | None:
-    """Return which answers (H, K + 1) are possible in the strata that respondents have.
+def possible_in_strata_of(
+    respondents: Respondents, possible: BoolArray, predicted: IntArray
+) -> BoolArray | None:
+    """Return which answers (H, K + 1) are possible in the strata of the respondents, which may be merged.
 
     None if every answer is possible, or if the answers `predicted` (m,) contradict it.
     """

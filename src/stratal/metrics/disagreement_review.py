@@ -59,50 +59,50 @@ def write_disagreements(
     LabelError
         If a label may be a code of missing labels.
     """
-    target = Path(path)
-    if target.suffix.lower() != ".csv" or target.exists():
+    file = Path(path)
+    if file.suffix.lower() != ".csv" or file.exists():
         raise InputError(
-            f"{target}: disagreements can only be written to a new file",
-            given="an existing file, which may contain answers" if target.exists() else target.suffix,
+            f"{file}: disagreements can only be written to a new file",
+            given="an existing file, which may contain answers" if file.exists() else file.suffix,
             allowed="a path that ends in .csv, at which there is no file",
             action="Choose another name.",
         )
     joined = _join_checked_labels(sample, labels, judges, value)
-    review = _review(sample, joined, judges)
-    differ = review.differ
-    shown = review.shown
-    priority = review.priority
-    people = review.people
-    count = np.sum(differ, axis=0)
-    rows = [row for row in np.lexsort((-priority, -count)).tolist() if count[row]]
-    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value}
+    review = _compare_judges(sample, joined, judges)
+    judge_answers = review.judge_answers
+    n_disagreeing = np.sum(review.disagrees, axis=0)
+    rows = [row for row in np.lexsort((-review.priority, -n_disagreeing)).tolist() if n_disagreeing[row]]
+    first_label_name = FIRST_LABEL_PREFIX + value
+    reserved_names = {sample.question.id, *judges, DIFFERS_FROM, first_label_name, value}
     payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
     if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
         payload[sample.proxy_names[0]] = sample.proxies[:, 0]
     ids = id_texts(sample.ids)
     # Labels as the annotators wrote them, so that the review can be compared with their file.
-    decoded = review.decoded
-    labels_by_class = zip(
-        joined.unit.tolist(), decoded.classes().tolist(), joined.answers.tolist(), strict=True
+    answers_and_classes = zip(
+        joined.unit.tolist(), review.decoded.classes().tolist(), joined.answers.tolist(), strict=True
     )
-    written = {(unit, name): class_text(label) for unit, name, label in labels_by_class}
-    with replacing(target) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+    written_labels = {(unit, name): class_text(answer) for unit, name, answer in answers_and_classes}
+    with replacing(file) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
         token = token_columns(sample)
-        head = (sample.question.id, *payload, *shown, *token, DIFFERS_FROM, FIRST_LABEL_PREFIX + value, value)
-        stream.write(csv_line(head))
+        names = (*payload, *judge_answers, *token, DIFFERS_FROM, first_label_name, value)
+        stream.write(csv_line((sample.question.id, *names)))
         for row in rows:
-            which = " ".join(judge for judge, mask in zip(judges, differ, strict=True) if mask[row])
-            first = written.get((row, people[row]), people[row])
-            entries = (column[row] for column in (*payload.values(), *shown.values()))
-            stream.write(csv_line((ids[row], *entries, *token.values(), which, first, "")))
+            disagreeing = [judge for judge, mask in zip(judges, review.disagrees, strict=True) if mask[row]]
+            label = review.classes[row]
+            first_label = written_labels.get((row, label), label)
+            entries = (column[row] for column in (*payload.values(), *judge_answers.values()))
+            stream.write(
+                csv_line((ids[row], *entries, *token.values(), " ".join(disagreeing), first_label, ""))
+            )
     return len(rows)
 
 
 def count_disagreements(sample: Sample, labels: object, judges: Sequence[str]) -> dict[str, int]:
     """Return the numbers of `labelled` items, and of `items` on which a judge and annotators disagree."""
-    review = _review(sample, _join_checked_labels(sample, labels, judges, "label"), judges)
-    labelled = np.array([answer is not None for answer in review.people], dtype=bool)
-    return {"items": int(np.any(review.differ, axis=0).sum()), "labelled": int(labelled.sum())}
+    review = _compare_judges(sample, _join_checked_labels(sample, labels, judges, "label"), judges)
+    labelled = np.array([label is not None for label in review.classes], dtype=bool)
+    return {"items": int(np.any(review.disagrees, axis=0).sum()), "labelled": int(labelled.sum())}
 
 
 def _join_checked_labels(sample: Sample, labels: object, judges: Sequence[str], column: str) -> JoinedLabels:
@@ -119,50 +119,59 @@ class _Review(NamedTuple):
 
     Parameters
     ----------
-    people : object (n,)
+    classes : object (n,)
         The class of each label, None without one.
     decoded : JoinedLabels
-        The labels in the spelling of the first judge.
-    shown : mapping of judge to (n,)
+        The labels as verdicts of the first judge, if it gives verdicts.
+    judge_answers : mapping of judge to (n,)
         Verdicts or scores of each judge.
-    differ : sequence of bool (n,)
+    disagrees : sequence of bool (n,)
         For each judge, whether it disagrees with the label.
     priority : float (n,)
-        The first proxy, or the distance between the label and the last judge that gives scores.
+        Items with a high priority come first: the first proxy, or the distance between the label and the
+        score of the last judge that gives scores.
     """
 
-    people: AnyArray
+    classes: AnyArray
     decoded: JoinedLabels
-    shown: Mapping[str, AnyArray]
-    differ: Sequence[BoolArray]
+    judge_answers: Mapping[str, AnyArray]
+    disagrees: Sequence[BoolArray]
     priority: FloatArray
 
 
-def _review(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Review:
-    spelling = {
+def _compare_judges(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Review:
+    """Return the labels and the answers of judges, and where they disagree."""
+    labels_for_judge = {
         judge: labels_as_verdicts(sample, joined, judge) for judge in judges if judge in sample.groups
     }
-    classes = {judge: class_column(sample, verdicts, "labels") for judge, verdicts in spelling.items()}
-    people = next(iter(classes.values()), class_column(sample, joined, "labels"))
-    labelled = np.array([answer is not None for answer in people], dtype=bool)
+    classes_for_judge = {
+        judge: class_column(sample, labels, "labels") for judge, labels in labels_for_judge.items()
+    }
+    classes = next(iter(classes_for_judge.values()), class_column(sample, joined, "labels"))
+    labelled = np.array([label is not None for label in classes], dtype=bool)
     if sample.proxies.shape[1]:
         priority = sample.proxies[:, 0]
     else:
         priority = np.zeros(sample.size)
-    differ = []
-    shown = {}
+    judge_answers = {}
+    disagrees = []
     for judge in judges:
         if judge in sample.groups:
             # Verdicts in the spelling of labels: the verdict 1.0 is the label 1.
             verdicts = [class_text(verdict) for verdict in group_column(sample, judge).tolist()]
-            shown[judge] = np.array(verdicts, dtype=object)
-            judged = ~no_verdicts(sample, joined, judge)
-            differ.append(labelled & judged & (shown[judge] != classes[judge]))
+            judge_answers[judge] = np.array(verdicts, dtype=object)
+            has_verdict = ~no_verdicts(sample, joined, judge)
+            disagrees.append(labelled & has_verdict & (judge_answers[judge] != classes_for_judge[judge]))
             continue
-        shown[judge] = number_column(sample, judge, "judge")
+        judge_answers[judge] = number_column(sample, judge, "judge")
         numbers = number_column(sample, joined, "label")
-        distance = np.abs(np.where(labelled, shown[judge] - numbers, 0.0))
-        differ.append(distance > _MIN_DISAGREEMENT * (np.nanmax(numbers) - np.nanmin(numbers)))
+        distance = np.abs(np.where(labelled, judge_answers[judge] - numbers, 0.0))
+        disagrees.append(distance > _MIN_DISAGREEMENT * (np.nanmax(numbers) - np.nanmin(numbers)))
         priority = distance
-    decoded = next(iter(spelling.values()), joined)
-    return _Review(people=people, decoded=decoded, shown=shown, differ=differ, priority=priority)
+    return _Review(
+        classes=classes,
+        decoded=next(iter(labels_for_judge.values()), joined),
+        judge_answers=judge_answers,
+        disagrees=disagrees,
+        priority=priority,
+    )

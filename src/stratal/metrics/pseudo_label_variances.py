@@ -20,8 +20,18 @@ def smoothed_variance(
 ) -> tuple[float, float]:
     """Return the larger of a smoothed variance and that of the labels, and the smoothed standard error.
 
-    `design_variance` is that of the smoothed variable (n + J,). The variances of the design and of the
-    population are multiplied by `factor`.
+    Parameters
+    ----------
+    design_variance : float
+        Variance under the design of the mean of the smoothed labels.
+    variable, weights : float (n + J,)
+        The variable that is averaged, and the weights of the n labels and J pseudo-labels.
+    result : Linearised
+        The result without pseudo-labels.
+    weighting : Weighting
+    target : {"population", "superpopulation"}
+    factor : float
+        Factor of both smoothed variances.
     """
     population_variance = 0.0
     if target == "superpopulation":
@@ -38,21 +48,25 @@ def smoothed_variance(
 
 
 def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArray) -> float:
-    """Return the variance of a mean of labels that are mixed with other labels in each stratum.
+    """Return the variance of a mean if each unit has several possible labels.
 
-    Both arrays contain the units (n,) one or more times; `shares` is the weight of each copy of a unit.
+    Parameters
+    ----------
+    weighting : Weighting
+    shares, influence : float (c n,)
+        For each of c possible labels, one after the other: its share in each unit, and its influence.
     """
     counts = weighting.counts
-    groups = np.tile(weighting.stratum, len(shares) // len(weighting.stratum))
+    stratum = np.tile(weighting.stratum, len(shares) // len(weighting.stratum))
     mean, square = (
-        np.bincount(groups, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
+        np.bincount(stratum, shares * influence**power, minlength=len(counts)) / np.maximum(counts, 1)
         for power in (1, 2)
     )
     return float(weighting.variance_factors @ np.maximum(square - mean**2, 0.0))
 
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
-    """Return Satterthwaite's degrees of freedom over the true classes, each with its effective size."""
+    """Return Satterthwaite's degrees of freedom of a sum over true classes, with their effective sizes."""
     contributions = np.bincount(true, (weights * variable) ** 2)
     sums = np.bincount(true, weights)
     squares = np.bincount(true, weights**2)

@@ -20,7 +20,7 @@ from stratal.estimation.linearised import numeric_gradient, target_covariance
 from stratal.intervals.interval import Interval, tail_shares
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 
-# Of means of x, y, x², y² and xy (5,): a correlation.
+# Function that returns a correlation, given the means (5,) of x, y, x², y² and xy.
 MomentsFunction = Callable[[FloatArray], float]
 
 
@@ -61,9 +61,9 @@ class RarerValueMoments:
     n_rarer : float
         Number of independent labels of the rarer value.
     means : float (2, 5)
-        Of x, y, x², y² and xy within the rarer value, and within the other.
+        Means of x, y, x², y² and xy within the rarer value, and within the other.
     covariances : float (2, 5, 5)
-        Of these variables between units.
+        Covariances of these variables between units.
     unseen : tuple of UnseenUnits
         With any score, in all strata together; and of each stratum, with the scores of its labels, unless
         strata are of similar scores.
@@ -216,7 +216,7 @@ class RarerValueInterval(Interval):
         """Return the lower and the upper limit."""
         low, high = self.inner.ends(confidence_level, alternative)
         error = max(tail_shares(confidence_level, alternative))
-        # One-sided limits beyond the value have nothing to extend.
+        # A one-sided limit with such an error is on the other side of the value: there is nothing to extend.
         if error >= 0.5:
             return low, high
         extended_low = low
