@@ -1,11 +1,12 @@
-"""The application: its subcommands, and how a user's mistake ends (one message, exit status 2)."""
+"""The application: its subcommands and exit statuses. An error of the user is one message, with status 2."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
@@ -21,12 +22,12 @@ from stratal.cli.memory_errors import OUT_OF_MEMORY_MESSAGE, is_memory_error
 from stratal.cli.output import SHOWN, in_options, print_json, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
-# Exit status with which Click ends when standard output has been closed.
-READER_LEFT = 1
+# Exit status of Click if the reader of standard output has closed it.
+_OUTPUT_CLOSED = 1
 
 PLATFORM = ("read", "queue", "labels", "write")
 STUDY = ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
-# The file that declares each command, in the order of the help; a file is loaded when it is needed.
+# The module that declares each command, in the order of the help. A module is imported when it is needed.
 COMMAND_FILES = {
     "doctor": "doctor",
     "plan": "plan",
@@ -45,7 +46,7 @@ COMMAND_FILES = {
     "schema": "application",
 }
 
-# Commands of several words, by the first of these, and what they are about.
+# First words of commands with several words, and their help texts.
 COMMAND_GROUPS = {
     "study": "Label the drawn items with several annotators.",
     "platform": "Read, queue and label units from a tracing platform.",
@@ -53,24 +54,25 @@ COMMAND_GROUPS = {
 
 
 class _Commands(click.Group):
-    """The commands whose names begin alike, each imported when it is needed."""
+    """The commands with the same first word, or all. Each is imported when it is needed."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a subcommand; Click would answer Ctrl-C with words of its own."""
+        """Run a subcommand. Ctrl-C and the options in errors are handled here, not by Click."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise SystemExit(interruption.INTERRUPTED) from None
         except StratalError as error:
             if not error.in_options:
-                options = {name for one in commands().values() for entry in one.params for name in entry.opts}
+                parameters = (entry for command in commands().values() for entry in command.params)
+                options = {name for parameter in parameters for name in parameter.opts}
                 error.args = (error.message(partial(in_options, options=options)),)
                 error.in_options = True
             raise
 
     @property
     def prefix(self) -> str:
-        """The common beginning of the names."""
+        """The common first word of the commands, with a blank."""
         if self.name in COMMAND_GROUPS:
             return f"{self.name} "
         return ""
@@ -83,7 +85,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command of the first argument; suggest a similar one if there is none of this name."""
+        """Return the command that the first argument names; an error suggests a similar name."""
         name = args[0]
         names = self.list_commands(ctx)
         if name not in names and not name.startswith("-"):
@@ -93,7 +95,7 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command or a group of commands, None for a name that none has."""
+        """Return a command or a group of commands by name, or None."""
         if not self.prefix and cmd_name in COMMAND_GROUPS:
             return _Commands(cmd_name, help=COMMAND_GROUPS[cmd_name], context_settings=HELP)
         name = self.prefix + cmd_name
@@ -101,13 +103,13 @@ class _Commands(click.Group):
 
 
 def commands(*names: str) -> Mapping[str, Command]:
-    """Return commands by name: the named ones, or all."""
-    loaded = {}
+    """Return the commands with these names, or all, by name."""
+    imported_commands = {}
     for name, file in COMMAND_FILES.items():
         if not names or name in names:
             import_module(f"stratal.cli.{file}")
-            loaded[name] = COMMANDS[name]()
-    return loaded
+            imported_commands[name] = COMMANDS[name]()
+    return imported_commands
 
 
 class SchemaOptions(Struct, frozen=True, kw_only=True):
@@ -147,65 +149,77 @@ HELP = {"help_option_names": ["-h", "--help"]}
 )
 @click.version_option(__version__, message="stratal %(version)s", help="Print the version.")
 def app() -> None:
-    """Take the options that precede a subcommand."""
+    """Parse the options before a subcommand."""
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     print(visible(message), file=sys.stderr)
+
+
+def _replace_closed_streams() -> None:
+    """Write to the null device instead of a closed standard output or error, which is None in Python."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+
+
+@contextmanager
+def _collected_warnings() -> Iterator[None]:
+    """Print the warnings of the library at the end, except those that the output contains as notes."""
+    texts: list[str] = []
+
+    def collect(message: Warning | str, category: type[Warning], *_: object) -> None:
+        if issubclass(category, StratalWarning):
+            texts.append(in_options(str(message)))
+
+    warnings.showwarning = collect  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        for text in dict.fromkeys(texts):
+            if not any(text in line for line in SHOWN):
+                _print_error(f"Warning: {text}")
 
 
 def main() -> None:
     """Run the command line; a `StratalError` becomes one message and exit status 2.
 
-    A reader that leaves early (`| head`) is not a mistake: exit status 0. Ctrl-C ends with one word and 130.
+    A reader that leaves early (`| head`) is not an error: exit status 0. Ctrl-C ends with one word and 130.
     """
-    for name in ("stdout", "stderr"):  # which are None where they were closed
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+    _replace_closed_streams()
     printable(sys.stdout)
-
-    warned: list[str] = []
-
-    def show(message: Warning | str, category: type[Warning], *_: object) -> None:
-        if issubclass(category, StratalWarning):
-            warned.append(in_options(str(message)))
-
-    warnings.showwarning = show  # type: ignore[assignment]
     status: object = 0
-    stuck = False
+    is_output_incomplete = False
     try:
-        try:
-            app()
-        except SystemExit as ended:
-            status = ended.code
-        finally:
-            for text in dict.fromkeys(warned):
-                if not any(text in line for line in SHOWN):  # as a note
-                    _say(f"Warning: {text}")
+        with _collected_warnings():
+            try:
+                app()
+            except SystemExit as exit_request:
+                status = exit_request.code
         sys.stdout.flush()
     except (StratalError, OSError) as error:
-        stuck = isinstance(error, OSError)
+        is_output_incomplete = isinstance(error, OSError)
         if isinstance(error, BrokenPipeError):
-            status = status or READER_LEFT
+            status = status or _OUTPUT_CLOSED
         else:
-            _say(f"Error: {error}")
+            _print_error(f"Error: {error}")
             status = 2
     except BaseException as error:
         # Also KeyboardInterrupt and MemoryError, for which a traceback is no help.
         status = interruption.INTERRUPTED
         if is_memory_error(error):
-            _say(f"Error: {OUT_OF_MEMORY_MESSAGE}")
+            _print_error(f"Error: {OUT_OF_MEMORY_MESSAGE}")
             status = 2
         elif not interruption.is_interrupted() and not isinstance(error, KeyboardInterrupt):
             raise
-    if stuck:
-        # What standard output still holds cannot be written; Python would try again while it ends.
+    if is_output_incomplete:
+        # The rest of the output cannot be written. Python would try again at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if interruption.is_interrupted():
         status = interruption.INTERRUPTED
     interruption.ignore_signals()
-    if status == READER_LEFT:
+    if status == _OUTPUT_CLOSED:
         status = 0
     elif status == interruption.INTERRUPTED:
-        _say("Stopped.")
+        _print_error("Stopped.")
     sys.exit(status)  # type: ignore[arg-type]

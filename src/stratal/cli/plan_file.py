@@ -28,16 +28,16 @@ class PlanFile(
     Parameters
     ----------
     stratal : str
-        The version that wrote it.
+        The version that wrote the file.
     options : SharedDrawOptions
-        Those that are not as usual; the file's path is relative to the plan's folder.
+        Options that differ from their defaults. Paths are relative to the plan's folder.
     population : mapping
-        The digest of the population, by which a file that has changed since is refused.
+        Digest of the population. A draw from a file that has changed is an error.
     row_base : int, optional
-        The number of the first row, where ids are row numbers.
+        Number of the first row, if ids are row numbers.
     question : mapping, optional
-        The roles of the columns, what each proxy predicts, and how labels become numbers, as they were when
-        the plan was written; a draw with another question is refused.
+        The roles of the columns, what each proxy predicts, and how labels become numbers. A draw with another
+        question is an error.
     """
 
     stratal: str
@@ -48,7 +48,7 @@ class PlanFile(
 
     @classmethod
     def of(cls, options: SharedDrawOptions, population: Population | None) -> PlanFile:
-        """Return what is to be written of these options, and of the population that they were read to."""
+        """Return the plan of options and of the population that was read with them."""
         if population is None:
             return cls(stratal=stratal.__version__, options=options)
         digest = population.digest(seed=0).to_dict()
@@ -62,11 +62,11 @@ class PlanFile(
 
     @classmethod
     def read(cls, path: Path) -> PlanFile | None:
-        """Return the plan in a file, None for a file that is none or is not there."""
+        """Return the plan in a file; None if the file is not a plan or does not exist."""
         if path.suffix.lower() != ".json" or not path.is_file():
             return None
         with path.open("rb") as stream:
-            text = stream.read(_LARGEST)
+            text = stream.read(_MAX_BYTES)
         if b'"stratal-plan"' not in text[:100]:
             return None
         try:
@@ -97,30 +97,30 @@ class PlanFile(
         return cls.read(sample.parent / PLAN_NAME)
 
     def text(self, folder: Path) -> str:
-        """Return what a file in a folder holds."""
-        places: Keywords = {"file": self.options.file, "history": self.options.history}
-        for name, file in places.items():
+        """Return the content of the plan's file in a folder."""
+        paths: Keywords = {"file": self.options.file, "history": self.options.history}
+        for name, file in paths.items():
             if file is not None and "://" not in str(file):
-                places[name] = _relative(file, folder)
+                paths[name] = _relative(file, folder)
         if self.options.previous is not None:
-            places["previous"] = [Path(_relative(wave, folder)) for wave in self.options.previous]
-        written = structs.replace(self, options=structs.replace(self.options, **places))
-        encoded = msgspec.json.encode(written, enc_hook=lambda value: Path(value).as_posix())
+            paths["previous"] = [Path(_relative(wave, folder)) for wave in self.options.previous]
+        relative_plan = structs.replace(self, options=structs.replace(self.options, **paths))
+        encoded = msgspec.json.encode(relative_plan, enc_hook=lambda value: Path(value).as_posix())
         return msgspec.json.format(encoded, indent=2).decode() + "\n"
 
     def require_unchanged(self, path: Path, population: Population) -> None:
-        """Refuse a population other than the one that was planned for."""
+        """Raise an error for a population that differs from the planned one."""
         from stratal.designs.extending import describe_differences
         from stratal.population.declaration import stored_row_base
         from stratal.population.digest import PopulationDigest
 
         if self.population is None:
             return
-        numbered = population.with_row_base(stored_row_base(self.row_base, self.options.id))
+        population_of_plan = population.with_row_base(stored_row_base(self.row_base, self.options.id))
         if self.question is not None:
-            refuse_other_question(path, self.question, planned_question(population, self.options))
+            _refuse_other_question(path, self.question, planned_question(population, self.options))
         planned = PopulationDigest(**self.population)
-        current = numbered.digest(seed=0)
+        current = population_of_plan.digest(seed=0)
         differences = describe_differences(population.proxy_names, planned, current)
         if differences or planned.size != current.size:
             raise InputError(
@@ -136,12 +136,12 @@ def _relative(path: str | Path, folder: Path) -> str:
     """Return a path as a plan in a folder stores it."""
     try:
         return Path(os.path.relpath(Path(path).resolve(), folder.resolve())).as_posix()
-    except ValueError:  # another drive of Windows
+    except ValueError:  # on Windows, a path on another drive
         return Path(path).resolve().as_posix()
 
 
 def planned_question(population: Population, options: SharedDrawOptions) -> JsonDict:
-    """Return the question of a plan as JSON has it."""
+    """Return the question of a plan as a JSON-serializable dict."""
     from stratal.designs import derive_question
     from stratal.estimation import as_estimand
 
@@ -152,23 +152,25 @@ def planned_question(population: Population, options: SharedDrawOptions) -> Json
     return question.to_dict()
 
 
-def refuse_other_question(path: Path, planned: JsonDict, present: JsonDict) -> None:
-    """Refuse a draw whose columns have other roles than in the plan, such as a proxy on another scale."""
-    # A draw may keep and show more columns than were planned for.
+def _refuse_other_question(path: Path, planned: JsonDict, current: JsonDict) -> None:
+    """Raise an error if columns have other roles than in the plan, such as a proxy on another scale.
+
+    Other fields are not compared: a draw may keep and show more columns than the plan.
+    """
     from stratal.question import ROLES
 
     # A draw may declare these, if the plan did not.
-    refined = (*(role.field for role in ROLES if role.several), "models", "target")
-    for name in ("id", "scores", "answer", "outcome", "estimand", *refined):
-        was_planned = name in planned or name not in refined
-        if was_planned and planned.get(name) != present.get(name):
+    optional_fields = (*(role.field for role in ROLES if role.several), "models", "target")
+    for name in ("id", "scores", "answer", "outcome", "estimand", *optional_fields):
+        is_compared = name in planned or name not in optional_fields
+        if is_compared and planned.get(name) != current.get(name):
             raise InputError(
                 f"{path}: the roles of the columns in the plan and in the file differ ({name!r})",
-                given=f"{present.get(name)} now",
+                given=f"{current.get(name)} now",
                 allowed=f"{planned.get(name)}, as planned",
                 action="Restore the earlier file, or plan again.",
             )
 
 
-# Bytes of a plan; more is none.
-_LARGEST = 2**20
+# Maximum size of a plan.
+_MAX_BYTES = 2**20

@@ -244,7 +244,7 @@ class DerivedEvidence:
         """Return the share of units unlike all labels that this error allows, if all labels agreed."""
         if error <= 0:
             return 0.0
-        agreeing = agreeing_rates(self.moments, drawn=self.superpopulation)
+        agreeing = agreeing_rates(self.moments, superpopulation=self.superpopulation)
         return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
 
     def jump_reach(self: IntervalEvidence, jump: Number, error: float) -> Number:
@@ -257,7 +257,7 @@ class DerivedEvidence:
         """
         share = self.unseen(error)
         labels = self.moments
-        n_unlabelled = labels.units * (labels.shares * labels.left).sum(axis=-1)
+        n_unlabelled = labels.units * (labels.shares * labels.unlabelled_shares).sum(axis=-1)
         # A superpopulation has no last unit, and in a very large population none is noticed.
         if error <= 0 or self.superpopulation or not labels.units < _MAX_FINITE_SIZE:
             return share * jump
@@ -555,19 +555,19 @@ class Evidence(DerivedEvidence, Record):
             unit - weighting.weights @ unit / total
         ) / total  # as it is, where the weights add up to one
         plain = float(weighting.covariance(weighting.few_cluster_residuals(centred[:, None]))[0, 0])
-        of_design: Number = 1.0
+        design_effect: Number = 1.0
         if not labels.by_stratum:
             information = smoothed_moments(labels).information
-            of_design = remaining_share(spread / labels.draws, plain, information)
+            design_effect = remaining_share(spread / labels.draws, plain, information)
         return Variances(
             residual=(self.variance - self.population_part) / scale,
             plain=plain,
             spread=spread,
             population_part=self.population_part / scale,
             uses_proxy=self.uses_proxy,
-            drawn_from=size if self.superpopulation else np.inf,
-            weights_known=self.stratum_weights_known,
-            of_design=of_design,
+            superpopulation_draws=size if self.superpopulation else np.inf,
+            stratum_weights_known=self.stratum_weights_known,
+            design_effect=design_effect,
         )
 
     @property

@@ -1,10 +1,11 @@
 """Smoothed moments of strata with few labels: the guards of an interval.
 
-Guard 1 smooths the moments of strata whose labels (nearly) agree, guard 2 shrinks what λ seems to remove,
-guard 3 counts graded labels as binary trials, guard 4 adds rates for sizes that follow labels.
+Guard 1 smooths the moments of strata whose labels (nearly) agree. Guard 2 shrinks the part of the variance
+that λ seems to remove. Guard 3 counts graded labels as binary trials. Guard 4 adds rates for sample sizes
+that depend on labels.
 
-Few labels are smoothed in the following places. They differ in what is unknown, so that none can replace
-another without a change of coverage.
+Few labels are smoothed in the following places. Different quantities are unknown in each, so that none can
+replace another without a change of coverage.
 
 | function | smoothed | towards | labels' worth |
 |---|---|---|---|
@@ -39,17 +40,17 @@ from stratal.designs.stratum_moments import stratum_means
 from stratal.intervals.label_based_sizes import shrink_to_half
 from stratal.intervals.stratified import StratumRates, rates_with_borrowed_labels
 
-# Labels, one at either bound, by which guard 1 smooths the mean of all strata.
+# Number of labels, half of them at each bound, by which guard 1 smooths the mean of all strata.
 LABELS_AT_THE_BOUNDS = 2.0
 
-# Labels at either bound that the labels can have missed (Agresti & Coull 1998).
+# Number of labels at each bound that the sample may have missed (Agresti & Coull 1998).
 _UNSEEN_LABELS = 2.0
 
-# A factor on the trials this near 1 is rounding, and the exact test of one stratum may be taken.
-_NEARLY_ONE = 1e-9
+# If the factor of the trials differs from 1 by less, it is a rounding error; the exact test is then possible.
+_FACTOR_ROUNDING = 1e-9
 
-# Informative labels that no λ counts for in an interval.
-_LABELS_AGAINST_LAM = 5.0
+# Weight, in informative labels, of the assumption that λ removes no variance.
+_LABELS_WITHOUT_GAIN = 5.0
 
 # A variance on the 0–1 scale below this is rounding error: the labels agree.
 ROUNDING = 1e-24
@@ -68,13 +69,13 @@ class UnitMoments(Record):
     shares : float (…, H)
         W_h.
     factors : float (…, H)
-        What s_h² is multiplied by in the variance of the mean.
+        Factors of s_h² in the variance of the mean.
     draws : float (…,)
-        Equally weighted labels that these are worth (Kish).
+        Number of equally weighted labels with the same precision (Kish).
     by_stratum : bool
         Whether each stratum's labels are a random sample of it.
     label_based : bool, or bool (…,)
-        Whether labels of earlier rounds decided the n_h.
+        Whether labels of earlier rounds determined the n_h.
     units : float
         N; infinite where strata without labels are left out, or where units are not drawn one by one.
     binary : bool
@@ -98,7 +99,7 @@ class UnitMoments(Record):
         return np.asarray(self.counts * np.maximum(self.squares - self.means**2, 0.0))
 
     @property
-    def left(self) -> FloatArray:
+    def unlabelled_shares(self) -> FloatArray:
         """1 − f_h (…, H), the share of each stratum that is not labelled."""
         return np.asarray(self.factors * self.counts / np.where(self.shares > 0, self.shares, 1.0) ** 2)
 
@@ -145,23 +146,23 @@ class SmoothedMoments(Record):
     spread : float (…,)
         S̃², over the population.
     within : float (…,)
-        Σ W_h S̃_h², the part of it within strata.
+        Σ W_h S̃_h², the part of the spread within strata.
     variance : float (…,)
-        Of the weighted mean.
-    possible : float (…,)
-        Of the mean of an outcome with two labels more at either bound (Agresti & Coull 1998): what the labels
-        can have missed.
+        Variance of the weighted mean.
+    variance_with_unseen : float (…,)
+        Variance of the mean of an outcome with two more labels at each bound, which the sample may have
+        missed (Agresti & Coull 1998).
     binary : float (…, H)
         Variance of a binary outcome with each stratum's mean.
     information : float (…,)
-        4 Σ n_h p_h (1 − p_h): labels, counted less where they (nearly) all agree.
+        4 Σ n_h p_h (1 − p_h): the number of labels, with less weight in strata whose labels nearly agree.
     """
 
     mean: FloatArray
     spread: FloatArray
     within: FloatArray
     variance: FloatArray
-    possible: FloatArray
+    variance_with_unseen: FloatArray
     binary: FloatArray
     information: FloatArray
 
@@ -170,49 +171,52 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     """Return the smoothed moments: guard 1."""
     counts = labels.counts
     shares = labels.shares
-    share = labels.draws / (labels.draws + LABELS_AT_THE_BOUNDS)
-    labelled = counts > 0
-    own_weight = np.where(labelled, counts / np.where(labelled, counts + np.sqrt(counts / 2.0), 1.0), 0.0)
-    own_weight = own_weight * labels.by_stratum
+    is_labelled = counts > 0
+    divisors = np.where(is_labelled, counts + np.sqrt(counts / 2.0), 1.0)
+    stratum_weights = np.where(is_labelled, counts / divisors, 0.0) * labels.by_stratum
+    weight_of_labels = (labels.draws / (labels.draws + LABELS_AT_THE_BOUNDS))[..., None]
 
-    def over_strata(raw: FloatArray) -> FloatArray:
-        return np.asarray((shares * raw).sum(axis=-1)[..., None])
+    def overall(values: FloatArray) -> FloatArray:
+        return np.asarray((shares * values).sum(axis=-1)[..., None])
 
-    def mixed(raw: FloatArray, others: FloatArray) -> FloatArray:
-        return own_weight * raw + (1.0 - own_weight) * (share * others + (1.0 - share) * 0.5)
+    def smooth(values: FloatArray, prior: FloatArray) -> FloatArray:
+        shrunk_prior = weight_of_labels * prior + (1.0 - weight_of_labels) * 0.5
+        return stratum_weights * values + (1.0 - stratum_weights) * shrunk_prior
 
-    share = share[..., None]
     means = labels.means
     if labels.binary:
-        mean = square = mixed(means, over_strata(means))
-    else:  # labels of a scale show where their stratum lies; of others they need the spread within strata
-        mean = mixed(means, means)
-        square = mixed(labels.squares, means**2 + over_strata(labels.squares - means**2))
-    within = np.maximum(square - mean**2, 0.0)
+        smooth_means = smooth_squares = smooth(means, overall(means))
+    else:
+        # Graded labels determine the mean of their stratum. Only their spread is taken from all strata.
+        smooth_means = smooth(means, means)
+        smooth_squares = smooth(labels.squares, means**2 + overall(labels.squares - means**2))
+    within = np.maximum(smooth_squares - smooth_means**2, 0.0)
     variance = (labels.factors * within).sum(axis=-1)
     if labels.by_stratum and not labels.binary and np.shape(counts)[-1] > 1:
-        of_labels, plain = graded_variances(labels)
-        largest = np.maximum(plain, (labels.factors * of_labels).sum(axis=-1))
-        varies = plain > ROUNDING  # labels that agree show nothing of how others vary
-        within = np.where(varies[..., None], of_labels, within)
-        variance = np.where(varies, largest, variance)
-    centre = (shares * mean).sum(axis=-1)
-    at_bounds = _UNSEEN_LABELS / (labels.draws + 2.0 * _UNSEEN_LABELS)
-    centre_of_possible = at_bounds + (1.0 - 2.0 * at_bounds) * (shares * labels.means).sum(axis=-1)
+        graded_within, unsmoothed_variance = graded_variances(labels)
+        graded_variance = (labels.factors * graded_within).sum(axis=-1)
+        # Labels that all agree contain no information about the variance of other labels.
+        varies = unsmoothed_variance > ROUNDING
+        within = np.where(varies[..., None], graded_within, within)
+        variance = np.where(varies, np.maximum(unsmoothed_variance, graded_variance), variance)
+    mean = (shares * smooth_means).sum(axis=-1)
+    unseen_share = _UNSEEN_LABELS / (labels.draws + 2.0 * _UNSEEN_LABELS)
+    mean_with_unseen = unseen_share + (1.0 - 2.0 * unseen_share) * (shares * means).sum(axis=-1)
     return SmoothedMoments(
-        mean=centre,
-        spread=(shares * square).sum(axis=-1) - centre**2,
+        mean=mean,
+        spread=(shares * smooth_squares).sum(axis=-1) - mean**2,
         within=(shares * within).sum(axis=-1),
-        possible=centre_of_possible * (1.0 - centre_of_possible) * labels.factors.sum(axis=-1),
-        binary=mean * (1.0 - mean),
+        variance_with_unseen=mean_with_unseen * (1.0 - mean_with_unseen) * labels.factors.sum(axis=-1),
+        binary=smooth_means * (1.0 - smooth_means),
         variance=variance,
         information=4.0 * (counts * labels.means * (1.0 - labels.means)).sum(axis=-1),
     )
 
 
-# Weight, in labels, of the pooled variance next to that of a stratum, and of the variance of a binary outcome
-# next to the pooled one.
+# Weight, in labels, of the pooled variance in that of a stratum.
 _POOLED_LABELS = 1.0
+# Weight, in labels, of the variance of a binary outcome in the pooled variance, and number of labels added at
+# each bound to its mean.
 _LABEL_AT_A_BOUND = 1.0
 
 
@@ -225,50 +229,53 @@ def graded_variances(labels: UnitMoments) -> tuple[FloatArray, FloatArray]:
     """
     counts = labels.counts
     squares = labels.centred_squares
-    free = np.maximum(counts - 1.0, 0.0)
-    single = (counts == 1.0) & (labels.factors > 0)
-    of_neighbours, neighbours_df = _variance_of_neighbours(labels.means, single)
+    stratum_dfs = np.maximum(counts - 1.0, 0.0)
+    has_one_label = (counts == 1.0) & (labels.factors > 0)
+    neighbour_variance, neighbour_df = _variance_of_neighbours(labels.means, has_one_label)
     ones = (counts * labels.means).sum(axis=-1)
-    share = (ones + _LABEL_AT_A_BOUND) / (counts.sum(axis=-1) + 2.0 * _LABEL_AT_A_BOUND)
-    pooled = squares.sum(axis=-1) + neighbours_df * of_neighbours
-    pooled = pooled + _LABEL_AT_A_BOUND * share * (1.0 - share)
-    pooled = pooled / (free.sum(axis=-1) + neighbours_df + _LABEL_AT_A_BOUND)
-    within = (squares + _POOLED_LABELS * pooled[..., None]) / (free + _POOLED_LABELS)
-    plain = np.where(single, of_neighbours[..., None], squares / np.maximum(free, 1.0))
-    return within, np.asarray((labels.factors * plain).sum(axis=-1))
+    rate = (ones + _LABEL_AT_A_BOUND) / (counts.sum(axis=-1) + 2.0 * _LABEL_AT_A_BOUND)
+    pooled_sum = squares.sum(axis=-1) + neighbour_df * neighbour_variance
+    pooled_sum = pooled_sum + _LABEL_AT_A_BOUND * rate * (1.0 - rate)
+    pooled_variance = pooled_sum / (stratum_dfs.sum(axis=-1) + neighbour_df + _LABEL_AT_A_BOUND)
+    smoothed = (squares + _POOLED_LABELS * pooled_variance[..., None]) / (stratum_dfs + _POOLED_LABELS)
+    sample_variances = squares / np.maximum(stratum_dfs, 1.0)
+    unsmoothed = np.where(has_one_label, neighbour_variance[..., None], sample_variances)
+    return smoothed, np.asarray((labels.factors * unsmoothed).sum(axis=-1))
 
 
-def _variance_of_neighbours(means: FloatArray, single: Number) -> tuple[FloatArray, FloatArray]:
-    """Return half the mean squared difference (…,) of consecutive single labels (…, H), and its freedom.
+def _variance_of_neighbours(means: FloatArray, has_one_label: Number) -> tuple[FloatArray, FloatArray]:
+    """Return half the mean squared difference (…,) of consecutive single labels (…, H), and its degrees.
 
-    Of m independent normal labels its relative variance is (3m − 4)/(m − 1)² (von Neumann 1941).
+    For m independent normal labels, the relative variance is (3m − 4)/(m − 1)² (von Neumann 1941). The
+    degrees of freedom are those of a variance estimate with the same relative variance.
     """
-    means, single = np.broadcast_arrays(means, single)
-    last = np.maximum.accumulate(np.where(single, np.arange(means.shape[-1]), -1), axis=-1)
-    previous = np.concatenate([np.full_like(last[..., :1], -1), last[..., :-1]], axis=-1)
-    paired = single & (previous >= 0)
+    means, has_one_label = np.broadcast_arrays(means, has_one_label)
+    indices = np.where(has_one_label, np.arange(means.shape[-1]), -1)
+    last_single = np.maximum.accumulate(indices, axis=-1)
+    previous = np.concatenate([np.full_like(last_single[..., :1], -1), last_single[..., :-1]], axis=-1)
+    is_pair = has_one_label & (previous >= 0)
     differences = means - np.take_along_axis(means, np.maximum(previous, 0), axis=-1)
-    pairs = paired.sum(axis=-1).astype(np.float64)
-    halves = np.where(paired, differences**2, 0.0).sum(axis=-1) / 2.0
-    df = 2.0 * pairs**2 / np.maximum(3.0 * pairs - 1.0, 1.0)
-    return halves / np.maximum(pairs, 1.0), df
+    n_pairs = is_pair.sum(axis=-1).astype(np.float64)
+    half_squares = np.where(is_pair, differences**2, 0.0).sum(axis=-1) / 2.0
+    degrees_of_freedom = 2.0 * n_pairs**2 / np.maximum(3.0 * n_pairs - 1.0, 1.0)
+    return half_squares / np.maximum(n_pairs, 1.0), degrees_of_freedom
 
 
 def remaining_share(
-    plain: Number, residual: Number, information: Number, possible: Number = 0.0
+    plain: Number, residual: Number, information: Number, variance_with_unseen: Number = 0.0
 ) -> FloatArray:
     """Return the share (…,) of the variance that λ leaves, shrunk to 1: guard 2.
 
-    What is above 1 the proxy adds. It is set against the `possible` variance of the outcome where that is
-    larger, since labels that (nearly) agree show none of their own.
+    A share above 1 means that the proxy increases the variance. The increase is then divided by the larger
+    of the plain variance and `variance_with_unseen`, because labels that nearly agree have no variance.
     """
-    usable = (np.asarray(plain) > ROUNDING) & np.isfinite(residual)
-    share = np.where(usable, residual, 1.0) / np.where(usable, plain, 1.0)
-    shrunk = (information * share + _LABELS_AGAINST_LAM) / (information + _LABELS_AGAINST_LAM)
+    is_usable = (np.asarray(plain) > ROUNDING) & np.isfinite(residual)
+    share = np.where(is_usable, residual, 1.0) / np.where(is_usable, plain, 1.0)
+    shrunk_share = (information * share + _LABELS_WITHOUT_GAIN) / (information + _LABELS_WITHOUT_GAIN)
     plain_variance = np.where(np.isfinite(plain), plain, 0.0)
-    added_variance = np.maximum(np.where(np.isfinite(residual), residual, 0.0) - plain_variance, 0.0)
-    added = 1.0 + added_variance / np.maximum(np.maximum(plain_variance, possible), ROUNDING)
-    return np.asarray(np.where(usable & (share < 1.0), shrunk, added))
+    increase = np.maximum(np.where(np.isfinite(residual), residual, 0.0) - plain_variance, 0.0)
+    divisor = np.maximum(np.maximum(plain_variance, variance_with_unseen), ROUNDING)
+    return np.asarray(np.where(is_usable & (share < 1.0), shrunk_share, 1.0 + increase / divisor))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,18 +287,18 @@ class Variances:
     residual : float
         The design variance of the estimate, inflated for λ; may be NaN or 0.
     plain : float
-        The same of the outcome's weighted mean, without λ.
+        The design variance of the outcome's weighted mean, without λ.
     spread : float
         S², estimated.
     population_part : float
         The part due to drawing the N units themselves.
     uses_proxy : bool
         Whether λ is not 0.
-    drawn_from : float
-        N, where the population's own draw counts; else infinite.
-    weights_known : bool
-        Whether only the strata's own units were drawn then, the W_h being known.
-    of_design : float
+    superpopulation_draws : float
+        N if the target is the superpopulation, from which the N units were drawn; otherwise infinite.
+    stratum_weights_known : bool
+        Whether the W_h of the superpopulation are known, so that only the units within strata were drawn.
+    design_effect : float
         The variance of an unstratified design over that of independent draws, shrunk to 1.
     """
 
@@ -300,114 +307,125 @@ class Variances:
     spread: Number = np.nan
     population_part: Number = 0.0
     uses_proxy: bool | BoolArray = False
-    drawn_from: float = np.inf
-    weights_known: bool = False
-    of_design: Number = 1.0
+    superpopulation_draws: float = np.inf
+    stratum_weights_known: bool = False
+    design_effect: Number = 1.0
 
     @property
-    def changed(self) -> bool:
-        """Whether λ or the population's own draw makes it another than that of the design."""
-        return self.uses_proxy is not False or math.isfinite(self.drawn_from)
+    def differs_from_design(self) -> bool:
+        """Whether λ or a superpopulation changes the variance of the design."""
+        return self.uses_proxy is not False or math.isfinite(self.superpopulation_draws)
 
     def share(self, smooth: SmoothedMoments) -> FloatArray:
         """Return the share (…,) of the outcome's variance that the estimate has; 1 for λ = 0."""
         if self.uses_proxy is False:
             return np.ones(())
-        possible = self.of_design * smooth.possible
-        remaining = remaining_share(self.plain, self.residual, smooth.information, possible)
+        variance_with_unseen = self.design_effect * smooth.variance_with_unseen
+        remaining = remaining_share(self.plain, self.residual, smooth.information, variance_with_unseen)
         return np.where(self.uses_proxy, remaining, 1.0)
 
-    def drawn_part(self, smooth: SmoothedMoments) -> FloatArray:
-        """Return what the population's own draw adds (…,), from the smoothed moments."""
-        return np.asarray((smooth.within if self.weights_known else smooth.spread) / self.drawn_from)
+    def superpopulation_part(self, smooth: SmoothedMoments) -> FloatArray:
+        """Return the variance (…,) due to drawing the N units themselves, from the smoothed moments."""
+        spread = smooth.within if self.stratum_weights_known else smooth.spread
+        return np.asarray(spread / self.superpopulation_draws)
 
 
 def effective_labels_of(smooth: SmoothedMoments, variances: Variances) -> FloatArray:
-    """Return the number (…,) of independent labels that the labels are worth, guards 1 and 2 applied."""
+    """Return the number (…,) of independent labels with the same variance; guards 1 and 2 are applied.
+
+    It is the smaller of two numbers, from the smoothed and from the plain moments.
+    """
     share = variances.share(smooth)
-    floor = share * variances.of_design * smooth.variance + variances.drawn_part(smooth)
+    smooth_variance = share * variances.design_effect * smooth.variance
+    smooth_variance = smooth_variance + variances.superpopulation_part(smooth)
     variance = (
         np.where(variances.uses_proxy, share * variances.plain, variances.residual)
         + variances.population_part
     )
-    usable = np.isfinite(variance) & (variance > ROUNDING) & (np.asarray(variances.spread) > ROUNDING)
-    above = np.where(floor > 0, smooth.spread / np.where(floor > 0, floor, 1.0), np.inf)
-    plain = np.where(usable, variances.spread / np.where(usable, variance, 1.0), np.inf)
-    return np.asarray(np.minimum(above, plain))
+    is_usable = np.isfinite(variance) & (variance > ROUNDING) & (np.asarray(variances.spread) > ROUNDING)
+    is_positive = smooth_variance > 0
+    smooth_labels = np.where(is_positive, smooth.spread / np.where(is_positive, smooth_variance, 1.0), np.inf)
+    plain_labels = np.where(is_usable, variances.spread / np.where(is_usable, variance, 1.0), np.inf)
+    return np.asarray(np.minimum(smooth_labels, plain_labels))
 
 
 def binary_trials(effective_labels: Number, smooth: SmoothedMoments) -> FloatArray:
-    """Return the binary trials (…,) that so many labels are: guard 3."""
+    """Return the number (…,) of binary trials with the same variance as so many labels: guard 3."""
     return np.asarray(effective_labels * smooth.mean * (1.0 - smooth.mean) / smooth.spread)
 
 
 def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> StratumRates:
-    """Return what the labels say of each stratum, guards 2 and 3 applied to the trials of all strata alike.
+    """Return the rates and trials of each stratum. Guards 2 and 3 multiply all trials by one factor.
 
-    Guard 4 adds rates that the limits must allow for too.
-
-    λ = 0 and a binary outcome leave n_h / (1 − f_h) trials. What λ leaves of the variance, what a graded
-    outcome lacks to a binary one, and what the population's own draw adds change them by one factor.
+    For λ = 0 and a binary outcome, there are n_h / (1 − f_h) trials. The factor allows for the share of the
+    variance that λ leaves, for the smaller variance of a graded outcome, and for a superpopulation. Guard 4
+    adds shrunk rates, for which limits are computed too.
 
     Parameters
     ----------
     value : float (…,)
         The estimate on the 0–1 scale.
     labels : UnitMoments
-        Of the labelled units.
+        Moments of the labelled units.
     variances : Variances
     """
     counts = labels.counts
     shares = labels.shares
     factors = labels.factors
-    drawn = math.isfinite(variances.drawn_from)
-    open_strata = factors > 0
-    basis = factors
-    if drawn:
-        open_strata = open_strata | (counts > 0)
-        basis = shares**2 / np.maximum(counts, 1.0)
-    trials = np.where(open_strata, shares**2 / np.where(open_strata, basis, 1.0), np.inf)
+    is_superpopulation = math.isfinite(variances.superpopulation_draws)
+    is_random = factors > 0
+    variance_factors = factors
+    if is_superpopulation:
+        # A completely labelled stratum is still a sample from the superpopulation.
+        is_random = is_random | (counts > 0)
+        variance_factors = shares**2 / np.maximum(counts, 1.0)
+    trials = np.where(is_random, shares**2 / np.where(is_random, variance_factors, 1.0), np.inf)
     factor = np.ones(np.shape(labels.means)[:-1])
-    shrunk = None
-    # One stratum has no shares that could follow labels.
-    label_based = np.any(labels.label_based) and np.shape(shares)[-1] > 1
-    # Otherwise a stratum's labels are its trials, regardless of the smoothing.
-    if label_based or variances.changed or not labels.binary:
+    shrunk_rates = None
+    # The size of a single stratum does not depend on its labels.
+    is_label_based = np.any(labels.label_based) and np.shape(shares)[-1] > 1
+    # Otherwise the factor is 1.
+    if is_label_based or variances.differs_from_design or not labels.binary:
         smooth = smoothed_moments(labels)
-        # What the test has at the estimate: it moves an outcome on a scale by all that its labels vary.
+        # The variances that the test assumes at the estimate.
         if labels.binary:
-            rates = labels.means
-            of_strata = smooth.binary
+            binary_variances = smooth.binary
         else:
             rates = rates_with_borrowed_labels(labels.means, counts, trials, shares)
-            of_strata = rates * (1.0 - rates)
-        binary = (basis * of_strata).sum(axis=-1)
-        target_variance = variances.share(smooth) * smooth.variance + variances.drawn_part(smooth)
-        varies = binary > 0
-        factor = np.where(varies, binary, 1.0) / np.where(
-            varies, np.maximum(target_variance, ROUNDING * binary), 1.0
-        )
-        if label_based:
-            shrunk = shrink_to_half(labels.means, counts, labels.left, factors * of_strata, factor)
-            shrunk = np.where(np.asarray(labels.label_based)[..., None], shrunk, labels.means)
+            binary_variances = rates * (1.0 - rates)
+        test_variance = (variance_factors * binary_variances).sum(axis=-1)
+        target_variance = variances.share(smooth) * smooth.variance + variances.superpopulation_part(smooth)
+        varies = test_variance > 0
+        divisor = np.where(varies, np.maximum(target_variance, ROUNDING * test_variance), 1.0)
+        factor = np.where(varies, test_variance, 1.0) / divisor
+        if is_label_based:
+            contributions = factors * binary_variances
+            shrunk_rates = shrink_to_half(
+                labels.means, counts, labels.unlabelled_shares, contributions, factor
+            )
+            # Only some of the replicates may have sizes that depend on labels.
+            shrunk_rates = np.where(np.asarray(labels.label_based)[..., None], shrunk_rates, labels.means)
     return StratumRates(
         value=np.minimum(np.maximum(value, 0.0), 1.0),
         rates=labels.means,
         counts=counts,
         trials=trials,
         shares=shares,
-        factor=np.where(np.abs(factor - 1.0) < _NEARLY_ONE, 1.0, factor),
+        factor=np.where(np.abs(factor - 1.0) < _FACTOR_ROUNDING, 1.0, factor),
         is_binary=labels.binary,
-        shrunk_rates=shrunk,
-        **({} if drawn else range_of_mean(labels, labels.means)),
+        shrunk_rates=shrunk_rates,
+        **({} if is_superpopulation else range_of_mean(labels, labels.means)),
     )
 
 
 def range_of_mean(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
-    """Return N, and what the mean is if all unlabelled units are 0, or 1, given the labels' means (…, H)."""
+    """Return N, and the means if all unlabelled units are 0, or 1, as keywords of `StratumRates`.
+
+    `means` (…, H) are the mean labels of the strata. The result is empty if N is infinite.
+    """
     if not np.isfinite(labels.units):
         return {}
-    unlabelled_shares = labels.left
+    unlabelled_shares = labels.unlabelled_shares
     lowest = (labels.shares * (1.0 - unlabelled_shares) * means).sum(axis=-1)
     return {
         "units": labels.units,
@@ -417,9 +435,9 @@ def range_of_mean(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:
 
 
 def one_stratum_rates(value: Number, labels: UnitMoments, trials: Number) -> StratumRates:
-    """Return what the labels say of the one stratum that there is, worth so many binary trials (…,).
+    """Return the rates of a single stratum with a number of binary trials (…,).
 
-    For an outcome that is graded or moved by λ: `Evidence.trials` has applied the guards.
+    It is for graded outcomes and for λ > 0. `Evidence.trials` has applied the guards.
     """
     value = np.clip(value, 0.0, 1.0)
     trials = np.asarray(trials)[..., None]
@@ -427,7 +445,8 @@ def one_stratum_rates(value: Number, labels: UnitMoments, trials: Number) -> Str
     return StratumRates(
         value=value,
         rates=np.asarray(value)[..., None],
-        counts=np.where(is_finite, trials, 1.0) * np.where(is_finite, labels.left, labels.counts),
+        counts=np.where(is_finite, trials, 1.0)
+        * np.where(is_finite, labels.unlabelled_shares, labels.counts),
         trials=trials,
         shares=np.ones(1),
         is_binary=labels.binary,
@@ -435,23 +454,23 @@ def one_stratum_rates(value: Number, labels: UnitMoments, trials: Number) -> Str
     )
 
 
-def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
-    """Return what the labels would say if all of them agreed: of how many units none was like them.
+def agreeing_rates(labels: UnitMoments, *, superpopulation: bool = False) -> StratumRates:
+    """Return the rates if all labels agreed. One minus their lower limit is the share of units unlike them.
 
-    `drawn`: whether the population's own draw counts.
+    `superpopulation` is whether it is the target of the interval.
     """
     counts = labels.counts
     shares = labels.shares
-    unlabelled_shares = labels.left
-    open_strata = (counts > 0) & ((unlabelled_shares > 0) | drawn)
-    below = np.where(open_strata, 1.0 if drawn else unlabelled_shares, 1.0)
+    unlabelled_shares = labels.unlabelled_shares
+    is_random = (counts > 0) & ((unlabelled_shares > 0) | superpopulation)
+    divisors = np.where(is_random, 1.0 if superpopulation else unlabelled_shares, 1.0)
     rates = np.ones(np.shape(counts))
     return StratumRates(
         value=np.ones(np.shape(counts)[:-1]),
         rates=rates,
         counts=counts,
-        trials=np.where(open_strata, counts / below, np.inf),
+        trials=np.where(is_random, counts / divisors, np.inf),
         shares=shares,
         is_binary=True,
-        **({} if drawn else range_of_mean(labels, rates)),
+        **({} if superpopulation else range_of_mean(labels, rates)),
     )

@@ -1,9 +1,10 @@
-"""Planned looks: intervals that hold together at a fixed number of looks, by α spending (Lan & DeMets 1983).
+"""Planned looks: simultaneous intervals at a fixed number of looks, by α spending (Lan & DeMets 1983).
 
-The estimates at successive looks are, to first order, a Brownian motion at the times of their information,
-1 / variance: each look's labels are a random part of the next one's, within every stratum. So the boundaries
-follow by recursion over the looks (Armitage, McPherson & Rowe 1969; Jennison & Turnbull 2000, chapter 19).
-Each look spends its share of the error by its number alone, whatever labels decided of its size.
+The labels at each look are a random subset of those at the next, within every stratum. Therefore the
+estimates at successive looks are, to first order, a Brownian motion at the times of their information, 1 /
+variance. The boundaries follow by recursion over the looks (Armitage, McPherson & Rowe 1969; Jennison &
+Turnbull 2000, chapter 19). The error that a look spends depends only on its number, even if labels determine
+its size.
 """
 
 from __future__ import annotations
@@ -20,41 +21,42 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.intervals.interval import tail_shares
 
-# The recursion is exact for more, but nobody plans them: `betting-anytime` is then about as narrow.
+# Maximum number of looks. With more, `betting-anytime` is about as narrow.
 MAX_LOOKS = 50
 
-# Gauss–Legendre nodes of each look's density: boundaries are then exact to six decimals.
+# Number of Gauss–Legendre nodes for the density at each look: boundaries are then exact to six decimals.
 _NODES = 160
 
-# Standard errors beyond which a boundary is not sought: the error there is below 1e-32.
-_FARTHEST = 12.0
+# Largest boundary of the search, in standard errors: the error there is below 1e-32.
+_MAX_BOUNDARY = 12.0
 
-# The least p-value that is sought, as of an interval.
+# Smallest p-value of the search.
 _MIN_P_VALUE = 1e-12
 
 
-def _pocock(error: float, part: float) -> float:
-    return error * math.log1p((math.e - 1.0) * part)
+def _pocock(error: float, share: float) -> float:
+    return error * math.log1p((math.e - 1.0) * share)
 
 
-def _obrien_fleming(error: float, part: float) -> float:
-    return 2.0 * float(ndtr(ndtri(error / 2.0) / math.sqrt(part)))
+def _obrien_fleming(error: float, share: float) -> float:
+    return 2.0 * float(ndtr(ndtri(error / 2.0) / math.sqrt(share)))
 
 
-# The error of one side that is spent when a part of the looks is done (Lan & DeMets 1983, eqs. 5 and 7).
+# The error of one side that is spent after a share of the looks (Lan & DeMets 1983, eqs. 5 and 7).
 SPENDING: dict[str, Callable[[float, float], float]] = {"pocock": _pocock, "obrien-fleming": _obrien_fleming}
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedLooks:
-    """How often a study is looked at, and how the error is shared among the looks.
+    """The number of looks at a study, and the division of the error among them.
 
     Parameters
     ----------
     number : int
-        Looks in all, the last one included.
+        Number of all looks, including the last.
     boundary : {"pocock", "obrien-fleming"}
-        About the same level at every look, or hardly any error at the first ones and nearly all at the last.
+        Nearly the same level at every look, or hardly any error at the first looks and most of it at the
+        last.
 
     Raises
     ------
@@ -109,13 +111,13 @@ class PlannedLooks:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One of the planned looks, and the information at it and at those before.
+    """One of the planned looks, with the information at all looks up to it.
 
     Parameters
     ----------
     planned : PlannedLooks
     information : tuple of float
-        Of each look so far over that of this one; increasing up to 1.
+        Information at each look, divided by that at this look; increasing up to 1.
     """
 
     planned: PlannedLooks
@@ -126,72 +128,85 @@ class Look:
         return f"look {len(self.information)} of {self.planned.number} ({name})"
 
     def level(self, confidence_level: float, alternative: str) -> float:
-        """Return the level at which this look's own interval holds together with those of the others."""
+        """Return the confidence level of this look's interval, for a simultaneous level of all looks."""
         error = max(tail_shares(confidence_level, alternative))
         sides = 2 if alternative == "two-sided" else 1
-        spend = SPENDING[self.planned.boundary]
-        parts = np.arange(1, len(self.information) + 1)
-        spent = [0.0, *(spend(error, part) for part in (parts / self.planned.number).tolist())]
-        bounds = boundaries(tuple(np.diff(spent).tolist()), self.information, two_sided=sides == 2)
+        spending_function = SPENDING[self.planned.boundary]
+        shares = np.arange(1, len(self.information) + 1) / self.planned.number
+        cumulative_errors = [0.0, *(spending_function(error, share) for share in shares.tolist())]
+        errors = tuple(np.diff(cumulative_errors).tolist())
+        bounds = boundaries(errors, self.information, two_sided=sides == 2)
         return 1.0 - sides * float(ndtr(-bounds[-1]))
 
-    def adjusted(self, p: float, alternative: str) -> float:
-        """Return what the p-value of this look alone becomes: the least error that excludes as much.
+    def adjusted_p_value(self, p_value: float, alternative: str) -> float:
+        """Return the repeated p-value of a look's own p-value (Jennison & Turnbull 2000, section 9.3).
 
-        Jennison & Turnbull (2000), section 9.3: a repeated p-value.
+        It is the simultaneous error probability at which this look has the error probability `p_value`.
         """
         return _root(
-            lambda error: 1.0 - self.level(1.0 - error, alternative) - p, _MIN_P_VALUE, 1.0 - _MIN_P_VALUE
+            lambda error: 1.0 - self.level(1.0 - error, alternative) - p_value,
+            _MIN_P_VALUE,
+            1.0 - _MIN_P_VALUE,
         )
 
 
 @lru_cache(maxsize=256)
 def boundaries(
-    spent: tuple[float, ...], information: tuple[float, ...], *, two_sided: bool = True
+    errors: tuple[float, ...], information: tuple[float, ...], *, two_sided: bool = True
 ) -> FloatArray:
-    """Return the bounds (k,) of successive z statistics, each of which is first passed with a given chance.
+    """Return the upper bounds (k,) of successive z statistics.
 
     Parameters
     ----------
-    spent : tuple of float (k,)
-        The chance at each look to pass its bound upwards, and none before.
+    errors : tuple of float (k,)
+        Probability that the statistic exceeds the bound of a look, but none of the earlier bounds.
     information : tuple of float (k,)
         Increasing.
     two_sided : bool
-        Whether bounds lie below zero as well, each with the same chance.
+        Whether there are lower bounds too, with the same probabilities.
     """
     bounds: list[float] = []
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    # Where the score process (its variance is the information) is before this look, and with what density.
-    score = np.zeros(1)
-    mass = np.ones(1)
-    time = 0.0
-    for chance, information_now in zip(spent, information, strict=True):
-        step = math.sqrt(information_now - time)
-
-        def beyond(bound: float) -> float:
-            return float(mass @ ndtr((score - bound * math.sqrt(information_now)) / step))  # noqa: B023  (called here)
-
-        bounds.append(_root(lambda bound: chance - beyond(bound), -_FARTHEST, _FARTHEST))  # noqa: B023
-        top = bounds[-1] * math.sqrt(information_now)
-        if two_sided:
-            bottom = -top
-        else:
-            bottom = -_FARTHEST * math.sqrt(information_now)
-        inside = (top + bottom) / 2.0 + (top - bottom) / 2.0 * nodes
-        density = np.exp(-0.5 * ((inside[:, None] - score) / step) ** 2) @ mass
-        mass = density * weights * (top - bottom) / 2.0 / (step * math.sqrt(2.0 * math.pi))
-        score = inside
-        time = information_now
+    # Possible values of the score process before this look, if no bound has been exceeded, and their
+    # probabilities. The variance of the process is the information.
+    scores = np.zeros(1)
+    probabilities = np.ones(1)
+    previous_information = 0.0
+    for error, current_information in zip(errors, information, strict=True):
+        deviation = math.sqrt(current_information - previous_information)
+        root_information = math.sqrt(current_information)
+        bound = _boundary(error, scores, probabilities, root_information, deviation)
+        bounds.append(bound)
+        highest = bound * root_information
+        lowest = -highest if two_sided else -_MAX_BOUNDARY * root_information
+        new_scores = (highest + lowest) / 2.0 + (highest - lowest) / 2.0 * nodes
+        density = np.exp(-0.5 * ((new_scores[:, None] - scores) / deviation) ** 2) @ probabilities
+        probabilities = density * weights * (highest - lowest) / 2.0 / (deviation * math.sqrt(2.0 * math.pi))
+        scores = new_scores
+        previous_information = current_information
     return np.array(bounds)
 
 
-def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Return where a function that rises passes 0; an end where it does not."""
-    from scipy.optimize import brentq  # takes longer to import than anything else here
+def _boundary(
+    error: float, scores: FloatArray, probabilities: FloatArray, root_information: float, deviation: float
+) -> float:
+    """Return the bound that the z statistic exceeds with probability `error`.
 
-    if rising(low) >= 0.0:
+    The score before the look is one of `scores`, and `deviation` is the standard deviation of its increment.
+    """
+
+    def excess_error(bound: float) -> float:
+        return error - float(probabilities @ ndtr((scores - bound * root_information) / deviation))
+
+    return _root(excess_error, -_MAX_BOUNDARY, _MAX_BOUNDARY)
+
+
+def _root(increasing: Callable[[float], float], low: float, high: float) -> float:
+    """Return the root of an increasing function between two ends, or the nearer end if it has none."""
+    from scipy.optimize import brentq  # slow to import
+
+    if increasing(low) >= 0.0:
         return low
-    if rising(high) <= 0.0:
+    if increasing(high) <= 0.0:
         return high
-    return float(brentq(rising, low, high, xtol=1e-12))
+    return float(brentq(increasing, low, high, xtol=1e-12))

@@ -58,7 +58,7 @@ def p_value_of(
         p = evidence.simultaneous.adjusted(p, alternative, normal=method == "normal")
     if evidence.planned_look is None:
         return p
-    return evidence.planned_look.adjusted(p, alternative)
+    return evidence.planned_look.adjusted_p_value(p, alternative)
 
 
 def find_interval(evidence: IntervalEvidence, method: str) -> Interval:

@@ -251,8 +251,8 @@ class Replicates(evidence.DerivedEvidence):
             spread=_population_variance(labels.means, within, labels.counts, sizes),
             population_part=self.population_parts / scale,
             uses_proxy=self.uses_proxy,
-            drawn_from=float(sizes.sum()) if self.superpopulation else np.inf,
-            weights_known=self.settings.stratum_weights_known,
+            superpopulation_draws=float(sizes.sum()) if self.superpopulation else np.inf,
+            stratum_weights_known=self.settings.stratum_weights_known,
         )
 
 

@@ -86,8 +86,8 @@ def test_smoothing_fades():
 
 def test_what_a_proxy_adds_is_set_against_what_the_outcome_may_have():
     """A nearly constant sample shows next to no variance of its own: the share would have no bound."""
-    assert remaining_share(1e-4, 2e-2, 10.0, possible=1e-2) == pytest.approx(2.99)
-    assert remaining_share(1e-2, 2e-2, 10.0, possible=1e-3) == pytest.approx(2.0)
+    assert remaining_share(1e-4, 2e-2, 10.0, variance_with_unseen=1e-2) == pytest.approx(2.99)
+    assert remaining_share(1e-2, 2e-2, 10.0, variance_with_unseen=1e-3) == pytest.approx(2.0)
 
 
 def test_rounding_is_no_evidence():

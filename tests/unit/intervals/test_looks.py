@@ -78,9 +78,9 @@ def test_an_estimate_at_a_look_has_the_level_of_the_look_and_a_p_value_that_agre
     assert [*at.confidence_interval()] == [*alone.confidence_interval(level)]
     assert at.value == alone.value
     assert "look 2 of 4 (Pocock)" in at.confidence_interval().method
-    assert at.evidence.planned_look.adjusted(1 - level, "two-sided") == pytest.approx(0.05, rel=1e-6)
+    assert at.evidence.planned_look.adjusted_p_value(1 - level, "two-sided") == pytest.approx(0.05, rel=1e-6)
     for end in at.confidence_interval():
-        wanted = at.evidence.planned_look.adjusted(alone.p_value(end), "two-sided")
+        wanted = at.evidence.planned_look.adjusted_p_value(alone.p_value(end), "two-sided")
         assert at.p_value(end) == pytest.approx(wanted, rel=1e-6)
     assert at.p_value(0.5) > alone.p_value(0.5)
 
