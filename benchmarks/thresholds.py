@@ -416,7 +416,9 @@ def two_round_draw(
         sizes=sizes,
         scores=np.bincount(codes, score) / sizes,
         counts=pilot,
-        rights=np.asarray(np.bincount(codes[first], outcomes[first], minlength=len(sizes)), np.float64),
+        correct_labels=np.asarray(
+            np.bincount(codes[first], outcomes[first], minlength=len(sizes)), np.float64
+        ),
     )
     region = planned_region(cells, cell.labels, faults)
     totals = total_labels(sizes, pilot, region, cell.labels)
@@ -547,7 +549,7 @@ def two_round_batch(rng: np.random.Generator, cell: Cell, wrong: BoolArray, limi
     totals = np.empty_like(in_cells)
     for run, first in enumerate(faults):
         cells = PilotCells(
-            sizes=sizes, scores=scores, counts=pilot, rights=(pilot - first).astype(np.float64)
+            sizes=sizes, scores=scores, counts=pilot, correct_labels=(pilot - first).astype(np.float64)
         )
         region = planned_region(cells, cell.labels, limit)
         totals[run] = total_labels(sizes, pilot, region, cell.labels)

@@ -46,14 +46,14 @@ _PRIOR_CLUSTERS = 2.0
 # A number of units this near a whole number is that whole number, up to rounding.
 _WHOLE_NUMBER_TOLERANCE = 1e-6
 
-# With more units than this nothing tells drawing without replacement from independent draws.
+# With more units than this, draws without replacement are practically independent.
 _MAX_FINITE_SIZE = 1e9
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 
 
 class IntervalEvidence(Protocol):
-    """Everything that the interval methods read: of one estimate, or of R replicates, then (R,)."""
+    """The input of the interval methods, for one estimate or for R replicates (R,)."""
 
     @property
     def value(self) -> Number:
@@ -85,7 +85,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def superpopulation(self) -> bool:
-        """Whether the N units are themselves taken as a sample."""
+        """Whether the target is a superpopulation, from which the N units were drawn."""
 
     @property
     def n(self) -> int:
@@ -93,7 +93,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def census(self) -> bool:
-        """Whether every unit is labelled, so that nothing is left to be estimated of the population."""
+        """Whether all units of the target are labelled."""
 
     @property
     def varies(self) -> bool:
@@ -113,15 +113,15 @@ class IntervalEvidence(Protocol):
 
     @property
     def skewness(self) -> Number:
-        """γ of the estimate, from what its labels (or residuals) show."""
+        """Skewness γ of the estimate, from its labels or residuals."""
 
     @property
     def in_strata(self) -> bool:
-        """Whether there are several strata, and each one's labels are a random sample of it."""
+        """Whether there are several strata, and the labels of each are a random sample of it."""
 
     @property
     def in_one_stratum(self) -> bool:
-        """Whether the labels are one random sample of a population whose units are all that counts."""
+        """Whether the labels are one random sample of the target population, without strata."""
 
     @property
     def are_clusters(self) -> bool:
@@ -133,15 +133,15 @@ class IntervalEvidence(Protocol):
 
     @property
     def satterthwaite_df(self) -> float:
-        """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
+        """Degrees of freedom of a variance with unequal weights, at most n − 1."""
 
     @property
     def mean_size_correction(self) -> float:
-        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+        """Change of the mean if the drawn clusters had the population's mean size; 0 for single units."""
 
     @property
     def large_cluster_correction(self) -> tuple[float, float, float]:
-        """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
+        """Change of the mean for the sizes of all clusters; factor of its error, and degrees of freedom."""
 
     @property
     def outcome_bounds(self) -> tuple[float, float]:
@@ -159,10 +159,10 @@ class IntervalEvidence(Protocol):
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
 
     def unseen(self, error: float) -> Number:
-        """Return the share of units that, but for this error, no label was like."""
+        """Return the largest share of units unlike all labels with this error probability."""
 
     def jump_reach(self, jump: Number, error: float) -> Number:
-        """Return how far a limit must be from the value where units unlike all labels move it by `jump`."""
+        """Return the minimum distance of a limit, if units unlike all labels deviate by `jump`."""
 
     def possible_range(self) -> Ends:
         """Return the smallest and the largest mean that the labels leave possible, on the 0–1 scale."""
@@ -182,12 +182,12 @@ class DerivedEvidence:
 
     @property
     def mean_size_correction(self) -> float:
-        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+        """Change of the mean if the drawn clusters had the population's mean size; 0 for single units."""
         return 0.0
 
     @property
     def large_cluster_correction(self) -> tuple[float, float, float]:
-        """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
+        """Change of the mean for the sizes of all clusters; factor of its error, and degrees of freedom."""
         return 0.0, 1.0, 1.0
 
     @property
@@ -202,7 +202,7 @@ class DerivedEvidence:
 
     @property
     def satterthwaite_df(self: IntervalEvidence) -> float:
-        """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
+        """Degrees of freedom of a variance with unequal weights, at most n − 1."""
         return float(max(self.n - 1, 1))
 
     @property
@@ -232,7 +232,7 @@ class DerivedEvidence:
 
     @property
     def expected_spread(self: IntervalEvidence) -> Number:
-        """The variance (…,) over units of what strata and λ lead one to expect, on the 0–1 scale."""
+        """The variance (…,) over units of the values expected from the strata and λ, on the 0–1 scale."""
         labels = self.moments
         smooth = smoothed_moments(labels)
         expected_within = smooth.within
@@ -241,35 +241,37 @@ class DerivedEvidence:
         return np.maximum(smooth.spread - expected_within, 0.0)
 
     def unseen(self: IntervalEvidence, error: float) -> Number:
-        """Return the share of units unlike all labels that this error allows, if all labels agreed."""
+        """Return the largest share of units unlike all labels with this error probability.
+
+        It is computed as if all labels agreed.
+        """
         if error <= 0:
             return 0.0
         agreeing = agreeing_rates(self.moments, superpopulation=self.superpopulation)
         return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
 
     def jump_reach(self: IntervalEvidence, jump: Number, error: float) -> Number:
-        """Return how far a limit (…,) must be from the value where units unlike all labels move it by `jump`.
+        """Return the minimum distance (…,) of a limit, if units unlike all labels deviate by `jump`.
 
-        With m such units, which are all unlabelled with probability p(m) = C(N−m, n)/C(N, n), the limit must
-        also hold for the error of the other units, at the quantile of error/p(m). m is the largest number
-        that is not refuted. Where most units are labelled, fewer may reach farther: the largest distance over
-        m = 0, 1, … is returned, which never decreases with the confidence level.
+        If there are m such units, all of them are unlabelled with probability p(m) = C(N−m, n)/C(N, n). The
+        limit must then also allow for the error of the other units, at the quantile of error/p(m). m is the
+        largest possible number. If most units are labelled, the distance may be larger for fewer units. It is
+        then the maximum over m = 0, 1, …, which never decreases with the confidence level.
         """
         share = self.unseen(error)
         labels = self.moments
         n_unlabelled = labels.units * (labels.shares * labels.unlabelled_shares).sum(axis=-1)
-        # A superpopulation has no last unit, and in a very large population none is noticed.
+        # In a superpopulation or a very large population, the share is not a number of units.
         if error <= 0 or self.superpopulation or not labels.units < _MAX_FINITE_SIZE:
             return share * jump
         if np.all(n_unlabelled >= labels.units):
             return share * jump
         unseen_units = np.asarray(np.minimum(share * labels.units, n_unlabelled))[..., None]
-        most = math.ceil(float(np.max(unseen_units)) - _WHOLE_NUMBER_TOLERANCE)
-        # Only where most units are labelled, fewer unseen units may reach farther than the largest number.
+        max_unseen = math.ceil(float(np.max(unseen_units)) - _WHOLE_NUMBER_TOLERANCE)
         if np.all(2.0 * n_unlabelled < labels.units):
-            numbers = np.arange(most + 1.0)
+            numbers = np.arange(max_unseen + 1.0)
         else:
-            numbers = np.array([float(most)])
+            numbers = np.array([float(max_unseen)])
         unseen_fractional = np.minimum(numbers, unseen_units)
         unseen_whole = np.minimum(numbers, np.ceil(unseen_units - _WHOLE_NUMBER_TOLERANCE))
         n_unlabelled = np.asarray(n_unlabelled)[..., None]
@@ -280,22 +282,21 @@ class DerivedEvidence:
             - gammaln(labels.units + 1.0)
             + gammaln(labels.units - unseen_whole + 1.0)
         )
-        # No more than the whole error is left where the unseen units are improbable.
+        # If the unseen units are less probable than the error, no other error is added.
         quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(p_all_unlabelled, error), 1.0)), 0.0)
         standard_error = np.sqrt(self.textbook_variance)
-        reaches = unseen_fractional / labels.units * np.asarray(jump)[..., None]
-        reaches = reaches + quantiles * np.asarray(standard_error)[..., None]
-        return np.maximum(share * jump, reaches.max(axis=-1))
+        distances = unseen_fractional / labels.units * np.asarray(jump)[..., None]
+        distances = distances + quantiles * np.asarray(standard_error)[..., None]
+        return np.maximum(share * jump, distances.max(axis=-1))
 
     def possible_range(self: IntervalEvidence) -> Ends:
-        """Return the mean (…,) if every unlabelled unit has the lowest outcome, and if it has the highest.
+        """Return the means (…,) on the 0–1 scale if all unlabelled units have the lowest or highest outcome.
 
-        On the 0–1 scale; 0 and 1 where the target, or the design, does not make these certain.
+        They are 0 and 1 if the number of unlabelled units of the target is unknown.
         """
         labels = self.moments
-        random_in_strata = self.in_strata or self.in_one_stratum
-        # Unlabelled units are then not a known number of the target's units.
-        if self.superpopulation or not random_in_strata or not np.isfinite(labels.units):
+        is_random_in_strata = self.in_strata or self.in_one_stratum
+        if self.superpopulation or not is_random_in_strata or not np.isfinite(labels.units):
             return 0.0, 1.0
         possible = range_of_mean(labels, np.where(labels.counts > 0, labels.means, 0.0))
         return possible["lowest_mean"], possible["highest_mean"]
@@ -310,9 +311,9 @@ class Evidence(DerivedEvidence, Record):
     value : float
         The estimate, within the bounds.
     variance : float
-        Of the target; may be NaN (one label) or 0 (all residuals agree).
+        Variance of the estimate of the target; may be NaN (one label) or 0 (all residuals agree).
     population_part : float
-        The part of the variance that is due to the population's own draw.
+        The part of the variance that is due to drawing the N units from a superpopulation.
     degrees_of_freedom : float
     outcome : {"binary", "bounded", "unbounded"}
     bounds : (float, float), optional
@@ -323,19 +324,20 @@ class Evidence(DerivedEvidence, Record):
     uses_proxy : bool
         Whether the residuals differ from z: λ is not 0.
     superpopulation : bool
-        Whether the population's own draw counts.
+        Whether the target is the superpopulation.
     stratum_weights_known : bool
-        Whether the W_h are known then, rather than drawn with the N units.
+        Whether the W_h of the superpopulation are known. Otherwise, they are estimated from the N units.
     interval : Interval, optional
         The interval that `auto` uses instead of that of a mean.
     linearised : bool
-        The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
+        Whether the labels are value + u of a linearised variable u instead of outcomes. Only their variance
+        is then meaningful.
     simultaneous : SimultaneousLevel, optional
-        The estimates with which its interval is to hold.
+        The estimates whose intervals are simultaneous with this one.
     member : bool (n,), optional
-        The labelled units of the group that it is of; all unless given.
-    look : Look, optional
-        The planned look at which it is made; its interval is to hold with those of all looks.
+        The labelled units of the group of the estimate. Default: all.
+    planned_look : Look, optional
+        The planned look of the estimate. The intervals of all looks are simultaneous.
     """
 
     value: float
@@ -364,7 +366,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def census(self) -> bool:
-        """Whether every unit is labelled, so that nothing is left to be estimated of the population."""
+        """Whether all units of the target are labelled."""
         return self.weighting.census and not self.superpopulation
 
     @property
@@ -393,9 +395,9 @@ class Evidence(DerivedEvidence, Record):
     def reported_variance(self) -> float:
         """The textbook variance, or the guarded one if all labels agree while units are unlabelled.
 
-        NaN where an outcome without bounds shows none.
+        It is NaN for an outcome without bounds if all labels agree.
         """
-        # The labels show a variance, none is needed, or `textbook_variance` has the guard.
+        # With one label, `textbook_variance` is the guarded variance.
         if self.varies or self.census or not np.isfinite(self.variance):
             return self.textbook_variance
         if self.bounds is None:
@@ -404,7 +406,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def guarded_variance(self) -> float:
-        """The variance, not less than what the effective trials allow; bounded outcomes only."""
+        """The variance, at least that of the effective trials; for bounded outcomes only."""
         low, high = self.outcome_bounds
         smooth = float(smoothed_moments(self.moments).mean)
         floor = smooth * (1.0 - smooth) / self.trials * (high - low) ** 2
@@ -421,7 +423,7 @@ class Evidence(DerivedEvidence, Record):
     def few_clusters(self) -> tuple[float, float]:
         """The factor of the standard error for few clusters, and their degrees of freedom."""
         clusters = self.weighting.group_clusters(self.member)
-        # One cluster shows no difference between clusters, which `covariance` reports as NaN.
+        # With one cluster, the variance between clusters is unknown, and `covariance` is NaN.
         if clusters is None or clusters.count < 2:
             return 1.0, np.inf
         factor = self.weighting.few_clusters_factor(self.residuals, self.member)
@@ -429,12 +431,12 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def design_df(self) -> float:
-        """R's `degf`: clusters with units that the estimate is of, minus the strata that hold them."""
+        """R's `degf`: the number of clusters with members of the group, minus the number of their strata."""
         return self.weighting.design_df(self.member)
 
     @property
     def design_standard_error(self) -> float:
-        """The linearised standard error without any correction for few clusters, as R's `survey` has it."""
+        """The linearised standard error without a correction for few clusters, as in R's `survey`."""
         variance = float(self.weighting.covariance(self.residuals[:, None])[0, 0])
         return math.sqrt(max(variance + self.population_part, 0.0))
 
@@ -458,24 +460,25 @@ class Evidence(DerivedEvidence, Record):
         effective_labels = effective_labels_of(smooth, self.variances(labels))
         weighting = self.weighting
         if weighting.groups is not None:
-            # A few clusters say little about the intraclass correlation. At worst each is worth one unit, and
-            # clusters of unequal size as many as fewer equal ones (Kish's count).
-            parts = np.bincount(weighting.groups, weighting.weights) / weighting.total
-            df = max(weighting.draws - 1.0, 0.0)
-            prior = _PRIOR_CLUSTERS
-            effective_labels = (df + prior) / (df / effective_labels + prior * np.sum(parts**2))
+            # A few clusters contain little information about the intraclass correlation. In the worst case,
+            # each is one effective unit, and their number is Kish's for clusters of unequal size.
+            cluster_weights = np.bincount(weighting.groups, weighting.weights) / weighting.total
+            worst_variance = np.sum(cluster_weights**2)
+            cluster_df = max(weighting.draws - 1.0, 0.0)
+            weighted_variance = cluster_df / effective_labels + _PRIOR_CLUSTERS * worst_variance
+            effective_labels = (cluster_df + _PRIOR_CLUSTERS) / weighted_variance
         return float(binary_trials(effective_labels, smooth))
 
     @property
     def satterthwaite_df(self) -> float:
-        """Degrees of freedom that unequal weights leave to a variance, at most n − 1.
+        """Degrees of freedom of a variance with unequal weights, at most n − 1.
 
-        Satterthwaite's of Σ w² e², twice: he takes e² to vary as a normal outcome's, with kurtosis 3, and an
-        outcome inside its bounds has less than 2 unless it is rare, which the number of trials sees to.
+        They are twice Satterthwaite's for Σ w² e². His approximation assumes a normal outcome, with kurtosis
+        3. A bounded outcome has a kurtosis below 2 unless it is rare; the number of trials allows for that.
         """
         weighting = self.weighting
         largest = float(max(self.n - 1, 1))
-        # Within strata weights are equal, and clusters have degrees of freedom of their own.
+        # Within strata, weights are equal. Clusters have other degrees of freedom.
         if weighting.groups is not None or weighting.random_within_strata:
             return largest
         squares = weighting.weights**2
@@ -483,31 +486,31 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def mean_size_correction(self) -> float:
-        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units.
+        """Change of the mean if the drawn clusters had the population's mean size; 0 for single units.
 
-        By the regression of the clusters' residuals on their sizes, whose mean is known. Where the outcome
-        goes with the size of its cluster, large clusters are many units that most samples lack.
+        It follows from the regression of the clusters' residuals on their sizes, whose mean is known. If the
+        outcome depends on the size of the cluster, most samples lack the many units of large clusters.
         """
         weighting = self.weighting
-        if weighting.groups is None or weighting.draws < 3:  # any two clusters lie on a line
+        # Two clusters always lie on a line.
+        if weighting.groups is None or weighting.draws < 3:
             return 0.0
         # Deviations, so that the regression on sizes does not depend on the origin of the outcome.
-        off = self.residuals - weighting.weights @ self.residuals / weighting.total
-        joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))
-        # Below this the sum of the weights, which estimates 1, is the same in every draw but for rounding.
-        varies = joint[1, 1] > ROUNDING_VARIANCE
-        if varies:
-            return float(joint[0, 1] / joint[1, 1] * (1.0 - weighting.total))
+        deviations = self.residuals - weighting.weights @ self.residuals / weighting.total
+        covariances = weighting.covariance(np.column_stack([deviations, np.ones(self.n)]))
+        # Otherwise, the sum of the weights, which estimates 1, is the same in every draw up to rounding.
+        if covariances[1, 1] > ROUNDING_VARIANCE:
+            return float(covariances[0, 1] / covariances[1, 1] * (1.0 - weighting.total))
         return 0.0
 
     @property
     def large_cluster_correction(self) -> tuple[float, float, float]:
-        """How far the mean moves if units are in clusters as large as all units are, and its error's factor.
+        """Change of the mean for the sizes of all clusters; factor of its error, and degrees of freedom.
 
-        A sample of clusters mostly lacks the largest, and with them many units at once. Their known squared
-        sizes tell how many; the regression of units on the size of their cluster how unlike they are, with a
-        standard error that is larger for reaching beyond what was drawn, and has the third number as degrees
-        of freedom. (0, 1, 1) where sizes tell nothing.
+        Most samples of clusters lack the largest, which contain many units. The number of these units follows
+        from the known squared sizes, and their mean from a regression on the size of the cluster. This is an
+        extrapolation, with a larger standard error; the third number is its degrees of freedom. The result is
+        (0, 1, 1) if the sizes contain no information.
         """
         large_cluster_mean = self.weighting.mean_over_cluster_sizes(
             self.residuals if self.uses_proxy else self.z
@@ -524,18 +527,18 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def in_strata(self) -> bool:
-        """Whether there are several strata, and each one's labels are a random sample of it."""
+        """Whether there are several strata, and the labels of each are a random sample of it."""
         several = bool((self.weighting.counts > 0).sum() > 1)
         return self.weighting.random_within_strata and several
 
     @property
     def in_one_stratum(self) -> bool:
-        """Whether the labels are one random sample of a population whose units are all that counts."""
+        """Whether the labels are one random sample of the target population, without strata."""
         is_single_stratum = self.weighting.random_within_strata and len(self.weighting.counts) == 1
         return is_single_stratum and not self.superpopulation
 
     def unseen(self, error: float) -> Number:
-        """Return the share of units that, but for this error, no label was like (`unseen_share`)."""
+        """Return the largest possible share of units unlike all labels; see `unseen_share`."""
         if self.weighting.random_within_strata:
             return super(Evidence, self).unseen(error)
         if self.superpopulation:
@@ -551,9 +554,8 @@ class Evidence(DerivedEvidence, Record):
         size = weighting.population_size
         scale = (high - low) ** 2
         spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
-        centred = (
-            unit - weighting.weights @ unit / total
-        ) / total  # as it is, where the weights add up to one
+        # The mean is a ratio, unless the weights add up to one.
+        centred = (unit - weighting.weights @ unit / total) / total
         plain = float(weighting.covariance(weighting.few_cluster_residuals(centred[:, None]))[0, 0])
         design_effect: Number = 1.0
         if not labels.by_stratum:
@@ -572,7 +574,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def skewness(self) -> float:
-        """γ of the estimate, from what its labels (or residuals) show."""
+        """Skewness γ of the estimate, from its labels or residuals."""
         return skewness_of(self.residuals, self.weighting)
 
     @property

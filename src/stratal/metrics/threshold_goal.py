@@ -271,7 +271,7 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
             sizes=strata.sizes[order],
             scores=_probabilities(strata)[order],
             counts=np.bincount(stratum, minlength=strata.n_strata)[order],
-            rights=np.asarray(
+            correct_labels=np.asarray(
                 np.bincount(stratum, outcomes.values, strata.n_strata)[order], dtype=np.float64
             ),
         )

@@ -28,11 +28,9 @@ MIN_AGREEMENT = 0.1
 # Maximum number of units for which the mean is computed (80 MB). With more, strata use only the first score.
 MAX_UNITS = 10_000_000
 
-# All units are in one cell: the strata follow from the formula alone.
 # A single cell, because the mean is divided in the whole population.
 _CELLS = Cells(names=("all",))
 
-# Parts of the note on scores that are not averaged.
 # Notes on excluded scores.
 _EXCLUDED_NOTE = "'{}' is not part of the strata: {}."
 _REVERSE_ADVICE = "if high values of this score predict low outcomes, reverse the score"

@@ -51,14 +51,14 @@ class PilotCells(Record):
         Number of units of the population.
     scores : float (J,)
         Mean score of the units of each cell, between 0 and 1.
-    counts, rights : (J,)
+    counts, correct_labels : (J,)
         Number of labels, and number of correct ones.
     """
 
     sizes: IntArray
     scores: FloatArray
     counts: IntArray
-    rights: FloatArray
+    correct_labels: FloatArray
 
 
 def planned_region(cells: PilotCells, labels: int, limit: float) -> int:
@@ -73,7 +73,7 @@ def planned_region(cells: PilotCells, labels: int, limit: float) -> int:
     --------
     >>> cells = PilotCells(
     ...     sizes=np.full(4, 250), scores=np.array([0.99, 0.97, 0.8, 0.6]), counts=np.full(4, 25),
-    ...     rights=np.array([25, 24, 20, 15]))
+    ...     correct_labels=np.array([25, 24, 20, 15]))
     >>> planned_region(cells, 400, 0.05)
     2
     """
@@ -82,7 +82,7 @@ def planned_region(cells: PilotCells, labels: int, limit: float) -> int:
     relative_values = np.zeros(len(cells.sizes))
     for shift in (-standard_error, 0.0, standard_error):
         curve = special.expit(intercept + shift + slope * logits)
-        rates = (_CURVE_LABELS * curve + cells.rights) / (_CURVE_LABELS + cells.counts)
+        rates = (_CURVE_LABELS * curve + cells.correct_labels) / (_CURVE_LABELS + cells.counts)
         accepted_units = _expected_accepted_units(cells.sizes, 1.0 - rates, labels, limit)
         relative_values += accepted_units / max(float(accepted_units.max()), NO_DIVISOR)
     return int(np.argmax(relative_values)) + 1
@@ -100,7 +100,7 @@ def _fit_curve(cells: PilotCells) -> tuple[float, float, float]:
     coefficients = prior_means
     for _ in range(_MAX_NEWTON_STEPS):
         rates = special.expit(design @ coefficients)
-        gradient = design.T @ (cells.rights - cells.counts * rates)
+        gradient = design.T @ (cells.correct_labels - cells.counts * rates)
         gradient = gradient - precision @ (coefficients - prior_means)
         information = (design.T * (cells.counts * rates * (1.0 - rates))) @ design + precision
         step = np.linalg.solve(information, gradient)

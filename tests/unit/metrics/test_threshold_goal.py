@@ -54,7 +54,7 @@ def test_the_second_round_has_equal_rates_in_the_region_of_the_labels(units):
         sizes=strata.sizes[::-1],
         scores=strata.proxy_means[::-1],
         counts=first.n_h[::-1],
-        rights=np.bincount(first.stratum, right[first.ids], minlength=20)[::-1],
+        correct_labels=np.bincount(first.stratum, right[first.ids], minlength=20)[::-1],
     )
     region = planned_region(cells, 400, 0.1)
     expected = total_labels(cells.sizes, cells.counts, region, 400)

@@ -24,7 +24,7 @@ def pilot(rights):
         sizes=np.full(10, 500),
         scores=np.linspace(0.995, 0.6, 10),
         counts=np.full(10, 10),
-        rights=np.asarray(rights, float),
+        correct_labels=np.asarray(rights, float),
     )
 
 
