@@ -36,7 +36,7 @@ class GroupMeans(ComputedRows, Record):
         Bounds of the outcome.
     target : {"population", "superpopulation"}
     assisted : (float (m,), float), optional
-        Residuals that carry the error, as of `domain_mean`.
+        Residuals from which the error is estimated; see `domain_mean`.
     lam : mapping of str to tuple of float
         The λ of each proxy in the groups that have residuals.
     """
@@ -105,7 +105,7 @@ class GroupMeans(ComputedRows, Record):
         return np.asarray(np.clip(means, *self.limits))
 
     def with_own_notes(self) -> Iterator[Estimate]:
-        """Yield the estimates with notes that are not of all: without labels, or in few clusters."""
+        """Yield the estimates that may have notes of their own: without labels, or with few clusters."""
         if self.respondents.weighting.groups is not None:
             yield from self
             return

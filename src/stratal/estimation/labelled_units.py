@@ -1,4 +1,4 @@
-"""`resolve`: what a question, a sample and labels give as arrays, one entry for each labelled unit."""
+"""`resolve`: the labelled units of a sample as arrays, with the outcomes that a question defines."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LabelledUnits(Record):
     Parameters
     ----------
     outcomes : LabelOutcomes
-        z (m,) with what the labels tell of its bounds.
+        The outcomes z (m,) and their bounds.
     respondents : Respondents
-        Strata, weights and population summaries, strata without a label merged into a neighbour.
+        Strata, weights and population summaries. Strata without a label are merged into a neighbour.
     proxies : float (m, k)
     groups : mapping of name to (m,)
     """
@@ -42,7 +42,7 @@ class LabelledUnits(Record):
 
     @property
     def labelled(self) -> BoolArray:
-        """Which of the drawn units these are (n,)."""
+        """Which drawn units (n,) are labelled."""
         return self.outcomes.labelled
 
     @property
@@ -78,13 +78,13 @@ def resolve(
     Parameters
     ----------
     question : Question
-        How labels become numbers; the sample's own, perhaps refined.
+        Determines how labels become numbers: the question of the sample, or a refined one.
     sample : Sample
     labels : see `stratal.estimate`
     combine : {"mean", "majority"}
-        What several answers of one unit become.
+        How several answers for one unit are combined.
     irrelevant : Expression, optional
-        1 for the units that are known without a label; strata of such units that got none are left out.
+        1 for units that need no label. Strata of such units without labels are left out.
 
     Raises
     ------

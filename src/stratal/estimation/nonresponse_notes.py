@@ -12,10 +12,10 @@ from stratal.designs.sample import Sample
 from stratal.errors import warn_caller
 from stratal.report.notes import UNLABELLED, Note, unlabelled_text
 
-# Share of missing labels above which a warning states the assumption.
-_MUCH_NONRESPONSE = 0.1
-# Up to so many missing labels need no warning: 1 of 5 is a large share, but may be an oversight.
-_FEW = 4
+# A warning states the assumption if more labels are missing than this share and this number: 1 of 5 is a
+# large share, but may be an oversight.
+_MAX_SHARE_WITHOUT_WARNING = 0.1
+_MAX_NUMBER_WITHOUT_WARNING = 4
 
 # Number of strata that a note names: a list of all may fill a page.
 STRATA_NAMED = 3
@@ -30,15 +30,16 @@ def nonresponse_notes(
     """
     missing = sample.size - int(labelled.sum())
     notes: list[str] = []
-    if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW) and not by_stratum_alone:
+    max_missing = max(_MAX_SHARE_WITHOUT_WARNING * sample.size, _MAX_NUMBER_WITHOUT_WARNING)
+    if missing > max_missing and not by_stratum_alone:
         text = unlabelled_text(sample.size, sample.size - missing)
         notes.append(Note(UNLABELLED, text))
         warn_caller(text)
     names = sample.design.stratum_names
     if missing and len(names) > 1:
-        drawn = np.bincount(sample.stratum, minlength=len(names))
-        lacking = np.bincount(sample.stratum[~labelled], minlength=len(names))
-        worst = np.argsort(-lacking / np.maximum(drawn, 1), kind="stable")[:STRATA_NAMED]
-        shown = ", ".join(f"{names[h]}: {lacking[h]} of {drawn[h]}" for h in worst if lacking[h])
-        notes.append(f"units without a label, by stratum: {shown}")
+        drawn_counts = np.bincount(sample.stratum, minlength=len(names))
+        missing_counts = np.bincount(sample.stratum[~labelled], minlength=len(names))
+        strata = np.argsort(-missing_counts / np.maximum(drawn_counts, 1), kind="stable")[:STRATA_NAMED]
+        texts = [f"{names[h]}: {missing_counts[h]} of {drawn_counts[h]}" for h in strata if missing_counts[h]]
+        notes.append(f"units without a label, by stratum: {', '.join(texts)}")
     return tuple(notes)

@@ -56,32 +56,22 @@ class StratumTable:
     def rows(self) -> tuple[StratumRow, ...]:
         """Return one row per stratum, with the mean and standard deviation of its labels."""
         n_strata = len(self.sizes)
-        names = self.names
         if n_strata > 1:
             stratum = self.stratum
         else:
             stratum = np.zeros(len(self.stratum), dtype=np.int64)
-        if names is None or len(names) != n_strata:
-            if n_strata == 1:
-                names = ("all",)
-            else:
-                names = tuple(map(str, range(n_strata)))
         moments = np.full((2, n_strata), np.nan)
         if self.z is not None:
             moments[0] = stratum_means(self.z[:, None], stratum, n_strata)[:, 0]
             moments[1] = np.sqrt(stratum_covariances(self.z[:, None], stratum, n_strata)[:, 0, 0])
-        cells = moments.astype(object)
-        cells[~np.isfinite(moments)] = None
-        if len(self.lam) == 1:
-            lam = np.broadcast_to(self.lam, (n_strata, self.lam.shape[1]))
-        else:
-            lam = self.lam
+        means_and_deviations = moments.astype(object)
+        means_and_deviations[~np.isfinite(moments)] = None
         columns = (
             self.sizes,
             stratum_counts(stratum, n_strata),
-            *cells,
+            *means_and_deviations,
             self.sizes / np.sum(self.sizes),
-            lam,
+            np.broadcast_to(self.lam, (n_strata, self.lam.shape[1])),
         )
         return tuple(
             StratumRow(
@@ -89,11 +79,19 @@ class StratumTable:
                 size=round(size),
                 n=n,
                 mean=mean,
-                standard_deviation=sd,
-                weight=w,
-                lam=tuple(lam_of_stratum),
+                standard_deviation=standard_deviation,
+                weight=weight,
+                lam=tuple(lam),
             )
-            for name, size, n, mean, sd, w, lam_of_stratum in zip(
-                names, *(column.tolist() for column in columns), strict=True
+            for name, size, n, mean, standard_deviation, weight, lam in zip(
+                self._stratum_names(n_strata), *(column.tolist() for column in columns), strict=True
             )
         )
+
+    def _stratum_names(self, n_strata: int) -> tuple[str, ...]:
+        """Return the name of each stratum; numbers if there are no names for these strata."""
+        if self.names is not None and len(self.names) == n_strata:
+            return self.names
+        if n_strata == 1:
+            return ("all",)
+        return tuple(map(str, range(n_strata)))
