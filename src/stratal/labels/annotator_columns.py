@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import number_of_text
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, list_first
 from stratal.labels.label_values import MAX_VALUES_SHOWN, comparison_key
 from stratal.labels.labels import Labels
 from stratal.labels.missing_codes import MIN_LABELS_PER_CLASS
@@ -175,7 +175,7 @@ def _are_comparable(texts: Collection[str]) -> bool:
 
 def _shown_texts(texts: Collection[str]) -> str:
     """Return the first few of some texts."""
-    return ", ".join(map(repr, sorted(texts)[:MAX_VALUES_SHOWN]))
+    return list_first(map(repr, sorted(texts)), MAX_VALUES_SHOWN)
 
 
 def labels_of_annotators(labels: Mapping[str, Labels]) -> Labels:

@@ -17,7 +17,7 @@ from stratal.arrays import (
     Record,
     refuse_extremes,
 )
-from stratal.errors import LabelError
+from stratal.errors import LabelError, list_first
 from stratal.labels.accepted_types import are_in_order, labels_with_sample_ids
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
@@ -136,9 +136,7 @@ class JoinedLabels(Record):
             count_text = f" ({len(reported_rows)} such labels)"
         unit_id = id_text(self.ids.tolist()[self.unit[reported_rows[0]]])
         distinct_labels = list(dict.fromkeys(texts[row] for row in reported_rows))
-        labels_text = ", ".join(map(repr, distinct_labels[:MAX_VALUES_SHOWN]))
-        if len(distinct_labels) > MAX_VALUES_SHOWN:
-            labels_text += ", …"
+        labels_text = list_first(map(repr, distinct_labels), MAX_VALUES_SHOWN)
         return LabelError(
             f"{source}: label {first_text!r} of id {unit_id!r} {problem}{count_text}",
             given=labels_text if len(distinct_labels) > 1 else None,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, number_of_text
-from stratal.errors import LabelError, type_text
+from stratal.errors import LabelError, list_first, type_text
 from stratal.names import option_of
 from stratal.protocols import JsonDict
 from stratal.question.decoding import TRUTH_VALUES, truth_number
@@ -329,7 +329,7 @@ class LabelMapping:
             equal = [verdict for verdict, value in verdict_numbers.items() if value == number]
             if len(equal) > 1:
                 raise LabelError(
-                    f"the verdicts {', '.join(map(repr, equal[:_MAX_ROWS_SHOWN]))} and the label {text!r} "
+                    f"the verdicts {list_first(map(repr, equal), _MAX_ROWS_SHOWN)} and the label {text!r} "
                     f"all count as {number:g}",
                     action=f"Map the label to one of them: {format_mapping({text: equal[0]})}.",
                 )
@@ -455,7 +455,7 @@ def _require_complete_mapping(
     missing = [text for text in texts if text not in meanings and (maps_numbers or not _is_number(text))]
     if missing:
         raise LabelError(
-            f"labels: the mapping leaves out {', '.join(map(repr, missing[:MAX_VALUES_SHOWN]))}",
+            f"labels: the mapping leaves out {list_first(map(repr, missing), MAX_VALUES_SHOWN)}",
             given=", ".join(map(str, mapping)),
             action="Add them to the mapping; an empty value means no answer (--map Unsure=).",
         )
@@ -555,7 +555,7 @@ def refuse_no_answer_words(
         as_answer = f"a number: {format_mapping({**numbers, **dict.fromkeys(shown_words, 0.0)})}"
     raise LabelError(
         f"{source}: {no_answer_words[0]!r} indicates that there is no answer",
-        given=", ".join(map(repr, no_answer_words[:MAX_VALUES_SHOWN])),
+        given=list_first(map(repr, no_answer_words), MAX_VALUES_SHOWN),
         allowed="an empty label where there is no answer",
         action=f"If it means that there is no answer: {as_no_answer}; if it is {as_answer}.",
     )
@@ -578,9 +578,7 @@ def _unused_positive_note(positive: str, classes: list[str]) -> str:
     It is an error if only one of the two is a number, or if the labels are opposites such as pass and fail,
     or 1 and 0 or -1: the name of the positive label is then likely to be misspelt.
     """
-    label_list = ", ".join(map(repr, classes[:_MAX_ROWS_SHOWN]))
-    if len(classes) > _MAX_ROWS_SHOWN:
-        label_list += " …"
+    label_list = list_first(map(repr, classes), _MAX_ROWS_SHOWN)
     folded_classes = [name.casefold() for name in classes]
     are_opposites = any(
         {numbers.get(name) for name in folded_classes} == {0.0, 1.0} for numbers in BINARY_VOCABULARIES
@@ -625,7 +623,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
     if are_unmatched_classes or _are_verdict_words(distinct_labels, distinct_answers):
         raise LabelError(
             f"no label occurs among the model's answers (first label: {labels[0]!r})",
-            allowed=", ".join(map(repr, sorted(distinct_answers)[:MAX_VALUES_SHOWN])),
+            allowed=list_first(map(repr, sorted(distinct_answers)), MAX_VALUES_SHOWN),
             action="If labels are verdicts (right or wrong, or which of two models is better), they are "
             "outcomes, not classes: leave out predicted= (--predicted) and estimands for classes. Their mean "
             "is the share of right answers, or of wins.",

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, Unpack
 
 import msgspec
 
-from stratal.errors import InputError, LabelError, suggest_names
+from stratal.errors import InputError, LabelError, list_first, suggest_names
 from stratal.labels.annotation_tools import Task, ToolAnswer, ToolAnswers, ToolQuestion
 from stratal.labels.label_values import format_mapping
 from stratal.labels.missing_codes import refuse_missing_code
@@ -330,8 +330,8 @@ def import_answers(
     if not matched_answers:
         raise LabelError(
             "no item of the file is in this study",
-            given=", ".join(map(repr, unmatched_ids[:_MAX_VALUES_LISTED])),
-            allowed=", ".join(map(repr, sorted(numbers)[:_MAX_VALUES_LISTED])),
+            given=list_first(map(repr, unmatched_ids), _MAX_VALUES_LISTED),
+            allowed=list_first(map(repr, sorted(numbers)), _MAX_VALUES_LISTED),
             action="Import the file into the study from which its items come.",
         )
     answers_by_annotator = Counter[str]()
@@ -403,7 +403,7 @@ def _with_study_names(
             f"the {'study has no such annotator' if any(unknown) else 'file does not state who answered'}"
         )
         if any(unknown):
-            unknown_text = ", ".join(map(repr, unknown[:_MAX_VALUES_LISTED]))
+            unknown_text = list_first(map(repr, unknown), _MAX_VALUES_LISTED)
         else:
             unknown_text = None
         allowed = suggest_names(unknown[0], people)
@@ -412,7 +412,7 @@ def _with_study_names(
     repeated_items = [item for item, count in answer_counts.items() if count > 1]
     if isinstance(annotator_names, str) and len(tool_names) > 1 and repeated_items:
         problem = f"item {repeated_items[0]!r} was answered by several people"
-        raise LabelError(problem, given=", ".join(map(repr, tool_names[:_MAX_VALUES_LISTED])), action=action)
+        raise LabelError(problem, given=list_first(map(repr, tool_names), _MAX_VALUES_LISTED), action=action)
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.answers]
 
 
@@ -428,7 +428,7 @@ def _stored_values(study: str, question: StudyQuestion, answers: Sequence[ToolAn
     if refused:
         entry, first_error = next(iter(refused.values()))
         problem = f"{entry.place}: item {entry.id!r}: {first_error.what}"
-        refused_values = ", ".join(map(repr, list(refused)[:_MAX_VALUES_LISTED]))
+        refused_values = list_first(map(repr, refused), _MAX_VALUES_LISTED)
         action = (
             f"Leave the cell empty if there is no answer, or use {format_mapping(dict.fromkeys(refused))}."
         )

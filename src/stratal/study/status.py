@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Disagreements
-from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning
+from stratal.errors import InputError, MissingExtraError, StratalError, StratalWarning, list_first
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.requirement import Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
@@ -131,9 +131,7 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         notes.append("the interval is as narrow as requested: labelling may stop")
     undisputed = status["decisions"]["without_disagreement"]
     if undisputed:
-        items_text = ", ".join(map(repr, undisputed[:_MAX_ITEMS_LISTED]))
-        if len(undisputed) > _MAX_ITEMS_LISTED:
-            items_text += ", …"
+        items_text = list_first(map(repr, undisputed), _MAX_ITEMS_LISTED)
         problem = f"annotators do not differ (or no longer differ) on {len(undisputed)} items with a decision"
         notes.append(f"{problem}: {items_text}")
     if is_clock_late:

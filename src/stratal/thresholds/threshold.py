@@ -17,7 +17,7 @@ from stratal.designs.extending import require_same_population
 from stratal.designs.external_columns import ids_of
 from stratal.designs.labelling_files import empty_folder
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, suggest_names
+from stratal.errors import InputError, LabelError, list_first, suggest_names
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.missing_labels import unrepresentative_notes
@@ -422,7 +422,7 @@ def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
         if facts.verdicts is not None:
             agreement = f"stratal estimate FILE --judge {quote(name)}"
             action += f" Whether the verdicts agree with the labels: `{agreement}`."
-        examples = ", ".join(map(repr, sorted(facts.values or ())[:_MAX_QUOTED_VALUES]))
+        examples = list_first(map(repr, sorted(facts.values or ())), _MAX_QUOTED_VALUES)
         raise InputError(
             f"{table.rows.table_name}: {name!r} contains words, but a threshold requires a score",
             given=examples or f"text in {name!r}",
