@@ -30,6 +30,7 @@ from stratal.population.declaration import REFUSE
 from stratal.proxy import Proxy
 from stratal.proxy.history import history_columns
 from stratal.question.scores import Predictions
+from stratal.tables.files import csv_line
 
 # Number of training images, small enough that the classifier makes errors. The other 1,497 are the
 # population.
@@ -143,7 +144,7 @@ def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
     with replacing(predictions_path) as partial_predictions, replacing(labels_path) as partial_labels:
         pyarrow.parquet.write_table(pa.table(columns), partial_predictions)
         with partial_labels.open("w", encoding="utf-8", newline="") as stream:
-            csv.writer(stream).writerows([("id", "label", "digit"), *label_rows])
+            stream.writelines(map(csv_line, [("id", "label", "digit"), *label_rows]))
     return predictions_path, labels_path
 
 

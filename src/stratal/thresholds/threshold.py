@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -52,6 +51,7 @@ from stratal.report.notes import Note
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_page
 from stratal.report.verdicts import FAIL, PASS, UNDECIDED
+from stratal.tables.files import csv_line
 from stratal.thresholds.curves import CURVES, Curve, curve_of
 from stratal.thresholds.decision import Decision, decide
 from stratal.thresholds.evidence import SetEvidence, set_evidence
@@ -211,11 +211,11 @@ class Threshold(PageDisplay):
             open(folder / REVIEW_FILE, "w", encoding="utf-8", newline="") as review_stream,
             open(folder / ACCEPTED_FILE, "w", encoding="utf-8", newline="") as accepted_stream,
         ):
-            writers = [csv.writer(review_stream), csv.writer(accepted_stream)]
-            for writer in writers:
-                writer.writerow(["id", *self.scores])
+            streams = [review_stream, accepted_stream]
+            for stream in streams:
+                stream.write(csv_line(["id", *self.scores]))
             for unit, scores, is_accepted in self._decisions(self.scored):
-                writers[is_accepted].writerow([unit, *scores])
+                streams[is_accepted].write(csv_line([unit, *scores]))
                 counts[is_accepted] += 1
         self.report().write(folder / REPORT_FILE)
         return {ACCEPTED_FILE: counts[True], REVIEW_FILE: counts[False]}

@@ -374,3 +374,19 @@ def test_a_forecast_for_groups_simulates_few_draws(units, monkeypatch):
 
     # All sets of a forecast cost less than the test itself.
     assert sum(draws[1:]) < draws[0]
+
+
+def test_no_id_in_the_files_becomes_a_formula(tmp_path):
+    rng = np.random.default_rng(5)
+    scores = rng.random(400)
+    ids = ["=1+1", *(f"u{row}" for row in range(1, 400))]
+    labels = [int(rng.random() < score) if row % 2 else None for row, score in enumerate(scores)]
+
+    result = stratal.threshold({"id": ids, "label": labels, "score": scores}, require="error<=.9")
+    counts = result.write(tmp_path / "sides")
+
+    cells = [
+        line.split(",")[0] for name in counts for line in (tmp_path / "sides" / name).read_text().split()
+    ]
+    assert "'=1+1" in cells
+    assert "=1+1" not in cells
