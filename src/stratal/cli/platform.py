@@ -57,6 +57,7 @@ def read(requested: ReadOptions) -> Result:
     interruption, it appends the units that are not in the file. Answers from people on the platform are not
     read.
     """
+    from stratal.tables.files import json_line
     from stratal.tables.platforms.platform import open_platform
 
     path = requested.output
@@ -79,7 +80,7 @@ def read(requested: ReadOptions) -> Result:
     ):
         for page in project.read_units(since, until):
             new_units = {unit.id: unit.to_dict() for unit in page if unit.id not in ids}
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in new_units.values())
+            file.writelines(map(json_line, new_units.values()))
             # An interrupted call keeps all complete pages.
             file.flush()
             ids |= set(new_units)

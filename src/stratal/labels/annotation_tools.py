@@ -38,6 +38,7 @@ from stratal.labels.label_values import (
     unused_mapping_notes,
 )
 from stratal.protocols import JsonDict, JsonMapping, Keywords
+from stratal.tables.files import json_line
 from stratal.tables.logs.log import translate_tool_errors
 
 # Names of the answer, the note and the id in the files of annotation tools.
@@ -400,7 +401,7 @@ def write_json(path: Path, document: object) -> None:
 def write_json_records(path: Path, records: Iterable[Mapping[str, object]]) -> None:
     """Write records to a new JSON Lines file."""
     with path.open("x", encoding="utf-8") as file:
-        file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        file.writelines(map(json_line, records))
 
 
 # Files of an export: the tasks, and the labelling interface to paste into the settings of the project.

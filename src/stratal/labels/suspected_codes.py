@@ -42,9 +42,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.question.code_numbers import is_code
-
-# Largest number of different ratings: 0 to 10.
-_MAX_RATINGS = 11
+from stratal.question.facts import MAX_RATINGS
 
 # Smallest number of equal codes that is no chance, and smallest number of labels to expect in an empty gap.
 _MIN_REPEATS = 3
@@ -142,7 +140,7 @@ class Spread:
     @property
     def are_ratings(self) -> bool:
         """Whether there are few different labels."""
-        return len(self.values) <= _MAX_RATINGS
+        return len(self.values) <= MAX_RATINGS
 
     @property
     def are_decimals(self) -> bool:

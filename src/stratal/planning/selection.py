@@ -47,6 +47,7 @@ from stratal.report.text import (
     PageDisplay,
     ReportTable,
     json_dict,
+    level_text,
     noted,
     points_interval_text,
     points_text,
@@ -582,7 +583,7 @@ class Selection(PageDisplay):
         rows = sorted(result["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
         table = ReportTable(
             title=f"{result['labels']:,} labels of {result['population_size']:,} units",
-            header=("model", "", f"less {self.leader}", f"{100 * result['confidence']:g}% interval"),
+            header=("model", "", f"less {self.leader}", level_text(result["confidence"])),
             rows=[
                 [
                     row["model"],

@@ -25,6 +25,9 @@ _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
 # undecided. More are scores or classes.
 MAX_VERDICTS = 3
 
+# Largest number of different ratings: 0 to 10.
+MAX_RATINGS = 11
+
 # Mean number of characters of a class: longer texts are answers in sentences.
 MAX_CLASS_LENGTH = 60
 # Mean number of rows of a group: with fewer, nearly every group is a single row.

@@ -36,11 +36,8 @@ from stratal.question.column_words import (
     WEIGHT_WORDS,
 )
 from stratal.question.content import is_content_text
-from stratal.question.facts import MAX_CLASS_LENGTH, MAX_VERDICTS, ColumnFacts
+from stratal.question.facts import MAX_CLASS_LENGTH, MAX_RATINGS, MAX_VERDICTS, ColumnFacts
 from stratal.question.vocabulary import success_word
-
-# Whole numbers with more distinct values are not ratings, and percentages are not classes.
-_MAX_RATINGS = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -691,7 +688,7 @@ def _with_answer(
 def _are_scores_in_percent(column: ColumnFacts) -> bool:
     """Return whether percentages are scores, and no classes such as 10%, 25% and 50%."""
     has_score_name = bool(column.words & (PROXY_WORDS | JUDGE_WORDS))
-    return column.is_percentage and (has_score_name or column.distinct > _MAX_RATINGS)
+    return column.is_percentage and (has_score_name or column.distinct > MAX_RATINGS)
 
 
 def _with_truth_question(
@@ -724,7 +721,7 @@ def _with_class_question(
     is_rating = bool(labels.words & PROXY_WORDS) or labels.distinct <= 2
     candidates = [column for column in same if column.is_number and not column.is_measurement]
     candidates = [column for column in candidates if not column.words & (PROXY_WORDS | JUDGE_WORDS)]
-    are_many = labels.distinct > _MAX_RATINGS and labels.plain_name in LABEL_NAMES
+    are_many = labels.distinct > MAX_RATINGS and labels.plain_name in LABEL_NAMES
     is_unclear = bool(candidates) or (are_many and labels.distinct <= labels.present / 2)
     if not labels.is_number or not labels.is_whole or is_rating or not is_unclear:
         return recognition

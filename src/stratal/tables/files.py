@@ -203,6 +203,11 @@ def csv_line(values: Iterable[object]) -> str:
     return ",".join(quoted) + "\r\n"
 
 
+def json_line(record: object) -> str:
+    """Return a line of a JSON Lines file."""
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
 def unquote_cell(text: str) -> str:
     """Return the text of a cell that `csv_cell` wrote."""
     if text.startswith("'") and _FORMULA.match(text):

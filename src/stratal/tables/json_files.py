@@ -47,7 +47,7 @@ def json_document_table(connection: object, file: Path) -> Table:
     lines = private_file(".jsonl")
     with lines.open("w", encoding="utf-8") as text:
         try:
-            text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+            text.writelines(map(files.json_line, records))
         except UnicodeEncodeError as error:
             raise lone_surrogate_error(str(file), error.object[error.start : error.end]) from None
     return _json_table(connection, lines, str(file), records, None)
