@@ -27,7 +27,12 @@ from stratal.tables.column_facts import (
 )
 from stratal.tables.frames import register_columns
 from stratal.tables.logs.log import Log
-from stratal.tables.number_columns import first_differing_entries, percentage_columns, share_range_sql
+from stratal.tables.number_columns import (
+    first_differing_entries,
+    percentage_columns,
+    rows_with_shares,
+    share_range_sql,
+)
 from stratal.tables.number_format import HEAD_ROWS, is_percentage
 from stratal.tables.readers import open_table
 from stratal.tables.source import ReadOptions, Rows, stack_columns, translate_engine_errors
@@ -146,7 +151,9 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
     if isinstance(source, Rows):
         _describe_percentages(columns, read_again)
         notes += _number_format_notes(columns, read_again)
-        softmax = softmax_among(columns, lambda names: read_again(names).row_sum_facts(names))
+        softmax = softmax_among(
+            columns, lambda names: rows_with_shares(read_again(names), names).row_sum_facts(names)
+        )
         models = judged_models(columns, row_count)
     if softmax is not None:
         description["softmax"] = as_pattern(softmax, names)
@@ -336,7 +343,7 @@ def softmax_among(
     probability_columns = [
         row["name"]
         for row in columns
-        if row["kind"] == "number" and not row["missing"] and row["minimum"] >= 0 and row["maximum"] <= 1
+        if row["kind"] != "text" and not row["missing"] and row["minimum"] >= 0 and row["maximum"] <= 1
     ]
     means = {row["name"]: row["mean"] for row in columns}
     families: dict[str, list[str]] = {}

@@ -87,16 +87,16 @@ def with_shares(table: Table) -> Table:
 
     def read_columns(selection: ColumnSelection) -> Foreign:
         rows = table.read_columns(selection)
-        names = [name for name in selection.numbers if name != selection.id]
+        names = [name for name in (*selection.numbers, *selection.softmax) if name != selection.id]
         # A table on another engine is converted by its owner.
         if not isinstance(rows, Rows):
             return rows
-        return _with_shares(rows, [name for name in names if name in rows.columns])
+        return rows_with_shares(rows, [name for name in names if name in rows.columns])
 
     return replace(table, read_columns=read_columns)
 
 
-def _with_shares(rows: Rows, names: Sequence[str]) -> Rows:
+def rows_with_shares(rows: Rows, names: Sequence[str]) -> Rows:
     """Return rows with columns of percentages as shares, and a note on them; others are unchanged."""
     if not names:
         return rows

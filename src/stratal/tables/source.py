@@ -30,6 +30,10 @@ class ColumnSelection(Protocol):
     def numbers(self) -> tuple[str, ...]:
         """Columns to read as numbers."""
 
+    @property
+    def softmax(self) -> tuple[str, ...]:
+        """Columns of probabilities, from which other columns are computed."""
+
     def select_from(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the selected columns among the names of a table's columns."""
 
@@ -39,6 +43,7 @@ class EveryColumn:
 
     id = ""
     numbers = ()
+    softmax = ()
 
     def __init__(self, names: Sequence[str]) -> None:
         self._counts = Counter(names)

@@ -350,3 +350,21 @@ def test_classes_in_percent_are_classes_under_any_name(tmp_path, name):
     by_group = stratal.evaluate(path, predicted="truth", value=name, by=name)
     assert "10%" in str(by_group)
     assert "0.1" not in str(by_group).split()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_probabilities_in_percent_are_a_softmax(tmp_path, suffix):
+    path = tmp_path / f"rows.{suffix}"
+    chances = [(row * 37) % 101 for row in _ROWS]
+    probabilities = {
+        "prob_cat": [f"{chance}%" for chance in chances],
+        "prob_dog": [f"{100 - chance}%" for chance in chances],
+    }
+    _write_percentages({"id": _PERCENTAGES["id"], **probabilities}, path)
+
+    population = stratal.Population.read(path, softmax="prob_*")
+
+    assert describe_columns(path)["softmax"] == "prob_*"
+    confidences = [max(chance, 100 - chance) / 100 for chance in chances]
+    assert population.distribution().mean == pytest.approx(sum(confidences) / len(confidences))
+    assert any("'prob_cat', 'prob_dog' are written as percentages" in note for note in population.notes)
