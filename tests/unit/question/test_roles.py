@@ -266,6 +266,7 @@ def test_a_new_role_touches_three_files():
     assert naming - {table} <= {"evaluation/labelled_sample.py", "evaluation/requested_tables.py"}
     assert options <= {
         "cli/options.py",
+        "cli/draw.py",  # options of a table with labels
         "cli/estimate.py",  # when the option has an effect
         "cli/printed.py",  # a table of the JSON schema
         "population/inspection.py",  # a usual name of a proxy
