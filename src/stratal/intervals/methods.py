@@ -55,20 +55,20 @@ def p_value_of(
     tail_shares(0.95, alternative)
     p = find_interval(evidence, method).p_value(null, alternative)
     if evidence.simultaneous is not None:
-        p = evidence.simultaneous.adjusted(p, alternative, normal=method == "normal")
+        p = evidence.simultaneous.adjusted_p_value(p, alternative, normal=method == "normal")
     if evidence.planned_look is None:
         return p
     return evidence.planned_look.adjusted_p_value(p, alternative)
 
 
 def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
-    """Return the interval of a method, `auto` resolved.
+    """Return the interval of a method; `auto` depends on the design and the kind of outcome.
 
     Raises
     ------
     InputError
-        For an unknown method, one that needs bounds where there are none, and where the labels of an
-        unbounded outcome all agree.
+        For an unknown method, a method that requires bounds for an outcome without bounds, and if the labels
+        of an unbounded outcome all agree.
     """
     if method not in INTERVAL_METHOD_NAMES:
         raise InputError(
@@ -87,8 +87,7 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
             "the relevant labels are in one cluster, or in one cluster per stratum, so there is no interval"
         )
         raise InputError(problem, action="Label units of more clusters.")
-    # `auto` is fixed by what is known of the outcome, never by the result: docs/methods/intervals.md has the
-    # coverage, cell by cell.
+    # `auto` does not depend on the result. docs/methods/intervals.md contains its coverage.
     if method == "auto" and evidence.bounds is None:
         method = "skewness-corrected"
     elif method == "auto":
@@ -97,11 +96,11 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
         else:
             method = "clopper-pearson"
     if evidence.bounds is None:
-        _ = evidence.textbook_variance  # refuses one label, which has none
+        _ = evidence.textbook_variance  # raises an error for a single label
     if evidence.bounds is None and not (evidence.census or evidence.varies):
         raise nothing_varies()
     if method == "bootstrap" and not (evidence.census or evidence.varies):
-        # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
+        # Resampled labels would all agree too. The exact interval depends on their number.
         method = "clopper-pearson"
     return MeanInterval(value=evidence.value, bounds=evidence.bounds, method=method, evidence=evidence)
 
@@ -111,7 +110,7 @@ LINEARISED_METHODS = ("auto", "t", "normal", "survey")
 
 
 def refuse_unfit_method(evidence: IntervalEvidence, method: str) -> None:
-    """Refuse a method that estimates of this kind do not have, whatever their labels show."""
+    """Raise an error for a method that does not apply to this kind of estimate, for any labels."""
     if method == "auto" or (evidence.interval is not None and evidence.interval.by(method) is not None):
         return
     if evidence.linearised and method not in LINEARISED_METHODS:
@@ -135,8 +134,8 @@ def refuse_unfit_method(evidence: IntervalEvidence, method: str) -> None:
 class MeanInterval(Interval):
     """The interval of a mean by one method.
 
-    What does not depend on the level (resampling, effective trials) is computed once, so that a p-value costs
-    no more than an interval.
+    Values that do not depend on the level (resampled means, effective trials) are computed once, so that a
+    p-value takes no longer than an interval.
     """
 
     method: str = "clopper-pearson"
@@ -210,10 +209,10 @@ class MeanInterval(Interval):
 
     @cached_property
     def has_jumps(self) -> bool:
-        """Whether single units can move the limits.
+        """Whether the limits must allow for units unlike all labels.
 
-        Not labels of 0 and 1 in strata: the test of strata knows in what direction each can be wrong. The
-        mean of a cluster is not 0 or 1, and a cluster unlike all that were drawn moves the limit like a unit.
+        For outcomes of 0 and 1 without a proxy, the test already does. The means of clusters are not 0 or 1,
+        so that a cluster unlike all drawn ones has the same effect as such a unit.
         """
         evidence = self.evidence
         if evidence.outcome != "binary" or evidence.are_clusters:
@@ -222,26 +221,26 @@ class MeanInterval(Interval):
 
     @cached_property
     def _jumps(self) -> FloatArray:
-        """How far units unlike any label move the lower and the upper limit (2, …).
+        """Deviations of units unlike all labels, towards the lower and the upper bound (2, …).
 
-        They lie at a bound, as far from what was expected of them as units are in the root mean square: among
-        the farther ones more often.
+        The square is the squared distance from the value to the bound, plus the variance over units of the
+        values expected from the strata and λ.
         """
         lowest, highest = self.evidence.outcome_bounds
         scale = highest - lowest
-        reach = np.array([self.value - lowest, highest - self.value]) / scale
-        return np.asarray(scale * np.sqrt(reach**2 + self.evidence.expected_spread))
+        distances = np.array([self.value - lowest, highest - self.value]) / scale
+        return np.asarray(scale * np.sqrt(distances**2 + self.evidence.expected_spread))
 
     def _with_jumps(self, low: Number, high: Number, errors: tuple[float, float]) -> Ends:
-        """Return limits that allow for single units.
+        """Return limits that allow for few large residuals, and for units unlike all labels.
 
-        Trials of 0 and 1 lean as their rate says. An outcome on a scale, or what λ leaves, leans as few large
-        residuals do: those that were seen (`proportion.jump_reach`), or units unlike any label.
+        The skewness of trials of 0 and 1 follows from their rate. That of a graded outcome, or of residuals
+        from a proxy, depends on few large residuals: observed ones (`proportion.jump_reach`), or unseen ones.
         """
-        observed_reach = proportion.jump_reach(self.skewness, errors)
+        observed_distances = proportion.jump_reach(self.skewness, errors)
         below, above = (
             np.maximum(self.evidence.jump_reach(jump, error), self.standard_error * observed)
-            for error, jump, observed in zip(errors, self._jumps, observed_reach, strict=True)
+            for error, jump, observed in zip(errors, self._jumps, observed_distances, strict=True)
         )
         return np.minimum(low, self.value - below), np.maximum(high, self.value + above)
 
@@ -250,23 +249,28 @@ class MeanInterval(Interval):
         return (self.evidence.mean_size_correction, *self.evidence.large_cluster_correction)
 
     def _with_cluster_sizes(self, low: Number, high: Number, error: float) -> Ends:
-        """Return limits that allow for sizes of the drawn clusters unlike those of all."""
-        shift, extra, factor, df = self._cluster_sizes
-        if shift == 0.0 and extra == 0.0:
+        """Return limits that allow for different sizes of the drawn clusters and of all clusters."""
+        mean_size_shift, large_cluster_shift, error_factor, df = self._cluster_sizes
+        if mean_size_shift == 0.0 and large_cluster_shift == 0.0:
             return low, high
         value = self.value
-        # Squared sizes widen only the limit that they move: on the other side nothing was left out.
-        stretch = factor / np.sqrt(proportion.df_correction(self.labels.weighting.draws, df, error))
-        below = low
-        above = high
-        if extra < 0:
-            below = value + extra - stretch * (value - low)
-        if extra > 0:
-            above = value + extra + stretch * (high - value)
-        return min(low + min(shift, 0.0), below), max(high + max(shift, 0.0), above)
+        # The correction for large clusters widens only the limit in the direction of its shift.
+        width_factor = error_factor / np.sqrt(
+            proportion.df_correction(self.labels.weighting.draws, df, error)
+        )
+        corrected_low = low
+        corrected_high = high
+        if large_cluster_shift < 0:
+            corrected_low = value + large_cluster_shift - width_factor * (value - low)
+        if large_cluster_shift > 0:
+            corrected_high = value + large_cluster_shift + width_factor * (high - value)
+        return (
+            min(low + min(mean_size_shift, 0.0), corrected_low),
+            max(high + max(mean_size_shift, 0.0), corrected_high),
+        )
 
     def _within_bounds(self, low: Number, high: Number, alternative: str) -> Ends:
-        """Return limits within the bounds and within what the labels make certain, and around the value."""
+        """Return limits within the bounds and the possible means, which include the value."""
         if self.bounds is None:
             lowest, highest = (-np.inf, np.inf)
         else:
@@ -275,9 +279,9 @@ class MeanInterval(Interval):
             problem = "these labels do not determine the width of this interval"
             raise InputError(problem, action="Label more units, or set the method to 'auto'.")
         if self.bounds is not None and not self.evidence.linearised:
-            least, most = self.evidence.possible_range()
-            low = np.maximum(low, lowest + (highest - lowest) * least)
-            high = np.minimum(high, lowest + (highest - lowest) * most)
+            lowest_mean, highest_mean = self.evidence.possible_range()
+            low = np.maximum(low, lowest + (highest - lowest) * lowest_mean)
+            high = np.minimum(high, lowest + (highest - lowest) * highest_mean)
         if alternative == "less":
             low = lowest
         else:
@@ -325,8 +329,8 @@ def _normal(interval: MeanInterval, confidence_level: float, alternative: str) -
 
 def _skewness_corrected(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
     """Return Student's t with the skewness removed (Hall 1992)."""
-    factor, least = interval.few_clusters
-    df = np.minimum(interval.evidence.degrees_of_freedom, least)
+    factor, cluster_df = interval.few_clusters
+    df = np.minimum(interval.evidence.degrees_of_freedom, cluster_df)
     error = interval.textbook_error * factor
     return _t_ends(interval, confidence_level, alternative, error, df, interval.skewness)
 
@@ -362,7 +366,7 @@ def _logit(interval: MeanInterval, confidence_level: float, alternative: str) ->
 
 
 def _trials_of_weights(interval: MeanInterval, error: float) -> Number:
-    """Return the trials, fewer for the degrees of freedom that unequal weights take."""
+    """Return the trials, reduced for the degrees of freedom that unequal weights cost."""
     evidence = interval.evidence
     return interval.trials * proportion.df_correction(evidence.n, evidence.satterthwaite_df, error)
 
@@ -377,7 +381,7 @@ def _blaker(interval: MeanInterval, confidence_level: float, alternative: str) -
 def _clopper_pearson(
     interval: MeanInterval, confidence_level: float, alternative: str, *, by_strata: bool = False
 ) -> Ends:
-    """Return Clopper–Pearson's interval; in strata (of one too, where units are left) its test inverted."""
+    """Return Clopper–Pearson's interval. For one stratum, or `by_strata`, it is found by test inversion."""
     errors = tail_shares(confidence_level, alternative)
     if interval.evidence.in_one_stratum or (by_strata and interval.evidence.in_strata):
         return stratified_clopper_pearson(interval.rates, *errors)
@@ -395,34 +399,35 @@ def _korn_graubard(interval: MeanInterval, confidence_level: float, alternative:
     )
 
 
-def korn_graubard_trials(evidence: Evidence, guarded: Number, error: float) -> Number:
+def korn_graubard_trials(evidence: Evidence, guarded_trials: Number, error: float) -> Number:
     """Return Korn & Graubard's effective size n* = θ(1 − θ)/variance · (t_{n−1} / t_ν)², without any guard.
 
-    As R's `svyciprop(method = "beta")`, whose ν counts draws less strata. Where the labels all agree it is
-    the guarded number of trials. `error` is that of one side.
+    As in R's `svyciprop(method = "beta")`, ν is the number of draws minus the number of strata. If the labels
+    all agree, it is the guarded number of trials. `error` is that of one side.
     """
     low, high = evidence.outcome_bounds
     value = unit_scale(evidence.value, evidence.outcome_bounds)
     if not evidence.varies or not 0 < value < 1:
-        return guarded
-    strata = int(np.sum(evidence.weighting.counts > 0))
-    freedom_ratio = proportion.df_correction(evidence.n, max(evidence.weighting.draws - strata, 1), error)
-    trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * freedom_ratio)
+        return guarded_trials
+    n_strata = int(np.sum(evidence.weighting.counts > 0))
+    design_df = max(evidence.weighting.draws - n_strata, 1)
+    df_correction = proportion.df_correction(evidence.n, design_df, error)
+    trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * df_correction)
     if np.isfinite(trials) and trials > 0:
         return trials
-    return guarded
+    return guarded_trials
 
 
 # ---- resampling and betting
 
-# So many leave a limit of a 95% interval a Monte Carlo error of .03 standard errors.
+# Number of replicates. A limit of a 95% interval then has a Monte Carlo error of 0.03 standard errors.
 REPLICATES = 10_000
 
-# Fixed, so that the same labels have the same interval.
+# A fixed seed, so that the same labels have the same interval.
 BOOTSTRAP_SEED = 20_240_611
 
-# Resampled labels that are held at once: 32 MB.
-_CELLS_AT_ONCE = 4_000_000
+# Maximum number of resampled labels in memory at once: 32 MB.
+_BATCH_CELLS = 4_000_000
 
 
 def _bootstrap(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
@@ -432,7 +437,7 @@ def _bootstrap(interval: MeanInterval, confidence_level: float, alternative: str
 
 
 def bootstrap_deviations(evidence: Evidence) -> FloatArray:
-    """Return the rescaling bootstrap of Rao & Wu (1988): resampled means with the design's own variance.
+    """Return the rescaling bootstrap of Rao & Wu (1988): deviations of means with the variance of the design.
 
     In each stratum n_h − 1 units are drawn with replacement from the n_h, and their mean's deviation is
     scaled by √(1 − f_h), so that the bootstrap variance is W_h² (1 − f_h) s_h² / n_h exactly.
@@ -445,7 +450,7 @@ def bootstrap_deviations(evidence: Evidence) -> FloatArray:
     spread = float(factors @ np.nan_to_num(within))
     if spread > 0:
         return np.asarray(deviations * np.sqrt(evidence.variance / spread))
-    # Every stratum has one label: nothing to resample, so the normal shape stands in.
+    # Every stratum has one label, which cannot be resampled. The normal distribution is used instead.
     return np.asarray(np.sqrt(evidence.variance) * rng.standard_normal(len(deviations)))
 
 
@@ -464,8 +469,7 @@ def rescaled_deviations(
     values : float (n,)
     stratum : int (n,)
     factors : float (H,)
-        W_h² (1 − f_h) / n_h: what s_h² is multiplied by in the variance. Strata of one label have no spread
-        and add nothing.
+        W_h² (1 − f_h) / n_h, the factors of s_h² in the variance. Strata with one label are left out.
     replicates : int
     rng : numpy Generator
     """
@@ -476,7 +480,7 @@ def rescaled_deviations(
         if n < 2 or factor <= 0:
             continue
         centred = stratum_values - stratum_values.mean()
-        batch = max(1, _CELLS_AT_ONCE // (n - 1))
+        batch = max(1, _BATCH_CELLS // (n - 1))
         for start in range(0, replicates, batch):
             batch_deviations = deviations[start : start + batch]
             drawn = centred[rng.integers(0, n, (len(batch_deviations), n - 1), dtype=np.int32)]
@@ -494,20 +498,21 @@ def _betting(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One kind of interval, and what it needs.
+    """One kind of interval, and its requirements.
 
     Parameters
     ----------
     ends : callable
-        Interval, confidence level and alternative to (low, high).
+        Returns (low, high) for an interval, a confidence level and an alternative.
     needs_bounds : bool
-        Whether it is for outcomes with bounds only; its ends are on their 0–1 scale.
+        Whether it applies only to outcomes with bounds. Its ends are then on the 0–1 scale.
     reads_skewness : bool
-        Whether it reads third powers of the labels; it is then for outcomes without bounds only.
+        Whether it depends on third powers of the labels. It then applies only to outcomes without bounds.
     reads_labels : bool
-        Whether it reads the labels one by one, rather than their sums: not for many replicates.
+        Whether it requires the single labels, not only their sums. It is then not available for replicates.
     counts_trials : bool
-        Whether it takes labels for trials of 0 and 1, so that a graded outcome needs more.
+        Whether it treats labels as trials of 0 and 1, so that the limits must allow for units unlike all
+        labels.
     widened : bool
         Whether it is widened for clusters of unequal size. The other methods are as in textbooks.
     """
@@ -526,8 +531,7 @@ _counting = partial(Method, needs_bounds=True, counts_trials=True)
 TABLE: dict[str, Method] = {
     "clopper-pearson": _counting(ends=_clopper_pearson, widened=True),
     "stratified-clopper-pearson": _counting(ends=partial(_clopper_pearson, by_strata=True), widened=True),
-    # The textbook's: it counts trials, but allows neither for few large residuals nor for clusters unlike all
-    # that were drawn.
+    # The interval of textbooks does not allow for few large residuals, nor for clusters of other sizes.
     "korn-graubard": Method(ends=_korn_graubard, needs_bounds=True, reads_labels=True),
     "blaker": _counting(ends=_blaker, widened=True),
     "wilson": _counting(ends=_wilson),
