@@ -24,10 +24,14 @@ def sized(fast: Value, slow: Value) -> Value:
 
 def cells(values: Iterable[Any], fast: Sequence[Any]) -> list[Any]:
     """Return the cells of a matrix as parameters, those whose first value is not in `fast` marked slow."""
-    found = []
+    parameters = []
     for value in values:
-        given = value.values if hasattr(value, "values") and hasattr(value, "marks") else value
-        given = given if isinstance(given, tuple) else (given,)
-        marks = getattr(value, "marks", ())
-        found.append(pytest.param(*given, marks=marks if given[0] in fast else [*marks, pytest.mark.slow]))
-    return found
+        is_parameter_set = hasattr(value, "values") and hasattr(value, "marks")
+        arguments = value.values if is_parameter_set else value
+        if not isinstance(arguments, tuple):
+            arguments = (arguments,)
+        marks = list(getattr(value, "marks", ()))
+        if arguments[0] not in fast:
+            marks.append(pytest.mark.slow)
+        parameters.append(pytest.param(*arguments, marks=marks))
+    return parameters
