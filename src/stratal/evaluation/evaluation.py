@@ -408,7 +408,7 @@ class Evaluation:
         """Return the roles of a table's columns, and how its labelled rows were chosen."""
         recognition = table.recognition
         labelled = self.sample.size - table.unanswered
-        sentence = table.selection.sentence(len(table.rows), self.sample.population_size, labelled)
+        sentence = table.selection.description(len(table.rows), self.sample.population_size, labelled)
         if table.runs is not None:
             sentence = table.runs.sentence
         elif table.clusters is not None and table.selection.kind == UNKNOWN:

@@ -29,7 +29,7 @@ from stratal.question.chosen_rows import (
     RANDOM,
     RANDOM_WITHIN,
     UNKNOWN,
-    ChosenRows,
+    RowSelection,
 )
 from stratal.question.code_numbers import is_missing_code
 from stratal.question.column_words import ID_NAMES, NO_COLUMN
@@ -87,7 +87,7 @@ class LabelledTable:
     request : EvaluationRequest
         With the recognised columns.
     recognition : Recognition
-    selection : ChosenRows
+    selection : RowSelection
         How the labelled rows were chosen, stated or by default.
     proxies : tuple of str
     score : str, optional
@@ -107,7 +107,7 @@ class LabelledTable:
     rows: SmallTable
     request: EvaluationRequest
     recognition: Recognition
-    selection: ChosenRows
+    selection: RowSelection
     proxies: tuple[str, ...]
     score: str | None
     clusters: LabelledGroups | None
@@ -145,7 +145,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     rows, request = _with_outcomes_of_answers(rows, request)
     stated = None
     if request.chosen is not None:
-        stated = ChosenRows.parse(request.chosen)
+        stated = RowSelection.parse(request.chosen)
     recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     empty_values = _empty_values(request)
     label_columns = (recognition.value, *recognition.models, *request.compare)
@@ -174,7 +174,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         request = replace(request, cluster=findings.clusters.column)
     if findings.clusters is not None and stated is None:
         # Labels of whole groups are missing, which were not drawn.
-        selection = ChosenRows(kind=RANDOM)
+        selection = RowSelection(kind=RANDOM)
     # Other clusters, or labels in only some rows, are not repeated runs.
     if runs is not None and (selection.kind != ALL or request.cluster != runs.column):
         runs = None
@@ -220,7 +220,7 @@ def with_joined_annotators(rows: SmallTable, request: EvaluationRequest) -> Smal
 
 
 def _with_row_for_each_unit(
-    rows: SmallTable, request: EvaluationRequest, stated: ChosenRows | None
+    rows: SmallTable, request: EvaluationRequest, stated: RowSelection | None
 ) -> tuple[SmallTable, EvaluationRequest, RepeatedRuns | None]:
     """Return a table with a row per unit and model as one with a row per unit; others as they are."""
     if request.model is None:
@@ -334,7 +334,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
 
 
 def _may_lack_labels(
-    is_labelled: np.ndarray[Any, Any], selection: ChosenRows, request: EvaluationRequest
+    is_labelled: np.ndarray[Any, Any], selection: RowSelection, request: EvaluationRequest
 ) -> bool:
     """Return whether rows (m,) without a label were probably to be labelled, too.
 
@@ -370,7 +370,9 @@ def _missing_labels_note(
 # ---- roles
 
 
-def _stated_roles(request: EvaluationRequest, selection: ChosenRows | None, rows: SmallTable) -> StatedRoles:
+def _stated_roles(
+    request: EvaluationRequest, selection: RowSelection | None, rows: SmallTable
+) -> StatedRoles:
     """Return the roles that the request states, by the names of the table."""
 
     def name(column: str | None) -> str | None:
@@ -550,7 +552,7 @@ def _may_recognise_judge(request: EvaluationRequest) -> bool:
     return request.estimand is None and not request.metric and not request.compare and not request.model
 
 
-def _may_recognise_proxy(request: EvaluationRequest, selection: ChosenRows | None) -> bool:
+def _may_recognise_proxy(request: EvaluationRequest, selection: RowSelection | None) -> bool:
     """Return whether the design that is stated can use a proxy of the rows without a label."""
     is_probability = selection is not None and selection.kind == PROBABILITY
     return not request.states_design and not is_probability
@@ -721,24 +723,24 @@ def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any
     )
 
 
-def _default_selection(rows: SmallTable, request: EvaluationRequest, *, are_population: bool) -> ChosenRows:
+def _default_selection(rows: SmallTable, request: EvaluationRequest, *, are_population: bool) -> RowSelection:
     """Return how rows were chosen if nothing states it: at random, or (nearly) all of them.
 
     `are_population` says whether it is stated that the rows are the population.
     """
     if request.states_design:
-        return ChosenRows(kind=RANDOM)
+        return RowSelection(kind=RANDOM)
     share = float(np.mean(_is_labelled(rows, request)))
     if share == 1.0 or (share >= NEARLY_ALL and not are_population):
-        return ChosenRows(kind=ALL)
-    return ChosenRows(kind=RANDOM)
+        return RowSelection(kind=ALL)
+    return RowSelection(kind=RANDOM)
 
 
 def _detected_clusters(
     rows: SmallTable,
     request: EvaluationRequest,
     recognition: Recognition,
-    selection: ChosenRows,
+    selection: RowSelection,
     unit_of_lists: str | None,
 ) -> ClusterFindings:
     """Return the groups of rows that were drawn as a whole: stated, recognised or the units of lists."""

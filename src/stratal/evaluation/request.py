@@ -13,7 +13,7 @@ from stratal.evaluation.margins import StatedMargins
 from stratal.labels.annotator_columns import joined_names
 from stratal.names import split_names
 from stratal.protocols import JsonDict, JsonMapping, Keywords
-from stratal.question.chosen_rows import ChosenRows
+from stratal.question.chosen_rows import RowSelection
 from stratal.question.code_numbers import is_missing_code
 from stratal.question.column_words import NO_COLUMN
 from stratal.question.question import NOT_COMPARED
@@ -107,7 +107,7 @@ class EvaluationRequest(DeclaredRoles):
                     action="Leave one of them out; margins= accepts several columns.",
                 )
         if self.chosen is not None:
-            ChosenRows.parse(self.chosen)
+            RowSelection.parse(self.chosen)
         if self.lists is not None:
             ListRule.parse(self.lists)
         check_choice("failed answers", self.failed_answers or MISSING, (MISSING, WRONG))

@@ -6,10 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 
-# Groups: the sign, and the digits without leading zeros (empty for 0). Possessive quantifiers avoid
-# backtracking on long texts.
+# A whole number, possibly with a fraction of zeros. Groups: the sign, and the digits without leading zeros
+# (no match for 0). Possessive quantifiers (`*+`) avoid backtracking on long texts.
 _WHOLE_NUMBER = re.compile(r"([+-]?)(?:0*+([^\D0]\d*+)|0++)(?:[.,]0*+)?")
-
 
 # Spreadsheets show long ids in this form, such as 1.23457E+11, with a comma in some countries.
 _SCIENTIFIC = re.compile(r"([+-]?\d)(?:[.,](\d+))?[eE]([+-]?\d+)")
@@ -36,56 +35,63 @@ def restore_spreadsheet_ids(
     row_annotators: Sequence[str] = [""] * len(ids)
     if annotators is not None:
         row_annotators = annotators
-    answered_pairs = {(text, by) for text, by in zip(ids, row_annotators, strict=True) if text in sample_ids}
-    sample_texts = _SpreadsheetIds(sample_ids)
-    result = list(ids)
-    first_change = None
+    matched_pairs = {
+        (text, annotator) for text, annotator in zip(ids, row_annotators, strict=True) if text in sample_ids
+    }
+    index = _SpreadsheetIdIndex(sample_ids)
+    restored_ids = list(ids)
+    changes = []
     for row in unmatched_rows:
-        originals = sample_texts.originals_of(ids[row])
-        if len(originals) == 1 and (originals[0], row_annotators[row]) not in answered_pairs:
-            result[row] = originals[0]
-            first_change = first_change or (ids[row], originals[0])
-    change_count = sum(after != before for after, before in zip(result, ids, strict=True))
-    if first_change is None:
-        return tuple(result), ()
-    if change_count == 1:
-        subject = "1 id was"
+        originals = index.find_originals(ids[row])
+        if len(originals) == 1 and (originals[0], row_annotators[row]) not in matched_pairs:
+            restored_ids[row] = originals[0]
+            changes.append((ids[row], originals[0]))
+    return tuple(restored_ids), _change_notes(changes)
+
+
+def _change_notes(changes: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the note about restored ids, from pairs of a changed and a restored id."""
+    if not changes:
+        return ()
+    changed, restored = changes[0]
+    if len(changes) == 1:
+        note = "1 id was matched although a spreadsheet had changed it"
     else:
-        subject = f"{change_count:,} ids were"
-    note = f"{subject} matched although a spreadsheet had changed {'it' if change_count == 1 else 'them'}"
-    return tuple(result), (f"{note} (first: {first_change[0]!r} is {first_change[1]!r})",)
+        note = f"{len(changes):,} ids were matched although a spreadsheet had changed them"
+    return (f"{note} (first: {changed!r} is {restored!r})",)
 
 
-class _SpreadsheetIds:
+class _SpreadsheetIdIndex:
     """The ids of a sample, by the texts that a spreadsheet could turn them into."""
 
     def __init__(self, sample_ids: Collection[str]) -> None:
-        self._forms: dict[str, list[str]] = {}
-        self._numbers: list[tuple[Decimal, str]] = []
+        self._ids_by_normalized: dict[str, list[str]] = {}
+        self._numeric_ids: list[tuple[Decimal, str]] = []
         for text in sample_ids:
-            self._forms.setdefault(normalize_id(text), []).append(text)
+            self._ids_by_normalized.setdefault(normalize_id(text), []).append(text)
             if _WHOLE_NUMBER.fullmatch(text) or _SCIENTIFIC.fullmatch(text):
-                self._numbers.append((Decimal(text.replace(",", ".")), text))
-        self._rounded: dict[int, dict[str, list[str]]] = {}
+                self._numeric_ids.append((Decimal(text.replace(",", ".")), text))
+        # By the number of decimal places, and by the rounded number.
+        self._ids_by_rounded: dict[int, dict[str, list[str]]] = {}
 
-    def originals_of(self, text: str) -> list[str]:
+    def find_originals(self, text: str) -> list[str]:
         """Return the ids that a spreadsheet could have turned into `text`."""
         scientific = _SCIENTIFIC.fullmatch(text.strip())
         if scientific is None:
-            return self._forms.get(normalize_id(text), [])
-        digits = len(scientific.group(2) or "")
-        if digits not in self._rounded:
-            rounded: dict[str, list[str]] = {}
-            for number, original in self._numbers:
-                rounded.setdefault(f"{number:.{digits}E}", []).append(original)
-            self._rounded[digits] = rounded
+            return self._ids_by_normalized.get(normalize_id(text), [])
+        n_decimals = len(scientific.group(2) or "")
+        if n_decimals not in self._ids_by_rounded:
+            ids_by_rounded: dict[str, list[str]] = {}
+            for number, original in self._numeric_ids:
+                ids_by_rounded.setdefault(f"{number:.{n_decimals}E}", []).append(original)
+            self._ids_by_rounded[n_decimals] = ids_by_rounded
         # Spreadsheets of some languages write decimal commas.
         number = Decimal(text.strip().replace(",", "."))
-        return self._rounded[digits].get(f"{number:.{digits}E}", [])
+        return self._ids_by_rounded[n_decimals].get(f"{number:.{n_decimals}E}", [])
 
 
 def normalize_id(text: str) -> str:
-    """Return an id without leading zeros, a trailing .0, surrounding spaces and the midnight of a date."""
+    """Return an id without leading zeros, a trailing .0, surrounding spaces, and 00:00 after a date."""
     text = text.strip()
     match = _WHOLE_NUMBER.fullmatch(text)
     if match is not None:

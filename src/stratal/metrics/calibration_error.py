@@ -28,7 +28,7 @@ N_BINS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _BinsInterval(OffsetInterval):
-    """Interval of a weighted sum of absolute differences between the means of labels and known means.
+    """Interval of the weighted sum of the bins' absolute differences of mean label and mean score.
 
     The limits are the sums of the limits of the bins, because the sum of absolute values is not normal near 0
     and its estimate is biased upwards. The lower limit is valid if the limits of all bins are, so that the
@@ -36,62 +36,67 @@ class _BinsInterval(OffsetInterval):
     because the errors of bins compensate each other.
     """
 
-    terms: tuple[Estimate, ...]
-    means: FloatArray
-    shares: FloatArray
+    mean_labels: tuple[Estimate, ...]
+    mean_scores: FloatArray
+    bin_shares: FloatArray
 
     method = "sum of bins"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the value."""
-        low, high = self._limits_of_gaps(0.5 * error / len(self.terms))
-        min_gaps = np.maximum(np.maximum(low, -high), 0.0)
-        low, high = self._limits_of_gaps(error)
-        max_gaps = np.maximum(np.abs(low), np.abs(high))
-        smallest = float(self.shares @ min_gaps)
-        largest = float(self.shares @ max_gaps)
-        return max(self.value - smallest, 0.0), largest - self.value
+        low, high = self._limits_of_differences(0.5 * error / len(self.mean_labels))
+        min_distances = np.maximum(np.maximum(low, -high), 0.0)
+        low, high = self._limits_of_differences(error)
+        max_distances = np.maximum(np.abs(low), np.abs(high))
+        lower_limit = float(self.bin_shares @ min_distances)
+        upper_limit = float(self.bin_shares @ max_distances)
+        return max(self.value - lower_limit, 0.0), upper_limit - self.value
 
-    def _limits_of_gaps(self, error: float) -> tuple[FloatArray, FloatArray]:
-        """Return the limits (bins,) of the differences between labels' means and known means.
-
-        `error` is the error probability on each side.
-        """
+    def _limits_of_differences(self, error: float) -> tuple[FloatArray, FloatArray]:
+        """Return the limits (bins,) of mean label − mean score, each with the error probability `error`."""
         level = two_sided_level(error)
-        ends = [term.confidence_interval(level) for term in self.terms]
-        low = np.array([end.low for end in ends]) - self.means
-        high = np.array([end.high for end in ends]) - self.means
+        intervals = [estimate.confidence_interval(level) for estimate in self.mean_labels]
+        low = np.array([interval.low for interval in intervals]) - self.mean_scores
+        high = np.array([interval.high for interval in intervals]) - self.mean_scores
         return low, high
 
 
 def calibration_error(
-    x: FloatArray, y: FloatArray, weighting: Weighting, target: str = "population"
+    scores: FloatArray, labels: FloatArray, weighting: Weighting, target: str = "population"
 ) -> Estimate:
     """Return the expected calibration error of probabilities and labels (n,), with its interval."""
-    bins = np.minimum((x * N_BINS).astype(int), N_BINS - 1)
+    # The last bin includes a score of 1.
+    bins = np.minimum((scores * N_BINS).astype(int), N_BINS - 1)
     weights = weighting.weights / weighting.total
-    shares = np.bincount(bins, weights, minlength=N_BINS).astype(np.float64)
-    nonempty_bins = np.flatnonzero(shares > 0)
-    weighted_gaps = np.bincount(bins, weights * (y - x), minlength=N_BINS)[nonempty_bins]
-    value = float(np.abs(weighted_gaps).sum())
+    bin_shares = np.bincount(bins, weights, minlength=N_BINS).astype(np.float64)
+    nonempty_bins = np.flatnonzero(bin_shares > 0)
+    differences = labels - scores
+    bin_differences = np.bincount(bins, weights * differences, minlength=N_BINS)[nonempty_bins]
+    value = float(np.abs(bin_differences).sum())
     signs = np.zeros(N_BINS)
-    signs[nonempty_bins] = np.sign(weighted_gaps)
-    influence = signs[bins] * (y - x) - value
-    result = of_variable(value, influence / weighting.total, weighting, target)
+    signs[nonempty_bins] = np.sign(bin_differences)
+    influence = signs[bins] * differences - value
+    linearised = of_variable(value, influence / weighting.total, weighting, target)
     # Scores hardly differ within a bin, so that the interval of the mean label is used. It has a width even
     # if all labels are equal.
-    terms = tuple(
-        domain_mean(y, bins == k, weighting, bounds=(0.0, 1.0), target=target) for k in nonempty_bins.tolist()
+    mean_labels = tuple(
+        domain_mean(labels, bins == k, weighting, bounds=(0.0, 1.0), target=target)
+        for k in nonempty_bins.tolist()
     )
-    shares = shares[nonempty_bins]
-    means = np.bincount(bins, weights * x, minlength=N_BINS)[nonempty_bins] / shares
-    interval = _BinsInterval(value=value, bounds=(0.0, 1.0), terms=terms, means=means, shares=shares)
-    return linearised_estimate(result, weighting, interval=interval, target=target)
+    bin_shares = bin_shares[nonempty_bins]
+    interval = _BinsInterval(
+        value=value,
+        bounds=(0.0, 1.0),
+        mean_labels=mean_labels,
+        mean_scores=np.bincount(bins, weights * scores, minlength=N_BINS)[nonempty_bins] / bin_shares,
+        bin_shares=bin_shares,
+    )
+    return linearised_estimate(linearised, weighting, interval=interval, target=target)
 
 
 @dataclass(frozen=True, slots=True)
 class CalibrationError(OfScores, kind="calibration_error"):
-    """The expected calibration error: the mean absolute difference of mean label and mean score over bins.
+    """The expected calibration error: the mean over bins of |mean label − mean score|.
 
     The estimate is never below 0 and is biased upwards with few labels. The interval accounts for this, and
     contains 0 if the judge may be calibrated.
@@ -107,7 +112,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
         return Bias(self.score).influence(population)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
-        """Return the error."""
+        """Return the calibration error."""
         score = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
         role = sample.question.score(score)
         if role is not None and not is_probability(sample, score):

@@ -34,7 +34,7 @@ from stratal.labels.label_values import class_text
 from stratal.labels.labels import Labels
 from stratal.planning.rounds import more_labels
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.question.chosen_rows import ChosenRows
+from stratal.question.chosen_rows import RowSelection
 from stratal.report.document import WRITERS, Selection, answer_lines, describe_method, report_html
 from stratal.report.text import json_dict, one_line
 
@@ -419,9 +419,9 @@ def selection_of(sample: Sample) -> Selection:
     """Return how the labelled units of a sample were chosen, for the description of the method."""
     description, *_ = sample.design.report_description or (f"a {sample.design.kind} sample",)
     if sample.question.chosen is not None:
-        row_selection = ChosenRows.parse(sample.question.chosen)
-        missing = sample.population_size - sample.size
-        return Selection(*row_selection.of_units(description, missing))
+        row_selection = RowSelection.parse(sample.question.chosen)
+        n_missing = sample.population_size - sample.size
+        return Selection(*row_selection.report_assumptions(description, n_missing))
     if sample.is_external:
         return Selection.drawn(description, "declared to be")
     return Selection.drawn(description)

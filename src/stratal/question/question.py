@@ -149,7 +149,7 @@ class Question(ColumnRoles):
     stratum, cluster, weight : str, optional
         Columns that describe how units were chosen elsewhere.
     chosen : str, optional
-        How the labelled rows of a table were chosen, as `ChosenRows` reads it.
+        How the labelled rows of a table were chosen, as `RowSelection` reads it.
     models : tuple of str
         Columns of the labels with the outcomes of the models that are compared.
     target : {"population", "superpopulation"}, optional

@@ -10,7 +10,7 @@ from stratal.strata.classical_boundaries import equal_size, inner_boundaries
 from stratal.strata.optimal_boundaries import run_edges
 from stratal.strata.strata import moments_of_bins
 
-# Maximum number of bins to which a mixture is fitted; more are merged into runs.
+# Maximum number of bins to which a mixture is fitted. If there are more, neighbouring bins are merged.
 MAX_FITTED_BINS = 1_024
 
 # Maximum number of iterations of the EM algorithm.
@@ -19,19 +19,19 @@ MAX_ITERATIONS = 300
 # The EM algorithm has converged if the mean log-likelihood increases by less.
 LIKELIHOOD_TOLERANCE = 1e-6
 
-# Lower limit for the standard deviation of a component, as a share of that of all units. Without a limit, the
-# likelihood is unbounded.
+# Lower limit for the standard deviation of a component, relative to the standard deviation of the proxy.
+# Without a limit, the likelihood is unbounded.
 MIN_RELATIVE_DEVIATION = 1e-3
 
-# Lower limit at the start, as a share of the standard deviation of all units.
-MIN_INITIAL_DEVIATION = 0.05
+# The same limit for the initial values.
+MIN_INITIAL_RELATIVE_DEVIATION = 0.05
 
 # A component with a smaller share is removed.
 MIN_COMPONENT_SHARE = 1e-12
 
 
 def log_densities(values: FloatArray, mixture: FloatArray) -> FloatArray:
-    """Return log(share · density) of each value (B,) under each component (B, K) of a mixture (3, K)."""
+    """Return log(share · density) + constant (B, K) of values (B,) under the components of `fit_mixture`."""
     shares, means, deviations = mixture
     return np.asarray(-0.5 * ((values[:, None] - means) / deviations) ** 2 + np.log(shares / deviations))
 
@@ -43,16 +43,18 @@ def fit_mixture(distribution: Distribution, n_components: int) -> FloatArray:
     There are no random numbers, so that equal populations have equal strata.
     """
     edges = run_edges(distribution, MAX_FITTED_BINS)
-    runs = moments_of_bins(distribution, edges[1:-1])
-    values = runs.proxy_means
-    weights = runs.sizes / runs.sizes.sum()
+    merged_bins = moments_of_bins(distribution, edges[1:-1])
+    values = merged_bins.proxy_means
+    weights = merged_bins.sizes / merged_bins.sizes.sum()
     mean = float(weights @ values)
     deviation = float(np.sqrt(weights @ (values - mean) ** 2))
     if deviation == 0.0:
         return np.array([[1.0], [mean], [1.0]])
-    start = moments_of_bins(distribution, equal_size(distribution, n_components))
-    initial_deviations = np.maximum(np.sqrt(start.proxy_variances), deviation * MIN_INITIAL_DEVIATION)
-    mixture = np.stack([start.weights, start.proxy_means, initial_deviations])
+    groups = moments_of_bins(distribution, equal_size(distribution, n_components))
+    initial_deviations = np.maximum(
+        np.sqrt(groups.proxy_variances), deviation * MIN_INITIAL_RELATIVE_DEVIATION
+    )
+    mixture = np.stack([groups.weights, groups.proxy_means, initial_deviations])
     previous_likelihood = -np.inf
     for _ in range(MAX_ITERATIONS):
         mixture, likelihood = _em_step(mixture, values, weights, deviation * MIN_RELATIVE_DEVIATION)
@@ -71,13 +73,13 @@ def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
     mixture = fit_mixture(distribution, n_strata)
     values = distribution.values
     boundaries = []
-    for left in range(mixture.shape[1] - 1):
-        pair = mixture[:, left : left + 2]
-        first, last = np.searchsorted(values, pair[1])
-        bins_between = np.arange(first, min(max(last, first) + 1, len(values)))
-        density, next_density = log_densities(values[bins_between], pair).T
+    for k in range(mixture.shape[1] - 1):
+        neighbours = mixture[:, k : k + 2]
+        first_bin, last_bin = np.searchsorted(values, neighbours[1])
+        bins_between = np.arange(first_bin, min(max(last_bin, first_bin) + 1, len(values)))
+        density, next_density = log_densities(values[bins_between], neighbours).T
         is_next_likelier = next_density > density
-        boundary = int(last)
+        boundary = int(last_bin)
         if is_next_likelier.any():
             boundary = int(bins_between[np.argmax(is_next_likelier)])
         boundaries.append(boundary)

@@ -38,10 +38,11 @@ def current_labels(
     column : str, optional
         The question; by default the first.
     only_answered : bool
-        Whether a question that a person did not see, because of an earlier answer, has no value. Otherwise it
-        has the value of `Form.outcome`.
+        Whether a question that a person did not see, because of an earlier answer, has no value. Otherwise,
+        a number and a choice have the value 0 (`Form.outcome`).
     as_text : bool
-        Whether the values are the texts of the answers instead of outcomes.
+        Whether the values are the texts of the answers instead of outcomes. An answer without an outcome has
+        no text.
     """
     if column is None:
         name = next(iter(form.columns))
@@ -51,12 +52,12 @@ def current_labels(
         raise InputError("the study has no such question", given=repr(name), allowed=", ".join(form.columns))
 
     def label_value(stored_answers: str | None) -> Any:
-        answer = form.answer_text(name, stored_answers)
-        if only_answered and answer is None:
+        text = form.answer_text(name, stored_answers)
+        if only_answered and text is None:
             return None
         outcome = form.outcome(name, stored_answers)
         if as_text and outcome is not None:
-            return answer
+            return text
         return outcome
 
     def labels_of_rows(rows: list[Any], replaced: Labels | None = None) -> Labels:
@@ -76,11 +77,11 @@ def current_labels(
         "SELECT id, annotator, value, seq, decision FROM answer JOIN item USING (item) "
         "JOIN annotator ON name = annotator WHERE aside = 0 ORDER BY seq"
     )
-    replaced = [row for row in answers if row["decision"] is not None and row["value"] is not None]
     undecided = [row for row in answers if row["decision"] is None]
     if not decisions:
         return labels_of_rows(undecided)
-    return labels_of_rows([*decisions, *undecided], labels_of_rows(replaced))
+    replaced_answers = [row for row in answers if row["decision"] is not None and row["value"] is not None]
+    return labels_of_rows([*decisions, *undecided], labels_of_rows(replaced_answers))
 
 
 def completion_order(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArray]:
@@ -103,6 +104,6 @@ def completion_order(connection: Connection, sample: Sample) -> tuple[IntArray, 
         "WHERE answer_rank <= copies AND (people >= copies OR decision IS NOT NULL) "
         "GROUP BY item ORDER BY round, max(first)"
     )
-    row_by_id = {text: row for row, text in enumerate(id_texts(sample.ids))}
+    row_by_id = {id_text: row for row, id_text in enumerate(id_texts(sample.ids))}
     order = np.array([row_by_id[row["id"]] for row in rows], dtype=np.int64)
     return order, np.array([row["labelled"] for row in rows], dtype=bool)
