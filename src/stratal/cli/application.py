@@ -19,7 +19,7 @@ from stratal import __version__
 from stratal.cli import interruption
 from stratal.cli.command import COMMANDS, Command, argument, command
 from stratal.cli.memory_errors import OUT_OF_MEMORY_MESSAGE, is_memory_error
-from stratal.cli.output import SHOWN, in_options, print_json, printable, visible
+from stratal.cli.output import PRINTED_LINES, in_options, print_json, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
 # Exit status of Click if the reader of standard output has closed it.
@@ -177,7 +177,7 @@ def _collected_warnings() -> Iterator[None]:
         yield
     finally:
         for text in dict.fromkeys(texts):
-            if not any(text in line for line in SHOWN):
+            if not any(text in line for line in PRINTED_LINES):
                 _print_error(f"Warning: {text}")
 
 

@@ -1,4 +1,4 @@
-"""Print results of commands: pages, one JSON object, and the progress of what takes over a second."""
+"""Print results of commands: pages, one JSON object, and the progress of activities of over a second."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 # Characters that move the cursor, end a line or change the direction of text, and that JSON does not escape.
 _CONTROL_CHARACTERS = "\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
-_IN_JSON = re.compile(f"[{_CONTROL_CHARACTERS}]")
-# All such characters, and lone surrogates, which cannot be encoded.
-_IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_CONTROL_CHARACTERS}]")
+_ESCAPED_IN_JSON = re.compile(f"[{_CONTROL_CHARACTERS}]")
+# All control characters except line ends, and lone surrogates, which cannot be encoded.
+_ESCAPED_IN_TEXT = re.compile(f"[\x00-\x09\x0b-\x1f\ud800-\udfff{_CONTROL_CHARACTERS}]")
 
-# Lines that were printed.
-SHOWN: list[str] = []
+# Lines that the command has printed.
+PRINTED_LINES: list[str] = []
 
 # Minimum width of wrapped sentences, in characters.
 _MIN_WIDTH = 40
@@ -102,7 +102,7 @@ def print_json(result: JsonDict) -> None:
     """Print one JSON object."""
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     text = hide_stored_path(json.dumps(result, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
-    print(_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
+    print(_ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
 def printable(stream: object) -> None:
@@ -114,7 +114,7 @@ def printable(stream: object) -> None:
 def visible(text: str) -> str:
     r"""Return a text with control characters escaped, so that data cannot move the cursor of a terminal."""
     shown = hide_stored_path(text)
-    return _IN_TEXT.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
+    return _ESCAPED_IN_TEXT.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
 
 
 def in_options(message: str, options: Collection[str] = ()) -> str:
@@ -196,7 +196,7 @@ def print_sentences(lines: Sequence[str]) -> None:
         return
     width = max(get_terminal_size().columns, _MIN_WIDTH)
     for line in lines:
-        SHOWN.append(line)
+        PRINTED_LINES.append(line)
         if len(line) > width:
             line = "\n".join(wrap(line, width, break_long_words=False, break_on_hyphens=False))
         print(visible(line))
@@ -205,7 +205,7 @@ def print_sentences(lines: Sequence[str]) -> None:
 def print_text(*lines: str) -> None:
     """Print lines, with control characters escaped."""
     for line in lines:
-        SHOWN.append(line)
+        PRINTED_LINES.append(line)
         print(visible(line))
 
 
