@@ -312,11 +312,13 @@ def _of_table(file: Path) -> Result | None:
             [_of_home(file, table, name, filled, home, ids) for home, ids in folders.items()],
         )
     inspected = _inspected(Reading(file=file))
-    empty_lines: list[Any] = []
-    if name is not None and not filled:
-        empty_lines = [f"{file}: nothing is filled in yet: {name!r} is empty in every row."]
     labelled = _of_labelled_table(file, table)
-    return Result(inspected.described, *empty_lines, *(labelled or inspected.parts))
+    problems: list[str] = []
+    if table.repeated and not labelled:
+        problems = [f"{file}: {note}." for note in table.notes_on_repeated]
+    elif name is not None and not filled and name not in table.repeated:
+        problems = [f"{file}: nothing is filled in yet: {name!r} is empty in every row."]
+    return Result(inspected.described, *problems, *(labelled or inspected.parts))
 
 
 def _nearest(file: Path, folders: dict[Path, str]) -> dict[Path, str]:

@@ -20,7 +20,7 @@ from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.accepted_types import as_labels
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.joined_labels import JoinedLabels, join_labels
-from stratal.labels.label_values import class_text, refuse_incomparable_classes
+from stratal.labels.label_values import class_text, mapping_of_codes, refuse_incomparable_classes
 from stratal.labels.missing_codes import AnyLabels, refuse_missing_codes
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
@@ -613,6 +613,8 @@ def outcomes(
         notes = [] if ambiguity is None else [ambiguity]
     if answers is None:
         values = joined.numbers()
+        if predicted is None:
+            notes += _notes_on_codes(sample, joined)
     else:
         vocabulary = with_undrawn_classes(sample, answers, column)
         values = known_classes(joined, vocabulary)
@@ -648,6 +650,27 @@ def outcomes(
         right_or_wrong=right_or_wrong,
         notes=(*notes, *([note] if several else [])),
     )
+
+
+def _notes_on_codes(sample: Sample, joined: JoinedLabels) -> list[str]:
+    """Return the note that labels, which count as numbers, may be codes of the model's answers.
+
+    Labels of 0 and 1 usually mean wrong and right, unless the model answers with two classes.
+    """
+    column = sample.question.answer
+    if column is None or column not in sample.groups or sample.question.compares is not None:
+        return []
+    if joined.label_mapping.stands_for_numbers:
+        return []
+    labels = set(joined.distinct_texts)
+    answers = set(with_undrawn_classes(sample, sample.groups[column], column).tolist())
+    codes = mapping_of_codes(labels, answers)
+    if codes is None or (labels <= RIGHT_OR_WRONG and len(answers) > 2):
+        return []
+    return [
+        f"the labels count as numbers and are not compared with the answers in {column!r}; if they are codes "
+        f"of these classes, {codes}; if they are numbers: predicted=False (--predicted none)"
+    ]
 
 
 def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: JoinedLabels) -> None:

@@ -156,7 +156,11 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     _require_list_rule(rows, request, recognition)
     _refuse_code_before_question(rows, request, recognition)
+    if recognition.questions:
+        # One of the columns with a common name may have the role that is not recognised.
+        rows.refuse_repeated(*rows.repeated)
     recognition.require_answered(rows.table_name)
+    recognition = replace(recognition, notes=(*recognition.notes, *rows.notes_on_repeated))
     request = _with_roles(_without_none_keyword(request), recognition, rows)
     rows, request, runs = _with_row_for_each_unit(rows, request, stated)
     request = _with_bounds_of_lists(source, request)

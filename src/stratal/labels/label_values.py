@@ -21,7 +21,7 @@ from stratal.arrays import AnyArray, number_of_text
 from stratal.errors import LabelError, list_first, type_text
 from stratal.names import option_of
 from stratal.protocols import JsonDict
-from stratal.question.decoding import TRUTH_VALUES, truth_number
+from stratal.question.decoding import TRUTH_VALUES, fold_text, truth_number
 from stratal.question.facts import MAX_VERDICTS
 from stratal.question.tags import is_set
 from stratal.question.vocabulary import (
@@ -44,6 +44,8 @@ _MAX_ROWS_SHOWN = 10
 MAX_VALUES_SHOWN = 5
 # Maximum number of distinct classes with decimals, such as 0.5; more values are measurements.
 _MAX_FRACTIONS = 10
+# Maximum number of classes with codes: more whole numbers are quantities.
+_MAX_CODED_CLASSES = 30
 # Minimum number of labels of which none is an answer of the model, for this to be no coincidence.
 _MIN_UNMATCHED_LABELS = 10
 # Numbers of labels that have only two or three values: wrong or a loss, a tie, and right or a win.
@@ -465,10 +467,11 @@ def _answer_spellings(answers: Collection[str]) -> dict[str, str]:
     """Return the spelling of each class among answers; 1 and True are one class."""
     spellings = {class_text(answer.strip()): answer for answer in sorted(answers)}
     for truth, digit in TRUTH_VALUES.items():
+        if truth in spellings:
+            spellings.setdefault(digit, spellings[truth])
+    for truth, digit in TRUTH_VALUES.items():
         if digit in spellings:
             spellings.setdefault(truth, spellings[digit])
-        elif truth in spellings:
-            spellings[digit] = spellings[truth]
     return spellings
 
 
@@ -621,13 +624,48 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
     have_repeats = len(distinct_answers) <= len(answers) / 2 or len(distinct_labels) <= len(labels) / 2
     are_unmatched_classes = have_repeats and len(labels) >= _MIN_UNMATCHED_LABELS
     if are_unmatched_classes or _are_verdict_words(distinct_labels, distinct_answers):
+        codes = mapping_of_codes(distinct_labels, distinct_answers)
         raise LabelError(
             f"no label occurs among the model's answers (first label: {labels[0]!r})",
             allowed=list_first(map(repr, sorted(distinct_answers)), MAX_VALUES_SHOWN),
-            action="If labels are verdicts (right or wrong, or which of two models is better), they are "
+            action=("" if codes is None else f"If labels and answers are the same classes: {codes}. ")
+            + "If labels are verdicts (right or wrong, or which of two models is better), they are "
             "outcomes, not classes: leave out predicted= (--predicted) and estimands for classes. Their mean "
             "is the share of right answers, or of wins.",
         )
+
+
+def mapping_of_codes(labels: Collection[str], answers: Collection[str]) -> str | None:
+    """Return how to map labels to answers if one of the two may be codes of the classes that the other names.
+
+    Parameters
+    ----------
+    labels, answers : collection of str
+        The distinct labels and answers, of which none are the same.
+
+    Returns
+    -------
+    str or None
+        None if they are not whole numbers and at least as many words.
+    """
+    if not _are_codes(labels, answers) and not _are_codes(answers, labels):
+        return None
+    if len(labels) != len(answers):
+        return "map each label to its class: mapping={'LABEL': 'CLASS', …} (--map LABEL=CLASS,…)"
+    pairs = zip(_in_order(labels), _in_order(answers), strict=True)
+    return f"map each label to its class, such as {format_mapping(dict(pairs))}"
+
+
+def _are_codes(codes: Collection[str], names: Collection[str]) -> bool:
+    """Return whether whole numbers may be the codes of a few classes with names."""
+    are_whole = all(number_of_text(code).is_integer() for code in codes)
+    are_few = 1 < len(codes) <= len(names) <= _MAX_CODED_CLASSES
+    return are_few and are_whole and not any(map(_is_number, names))
+
+
+def _in_order(classes: Collection[str]) -> list[str]:
+    """Return classes in the order in which programs number them: numbers by size, names alphabetically."""
+    return sorted(classes, key=lambda text: (number_of_text(text) if _is_number(text) else 0.0, text))
 
 
 def refuse_incomparable_verdicts(labels: Collection[str], verdicts: Collection[str], judge: str) -> None:
@@ -640,9 +678,9 @@ def refuse_incomparable_verdicts(labels: Collection[str], verdicts: Collection[s
     judge : str
     """
     words = {*labels, *verdicts}
-    folded_labels = set(map(_fold_text, labels))
+    folded_labels = set(map(fold_text, labels))
     are_few = 0 < len(labels) <= MAX_VERDICTS and 0 < len(verdicts) <= MAX_VERDICTS
-    if not are_few or not folded_labels.isdisjoint(map(_fold_text, verdicts)):
+    if not are_few or not folded_labels.isdisjoint(map(fold_text, verdicts)):
         return
     if _of_one_vocabulary(words) or any(map(_has_decimals, words)):
         return
@@ -673,13 +711,13 @@ def _best_first(words: Collection[str]) -> list[str]:
 
 def _refuse_misspelt_classes(labels: Sequence[str], answers: set[str]) -> None:
     """Refuse labels that differ from an answer only in case or spaces."""
-    answers_by_fold = {_fold_text(answer): answer for answer in sorted(answers)}
+    answers_by_fold = {fold_text(answer): answer for answer in sorted(answers)}
     misspelt_labels = [
-        label for label in labels if label not in answers and _fold_text(label) in answers_by_fold
+        label for label in labels if label not in answers and fold_text(label) in answers_by_fold
     ]
     if not misspelt_labels:
         return
-    spellings = {label: answers_by_fold[_fold_text(label)] for label in misspelt_labels}
+    spellings = {label: answers_by_fold[fold_text(label)] for label in misspelt_labels}
     first = misspelt_labels[0]
     count = f"{len(misspelt_labels)} such label{'s' * (len(misspelt_labels) > 1)}"
     raise LabelError(
@@ -708,11 +746,6 @@ def _of_one_vocabulary(words: set[str]) -> bool:
     """Return whether one vocabulary contains all words."""
     normalized_words = {word.strip().casefold() for word in words}
     return any(normalized_words <= numbers.keys() for numbers in VOCABULARIES)
-
-
-def _fold_text(text: str) -> str:
-    """Return a text without spaces and differences in case."""
-    return "".join(text.split()).casefold()
 
 
 def count_values(answers: AnyArray) -> dict[str, int]:

@@ -9,10 +9,10 @@ from stratal.errors import InputError, LabelError
 from stratal.question.question import Question
 from stratal.question.tags import is_set
 
+# How truth values are spelt, by Python, JSON and spreadsheets; 1 and True are one class.
+TRUTH_VALUES = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
 # Labels that mean wrong, half right and right, and are class names too.
-RIGHT_OR_WRONG = frozenset({"0", "1", "0.5", "True", "False", "true", "false"})
-# How truth values are spelt; 1 and True are one class.
-TRUTH_VALUES = {"True": "1", "true": "1", "False": "0", "false": "0"}
+RIGHT_OR_WRONG = frozenset({"0", "1", "0.5", *TRUTH_VALUES})
 
 # Answers that an error quotes.
 _EXAMPLES = 5
@@ -21,6 +21,11 @@ _EXAMPLES = 5
 def truth_number(text: str) -> float:
     """Return the number of a text, 1 and 0 for truth values; NaN for other texts."""
     return number_of_text(TRUTH_VALUES.get(text, text))
+
+
+def fold_text(text: str) -> str:
+    """Return a text without spaces and differences in case."""
+    return "".join(text.split()).casefold()
 
 
 def is_compared(question: Question, labels: Collection[str], answers: Collection[str]) -> bool:
@@ -49,7 +54,8 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
     label_classes = {TRUTH_VALUES.get(label, label) for label in labels}
     answer_classes = {TRUTH_VALUES.get(answer, answer) for answer in answers}
     if label_classes.isdisjoint(answer_classes):
-        return False
+        # Classes in another spelling are compared too, so that the comparison refuses them.
+        return not set(map(fold_text, label_classes)).isdisjoint(map(fold_text, answer_classes))
     others = answer_classes - RIGHT_OR_WRONG
     if label_classes <= RIGHT_OR_WRONG and others:
         shown = ", ".join(map(repr, sorted(labels)[:_EXAMPLES]))

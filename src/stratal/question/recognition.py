@@ -6,7 +6,7 @@ to type. An optional role with several candidates is not used, and a note names 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from shlex import quote
 
@@ -36,6 +36,7 @@ from stratal.question.column_words import (
     WEIGHT_WORDS,
 )
 from stratal.question.content import is_content_text
+from stratal.question.decoding import fold_text
 from stratal.question.facts import MAX_CLASS_LENGTH, MAX_RATINGS, MAX_VERDICTS, ColumnFacts
 from stratal.question.vocabulary import success_word
 
@@ -285,6 +286,7 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
         columns=by_name,
     )
     free = [column for column in columns if column.name not in taken and column.present]
+    free = [column for column in free if not _has_fields(column, by_name)]
     if recognition.model is None and not recognition.models:
         recognition = _with_model_column(recognition, free)
     free = [column for column in free if column.name != recognition.model]
@@ -318,6 +320,11 @@ def recognise(columns: Sequence[ColumnFacts], stated: StatedRoles | None = None)
         recognition = replace(recognition, notes=(*recognition.notes, *notes))
     groups = [column.name for column in free if _is_group(column) and column.name != recognition.proxy]
     return replace(recognition, groups=tuple(groups))
+
+
+def _has_fields(column: ColumnFacts, names: Iterable[str]) -> bool:
+    """Return whether a column holds objects whose fields are columns of the table, such as `judge.score`."""
+    return column.is_nested and any(name.startswith(f"{column.name}.") for name in names)
 
 
 # ---- ids and models
@@ -640,12 +647,14 @@ def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
     """Return whether most classes of the labels also occur in another column.
 
     Not all have to: people may use a class that the model never predicts. Codes of missing labels are no
-    classes.
+    classes. Differences in case and spaces are left to the comparison, which refuses them.
     """
     if labels.values is None or other.values is None:
         return False
-    codes = {value for value in labels.values - other.values if is_missing_code(value)}
-    return 2 * len(labels.values & other.values) > len(labels.values - codes)
+    label_classes = set(map(fold_text, labels.values))
+    other_classes = set(map(fold_text, other.values))
+    codes = {value for value in label_classes - other_classes if is_missing_code(value)}
+    return 2 * len(label_classes & other_classes) > len(label_classes - codes)
 
 
 def _with_answer(

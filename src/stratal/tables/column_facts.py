@@ -26,6 +26,9 @@ _MAX_INSPECTED = 200
 # Start of a text that is meant as a number, such as <1%, ~0.8 and 8/10.
 _NUMBER_START = re.compile(r"\W{0,3}\d")
 
+# A word in brackets without quotes, in which judges write their verdicts.
+_BRACKETED_WORD = re.compile(r"\[+[^\W\d]\w*\]+")
+
 # Dates and times in the usual orders; whether day or month comes first does not matter.
 _DATE = re.compile(
     r"\d{4}-\d\d?-\d\d?([T ]\d\d?:\d\d.*)?|\d\d?[./]\d\d?[./]\d{2,4}( .*)?|\d\d?:\d\d(:\d\d.*)?"
@@ -174,6 +177,11 @@ def _are_dates(entries: Iterable[object]) -> bool:
 
 def _are_nested(entries: Iterable[object]) -> bool:
     return any(
-        isinstance(entry, list | dict) or (isinstance(entry, str) and entry.lstrip().startswith(("[", "{")))
+        isinstance(entry, list | dict) or (isinstance(entry, str) and _may_be_nested_text(entry.strip()))
         for entry in entries
     )
+
+
+def _may_be_nested_text(text: str) -> bool:
+    """Return whether a text may be a list or an object; a verdict in brackets, such as [[A]], is neither."""
+    return text.startswith(("[", "{")) and _BRACKETED_WORD.fullmatch(text) is None

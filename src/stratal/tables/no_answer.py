@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 # Texts of an empty cell in columns of numbers.
-EMPTY_CELL_TEXTS = ("", "na", "n/a", "nan", "null", "none")
+EMPTY_CELL_TEXTS = ("", "na", "n/a", "nan", "null", "none", "<na>")
 
 # Texts that programs write for an empty cell in any column.
 _PLACEHOLDERS = frozenset(
     {
-        *("na", "n/a", "nan", "null", "none", "nil", "?", "-", "--", "(blank)", "(empty)", "(none)"),
+        *("na", "n/a", "nan", "null", "none", "nil", "<na>", "?", "-", "--", "(blank)", "(empty)", "(none)"),
         *("unlabeled", "unlabelled", "not labeled", "not labelled", "no label", "to label", "todo", "to do"),
         *("unannotated", "not annotated", "not yet annotated", "not yet labeled", "not yet labelled"),
         *("unreviewed", "not reviewed", "not yet reviewed", "awaiting review", "awaiting label"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -95,11 +96,14 @@ class SmallTable:
             return table
         if isinstance(table, str | Path):
             return _read_file(Path(table), required_columns, any if has_any else all)
+        repeated: Mapping[str, int] = {}
         if isinstance(table, Mapping):
             lists = {str(name): np.asarray(column, dtype=object).tolist() for name, column in table.items()}
         elif isinstance(table, ArrowStream | HuggingFaceDataset):
             names, read = frame_columns(table)
+            repeated = _repeated_names(names)
             lists = {name: column.to_pylist() for name, column in read(names).items()}
+            lists |= {name: [None] * len(lists[name]) for name in repeated}
         else:
             raise InputError(
                 f"{table_name} cannot be read",
@@ -107,13 +111,15 @@ class SmallTable:
                 allowed="a path, a mapping from column names to values, or a dataframe",
             )
         lengths = {len(column) if isinstance(column, list) else 0 for column in lists.values()}
-        if len(lengths) != 1 or lengths == {0}:
+        if lengths == {0}:
+            raise InputError(f"{table_name} contains no row", allowed="one row per unit")
+        if len(lengths) != 1:
             raise InputError(
-                f"{table_name}: columns must be non-empty and have the same length",
+                f"{table_name}: columns must have the same length",
                 action="Check the lengths of the lists.",
             )
         places = tuple(f"row {row + 1}" for row in range(lengths.pop()))
-        return cls(table_name, lists, places, {}, index=row_index(table))
+        return cls(table_name, lists, places, repeated, index=row_index(table))
 
     def __len__(self) -> int:
         return len(self.places)
@@ -176,16 +182,28 @@ class SmallTable:
                 action=action,
             )
         name = column
-        # Which of several columns with one name is meant cannot be known.
-        if name in self.repeated:
-            raise InputError(
-                f"{self.table_name}: {self.repeated[name]} columns are called {name!r}",
-                action="Rename or drop the others.",
-            )
+        self.refuse_repeated(name)
         # Points in such a column may separate thousands or decimals.
         if name in self.ambiguous:
             raise ambiguous_number_error(self.table_name, name, self.ambiguous[name])
         return self.columns[name]
+
+    def refuse_repeated(self, *names: str) -> None:
+        """Refuse names that several columns have: which of them is meant cannot be known."""
+        for name in names:
+            if name in self.repeated:
+                raise InputError(
+                    f"{self.table_name}: {self.repeated[name]} columns are called {name!r}",
+                    action="Rename or drop the others.",
+                )
+
+    @property
+    def notes_on_repeated(self) -> tuple[str, ...]:
+        """The notes that columns with a common name are not used."""
+        return tuple(
+            f"{count} columns are called {name!r} and are not used; rename or drop the others"
+            for name, count in self.repeated.items()
+        )
 
     def texts(self, name: str, *, sets: bool = False) -> AnyArray:
         """Return a column as text, whole numbers without a point; missing entries raise an error.
@@ -326,6 +344,11 @@ def _to_number(entry: Cell) -> float:
         return float("nan")
 
 
+def _repeated_names(names: Sequence[str]) -> dict[str, int]:
+    """Return how many columns have each name that is not unique."""
+    return {name: count for name, count in Counter(names).items() if count > 1}
+
+
 def _read_file(
     path: Path, required_columns: Sequence[str], are_enough: Callable[[Iterable[bool]], bool]
 ) -> SmallTable:
@@ -384,7 +407,7 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
             files.unquote_cell(name): [files.unquote_cell(entry) if entry else entry for entry in entries]
             for name, entries in lists.items()
         }
-    repeated = {name: names.count(name) for name in names if names.count(name) > 1}
+    repeated = _repeated_names(names)
     lists |= {name: [None] * len(places) for name in repeated if name not in lists}
     plain_lists = {name: _single_entries(entries) for name, entries in lists.items()}
     single = {name: entries for name, entries in lists.items() if plain_lists[name] is not entries}

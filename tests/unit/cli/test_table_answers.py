@@ -288,3 +288,84 @@ def test_the_probability_of_a_class_is_named_with_its_option(run_command, tmp_pa
     (option,) = re.findall(r"--predicts (\S+=class:)CLASS", run_command("estimate", file).stdout)
 
     assert "contradict" not in run_command("estimate", file, "--predicts", f"{option}spam").stdout
+
+
+def labelled_lines(labels=60):
+    """Rows of an id, a score and a label of the first `labels` of them."""
+    return [[i, s, y] for i, s, _, y in judged_rows(labels)]
+
+
+def test_two_columns_of_labels_with_one_name_are_refused_and_not_called_empty(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    write(file, ["id", "score", "label", "label"], [[*row, row[2]] for row in labelled_lines(ROWS)])
+
+    failed = run_command("estimate", file)
+    inspected = run_command("doctor", file).stdout
+
+    assert "2 columns are called 'label'" in failed.message
+    assert "2 columns are called 'label' and are not used" in inspected
+    assert "nothing is filled in" not in inspected
+
+
+def test_two_scores_with_one_name_are_named_in_a_note(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    write(file, ["id", "score", "score", "label"], [[i, s, s, y] for i, s, y in labelled_lines(ROWS // 2)])
+
+    for command in ("estimate", "doctor"):
+        printed = run_command(command, file).stdout
+        assert printed.count("2 columns are called 'score' and are not used") == 1
+
+
+def test_objects_whose_fields_are_columns_have_no_role_of_their_own(run_command, tmp_path):
+    file = tmp_path / "table.jsonl"
+    lines = [
+        {
+            "meta": {"id": f"u{row}"},
+            "judge": {"verdict": verdict, "score": score},
+            "human": {"verdict": label} if label else None,
+        }
+        for row, score, verdict, label in judged_rows(120)
+    ]
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+    printed = run_command("estimate", file).stdout
+
+    assert "Judge: `judge.verdict` (pass/fail); labels: `human.verdict` in 120 of 400 rows" in printed
+
+
+def test_verdicts_in_brackets_are_words_and_no_lists(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    words = {"pass": "[[A]]", "fail": "[[B]]", "": ""}
+    rows = [[row, words[verdict], words[label]] for row, _, verdict, label in judged_rows(120)]
+    write(file, ["id", "judge", "human"], rows)
+
+    result = run_command("estimate", file, "--judge", "judge", "--map", "[[A]]=1,[[B]]=0").stdout
+
+    assert "Judge: `judge`; labels: `human` in 120 of 400 rows" in result
+
+
+def test_missing_labels_as_pandas_writes_them_as_text_can_be_declared(run_command, tmp_path):
+    empty = tmp_path / "empty.csv"
+    marked = tmp_path / "marked.csv"
+    rows = [[i, s, {"pass": 1, "fail": 0, "": ""}[y]] for i, s, y in labelled_lines(120)]
+    write(empty, ["id", "score", "label"], rows)
+    write(marked, ["id", "score", "label"], [[i, s, "<NA>" if y == "" else y] for i, s, y in rows])
+
+    failed = run_command("estimate", marked).message
+    declared = json.loads(run_command("estimate", marked, "--map", "<NA>=", "--json").stdout)
+    expected = json.loads(run_command("estimate", empty, "--json").stdout)
+
+    assert "'<NA>' indicates that there is no answer" in failed
+    assert declared["estimate"] == expected["estimate"]
+
+
+def test_labels_in_another_case_than_the_answers_are_refused_with_the_mapping(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    animal = {"pass": "cat", "fail": "dog", "": ""}
+    rows = [[row, animal[verdict], animal[label].title()] for row, _, verdict, label in judged_rows(120)]
+    write(file, ["id", "prediction", "label"], rows)
+
+    failed = run_command("estimate", file).message
+    option = re.search(r"--map ([^\s)]+)", failed)[1]
+
+    assert "Accuracy" in run_command("estimate", file, "--map", option).stdout

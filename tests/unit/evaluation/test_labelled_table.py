@@ -1405,3 +1405,19 @@ def test_the_advice_on_several_columns_can_be_followed():
     with pytest.raises(InputError, match=r"give a list: \['judge', 'site'\]"):
         stratal.evaluate(table, value="ann", mapping={"TODO": None}, groups="judge,site")
     stratal.evaluate(table, value="ann", mapping={"TODO": None}, groups=["judge", "site"])
+
+
+def test_columns_of_a_dataframe_with_one_name_are_not_chosen_silently():
+    pandas = pytest.importorskip("pandas")
+    table, _ = table_of()
+    frame = pandas.DataFrame(table)
+    other_scores = pandas.DataFrame({"judge_score": 1 - frame["judge_score"]})
+    other_labels = pandas.DataFrame({"human": ["pass"] * ROWS})
+
+    evaluation = stratal.evaluate(pandas.concat([frame, other_scores], axis=1))
+
+    assert "2 columns are called 'judge_score' and are not used" in str(evaluation)
+    with pytest.raises(InputError, match="2 columns are called 'human'"):
+        stratal.evaluate(pandas.concat([frame, other_labels], axis=1))
+    with pytest.raises(InputError, match="contains no row"):
+        stratal.evaluate(frame.iloc[:0])

@@ -48,8 +48,10 @@ def test_labels_that_may_be_classes_or_right_and_wrong_need_a_declaration(digits
     assert 0 < stratal.estimate(sample, labels, predicted=False).value < 1
 
 
-@pytest.mark.parametrize("spelling", [(1, 0), (True, False), ("1", "0"), ("true", "false")])
-@pytest.mark.parametrize("answers", [("1", "0"), ("True", "False")])
+@pytest.mark.parametrize(
+    "spelling", [(1, 0), (True, False), ("1", "0"), ("true", "false"), ("TRUE", "FALSE")]
+)
+@pytest.mark.parametrize("answers", [("1", "0"), ("True", "False"), ("true", "false"), ("TRUE", "FALSE")])
 def test_classes_0_and_1_or_true_and_false_are_compared_however_they_are_spelt(spelling, answers):
     truth = np.arange(200) % 3 == 0
     wrong = np.arange(200) % 10 == 0
@@ -80,6 +82,57 @@ def test_another_spelling_of_an_answer_is_refused(change):
         with pytest.raises(stratal.LabelError, match="Spell the labels as in the answers"):
             stratal.estimate(sample, wrong, **options)
     assert stratal.estimate(sample, own, predicted=True).value == 1.0
+
+
+@pytest.mark.parametrize("answers", [("yes", "no"), ("cat", "dog")])
+def test_labels_that_are_all_in_another_spelling_than_the_answers_are_refused(answers):
+    population = stratal.Population.from_arrays(
+        proxy=[0.5] * 60, groups={"answer": [*answers] * 30}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
+    labels = {
+        unit: answer.title()
+        for unit, answer in zip(sample.ids.tolist(), sample.groups["answer"].tolist(), strict=True)
+    }
+
+    with pytest.raises(stratal.LabelError, match="Spell the labels as in the answers"):
+        stratal.estimate(sample, labels)
+
+    mapping = {answer.title(): answer for answer in answers}
+    assert stratal.evaluate(sample, labels, mapping=mapping).estimate.value == 1.0
+
+
+@pytest.mark.parametrize("names", [("ham", "spam"), ("cat", "cow", "dog")])
+def test_codes_of_the_answers_are_not_silently_averaged(names):
+    codes = {name: code for code, name in enumerate(names)}
+    answers = [names[unit % len(names)] for unit in range(60)]
+    population = stratal.Population.from_arrays(
+        proxy=[0.5] * 60, groups={"answer": answers}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
+    labels = {unit: codes[answers[unit]] for unit in sample.ids.tolist()}
+
+    (note,) = [note for note in stratal.estimate(sample, labels).notes if "codes" in note]
+    with pytest.raises(stratal.LabelError) as refused:
+        stratal.estimate(sample, labels, predicted=True)
+
+    declared = "mapping={" + ",".join(f"'{code}':'{name}'" for name, code in codes.items()) + "}"
+    assert declared in note
+    assert declared in refused.value.action
+    mapping = {str(code): name for name, code in codes.items()}
+    assert stratal.evaluate(sample, labels, mapping=mapping).estimate.value == 1.0
+    assert not any("codes" in note for note in stratal.estimate(sample, labels, predicted=False).notes)
+
+
+def test_right_and_wrong_of_several_classes_have_no_note_on_codes():
+    population = stratal.Population.from_arrays(
+        proxy=[0.5] * 60, groups={"answer": ["cat", "cow", "dog"] * 20}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=30).draw(population, seed=7)
+
+    estimate = stratal.estimate(sample, {unit: unit % 2 for unit in sample.ids.tolist()})
+
+    assert not any("codes" in note for note in estimate.notes)
 
 
 def test_right_and_wrong_are_not_compared_with_classes(digits):
