@@ -160,7 +160,8 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         # One of the columns with a common name may have the role that is not recognised.
         rows.refuse_repeated(*rows.repeated)
     recognition.require_answered(rows.table_name)
-    recognition = replace(recognition, notes=(*recognition.notes, *rows.notes_on_repeated))
+    notes = (*recognition.notes, *rows.notes_on_repeated, *_notes_on_summary_row(rows, recognition.id))
+    recognition = replace(recognition, notes=notes)
     request = _with_roles(_without_none_keyword(request), recognition, rows)
     rows, request, runs = _with_row_for_each_unit(rows, request, stated)
     request = _with_bounds_of_lists(source, request)
@@ -191,6 +192,23 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         warnings=findings.warnings,
         runs=runs,
         empty_values=empty_values,
+    )
+
+
+# Ids of a row below the others that summarises them, as spreadsheets and people add it.
+_SUMMARY_IDS = frozenset(("total", "grand total", "sum", "mean", "average", "avg", "median"))
+
+
+def _notes_on_summary_row(rows: SmallTable, id_column: str | None) -> tuple[str, ...]:
+    """Return the note that the last row may be the total or the mean of the others; empty for none."""
+    if id_column is None or rows.find(id_column) is None:
+        return ()
+    last_id = str(rows.values(id_column)[-1])
+    if last_id.strip().rstrip(":").casefold() not in _SUMMARY_IDS:
+        return ()
+    return (
+        f"the last row, with the id {last_id!r}, counts as a unit; if it summarises the other rows, "
+        "remove it",
     )
 
 

@@ -316,6 +316,17 @@ def test_two_scores_with_one_name_are_named_in_a_note(run_command, tmp_path):
         assert printed.count("2 columns are called 'score' and are not used") == 1
 
 
+def test_a_summary_below_the_rows_is_named_in_a_note(run_command, tmp_path):
+    file = tmp_path / "table.csv"
+    rows = [[i, s, {"pass": 1, "fail": 0, "": ""}[y]] for i, s, y in labelled_lines(120)]
+
+    for last_id, is_summary in (("Mean", True), ("u17", False)):
+        write(file, ["id", "score", "label"], [*rows, [last_id, 0.712, 0.725]])
+        for command in ("estimate", "doctor"):
+            printed = run_command(command, file).stdout
+            assert ("counts as a unit; if it summarises the other rows" in printed) == is_summary
+
+
 def test_objects_whose_fields_are_columns_have_no_role_of_their_own(run_command, tmp_path):
     file = tmp_path / "table.jsonl"
     lines = [
