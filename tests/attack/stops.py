@@ -17,7 +17,7 @@ from tests.attack.damage import Findings
 from tests.attack.nursery import Nursery, traces
 
 import stratal
-from stratal.designs.labelling_files import empty_folder
+from stratal.designs.labelling_files import require_empty_folder
 from stratal.errors import StratalError
 from stratal.study import open_study
 
@@ -43,7 +43,7 @@ def _drawn(nursery: Nursery, folder: Path, words: list[str]) -> str:
         if sample.exists():
             rows = (audit / "to_label.csv").read_text().splitlines()
             return "" if stratal.Sample.read(sample).size == len(rows) - 1 else "the two files do not fit"
-        empty_folder(audit)
+        require_empty_folder(audit)
     except (StratalError, OSError) as error:
         return str(error)
     again = nursery.run(words)

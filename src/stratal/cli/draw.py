@@ -224,12 +224,12 @@ def draw(requested: DrawOptions) -> Result:
     With --half-width, it draws a pilot. With --half-width, --extend and --labels, it draws as many units as
     are still needed; nothing is written once the interval is narrow enough.
     """
-    from stratal.designs.labelling_files import empty_folder, write_labelling_folder
+    from stratal.designs.labelling_files import require_empty_folder, write_labelling_folder
     from stratal.estimation import as_estimand
     from stratal.evaluation import is_sample
     from stratal.report.pages import draw_page
 
-    empty_folder(requested.folder)
+    require_empty_folder(requested.folder)
     needed = None
     texts: dict[str, str] = {}
     if requested.extend is not None and not is_sample(requested.extend):
@@ -306,7 +306,7 @@ def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
         "design": sample.design.kind,
         "population_size": sample.population_size,
         "round": int(sample.round.max()),
-        "new": written.new,
+        "new": written.n_to_label,
         "columns_to_fill": list(columns_to_fill(sample)),
         "label_hint": sample.question.label_hint(_drawn_classes(sample)),
         **({} if outcome.label_format is None else {"label_format": outcome.label_format}),

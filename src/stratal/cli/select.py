@@ -112,11 +112,11 @@ def select(requested: SelectOptions) -> Result:
     left. With the stated confidence, the selected model is at most --indifference worse than the best,
     whatever the number of rounds.
     """
-    from stratal.designs.labelling_files import empty_folder, write_labelling_folder
+    from stratal.designs.labelling_files import require_empty_folder, write_labelling_folder
 
     output = requested.output
     if output is not None:
-        empty_folder(output)
+        require_empty_folder(output)
     elif requested.extend is None:
         raise InputError(
             "--output is missing", action="Name a directory for the units to label: --output round1/."
@@ -139,11 +139,11 @@ def select(requested: SelectOptions) -> Result:
         return Result(described, page)
     options = SharedDrawOptions(**structs.asdict(reading), seed=selection.sample.seed)
     written = write_labelling_folder(selection.sample, output, PlanFile.of(options, None).text(output))
-    described |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.new}
+    described |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.n_to_label}
     labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
     label_format = selection.sample.question.outcome.label_format
     instruction = "fill in the column `label`" + ("" if label_format is None else f" with {label_format}")
-    line = f"To label: {written.to_label}  ({written.new} units: {instruction})"
+    line = f"To label: {written.to_label}  ({written.n_to_label} units: {instruction})"
     labels += value_words(requested.value)
     output_words = (*connection_words(reading), "--output", f"{_next_folder(output)}/")
     return Result(described, page, line, ("select", "--extend", output, *labels, *output_words))

@@ -131,7 +131,7 @@ def new(requested: NewOptions) -> Result:
     the items to annotators, `stratal study status` prints the progress, and `stratal estimate` reads the
     labels.
     """
-    from stratal.designs.labelling_files import empty_folder
+    from stratal.designs.labelling_files import require_empty_folder
     from stratal.report.pages import study_page
     from stratal.study.database import DATABASE
 
@@ -139,7 +139,7 @@ def new(requested: NewOptions) -> Result:
         if (folder / DATABASE).is_file():
             action = f"Continue the study: stratal study label {quote(str(folder))}."
             raise InputError(f"{folder} is already a study", action=action)
-    empty_folder(requested.output)
+    require_empty_folder(requested.output)
     kinds = selected_fields(requested, *ANSWER_KINDS)
     rubric = "" if requested.rubric is None else text_of(requested.rubric)
     form = form_of_options(requested.question, kinds, rubric)

@@ -22,7 +22,7 @@ from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 from stratal.tables.spilling import lock_file
 
-# Files of a labelling folder.
+# Files of a labelling folder, besides the table to label.
 SAMPLE_NAME = "sample.parquet"
 # Labels that units of a table have before the first draw.
 LABELS_NAME = "labels.csv"
@@ -45,17 +45,17 @@ class LabellingFolder:
 
     sample: Path
     to_label: Path
-    new: int
+    n_to_label: int
 
 
-def empty_folder(folder: Path) -> None:
+def require_empty_folder(folder: Path) -> None:
     """Raise an error for a folder that is not empty, so that labels are never overwritten.
 
-    Unfinished files of a killed draw are removed first.
+    Files of a killed draw are removed first.
     """
     try:
         if folder.is_dir():
-            _clear_unfinished(folder)
+            _remove_killed_draw(folder)
         is_file = not folder.is_dir() and (folder.exists() or folder.is_symlink())
         has_entries = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
@@ -80,7 +80,7 @@ def _not_empty_error(folder: Path) -> InputError:
 def write_labelling_folder(
     sample: Sample,
     folder: Path,
-    plan: str | None = None,
+    plan_json: str | None = None,
     choices: Sequence[str] | None = None,
     labels: Labels | None = None,
 ) -> LabellingFolder:
@@ -91,10 +91,10 @@ def write_labelling_folder(
     sample : Sample
     folder : Path
         New or empty.
-    plan : str, optional
+    plan_json : str, optional
         Contents of `plan.json`.
     choices : sequence of str, optional
-        Write the table as a workbook in which only these labels can be entered; any text if it is empty.
+        If given, the table is a workbook that accepts only these labels, or any text if there are no choices.
     labels : Labels, optional
         Labels of earlier rounds, which are written to `labels.csv`.
 
@@ -110,29 +110,29 @@ def write_labelling_folder(
         sample.write(partial / SAMPLE_NAME)
         if choices is None:
             table_name = TO_LABEL_NAME
-            n_units = write_to_label(sample, partial / table_name)
+            n_units = write_table_to_label(sample, partial / table_name)
         else:
             table_name = WORKBOOK_NAME
             n_units = write_workbook_to_label(sample, partial / table_name, choices)
         if labels is not None:
             _write_labels(sample, labels, partial / LABELS_NAME)
-        if plan is not None:
-            (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
+        if plan_json is not None:
+            (partial / PLAN_NAME).write_text(plan_json, encoding="utf-8")
     return LabellingFolder(folder / SAMPLE_NAME, folder / table_name, n_units)
 
 
 @contextmanager
-def create_folder(folder: Path, last: str) -> Iterator[Path]:
+def create_folder(folder: Path, last_file: str) -> Iterator[Path]:
     """Yield a temporary folder that becomes `folder` (new or empty) at the end of the block without an error.
 
-    If `folder` exists, the file `last` is moved last, so that its presence shows that all files are complete.
+    If `folder` exists, `last_file` is moved last, so that its presence shows that all files are complete.
     """
-    empty_folder(folder)
+    require_empty_folder(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with partial_folder(folder) as partial:
             yield partial
-            _move_to_folder(partial, folder, last)
+            _move_to_folder(partial, folder, last_file)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
             raise _not_empty_error(folder) from None
@@ -141,10 +141,10 @@ def create_folder(folder: Path, last: str) -> Iterator[Path]:
         ) from None
 
 
-def _move_to_folder(partial: Path, folder: Path, last: str) -> None:
+def _move_to_folder(partial: Path, folder: Path, last_file: str) -> None:
     """Rename a complete temporary folder to `folder`, or move its files if `folder` exists.
 
-    A folder that exists, such as the current directory, cannot be replaced. The file `last` is moved last.
+    A folder that exists, such as the current directory, cannot be replaced. `last_file` is moved last.
     """
     flush_to_disk(partial)
     if not folder.is_dir():
@@ -160,7 +160,7 @@ def _move_to_folder(partial: Path, folder: Path, last: str) -> None:
     try:
         if any(not _is_partial(entry) for entry in folder.iterdir()):
             raise _not_empty_error(folder)
-        for name in sorted((entry.name for entry in partial.iterdir()), key=last.__eq__):
+        for name in sorted((entry.name for entry in partial.iterdir()), key=lambda name: name == last_file):
             (partial / name).rename(folder / name)
             moved.append(folder / name)
         flush_to_disk(folder)
@@ -178,10 +178,9 @@ def _is_partial(entry: Path) -> bool:
     return entry.name.startswith(".") and entry.name.endswith(".partial")
 
 
-def _clear_unfinished(folder: Path) -> None:
-    """Remove the unfinished files of a killed draw: its partial folder, and a table without labels."""
-    # The sample is moved last. A partial folder with a sample therefore shows that the other files may have
-    # been moved already.
+def _remove_killed_draw(folder: Path) -> None:
+    """Remove the files of a killed draw: its partial folder, and files that it had moved out of it."""
+    # The sample is moved last. If it is still in a partial folder, other files may have been moved already.
     partial_draws = [
         entry for entry in folder.iterdir() if _is_partial(entry) and (entry / SAMPLE_NAME).exists()
     ]
@@ -190,10 +189,14 @@ def _clear_unfinished(folder: Path) -> None:
     if not partial_draws or any(entry.exists() for entry in partial_draws):
         return
     entries = list(folder.iterdir())
-    are_files_of_draw = {entry.name for entry in entries} <= {PLAN_NAME, TO_LABEL_NAME}
-    if are_files_of_draw and all(entry.name == PLAN_NAME or _has_no_label(entry) for entry in entries):
+    if all(_is_without_labels(entry) for entry in entries):
         for entry in entries:
             entry.unlink()
+
+
+def _is_without_labels(entry: Path) -> bool:
+    """Return whether a file is a plan, or a table to label without any label."""
+    return entry.name == PLAN_NAME or (entry.name == TO_LABEL_NAME and _has_no_label(entry))
 
 
 def _has_no_label(path: Path) -> bool:
@@ -207,7 +210,7 @@ def _has_no_label(path: Path) -> bool:
     return bool(header) and header[-1] == LABEL and all(len(row) > 1 and row[-1] == "" for row in rows)
 
 
-def token_columns(sample: Sample) -> dict[str, str]:
+def token_column(sample: Sample) -> dict[str, str]:
     """Return the name and the value of the column that identifies the rows of a sample without ids.
 
     It is empty for samples with ids; see `stratal.designs.sample.row_token`.
@@ -226,7 +229,7 @@ def columns_to_fill(sample: Sample) -> tuple[str, ...]:
     return (LABEL,)
 
 
-def write_to_label(sample: Sample, path: Path) -> int:
+def write_table_to_label(sample: Sample, path: Path) -> int:
     """Write the table that the annotators fill in: id, shown columns, and the empty columns to fill in.
 
     If ids are row numbers, the column `sample_token` identifies the rows. The table has the units of the
@@ -243,33 +246,35 @@ def write_to_label(sample: Sample, path: Path) -> int:
     int
         Number of units to label.
     """
-    header, *rows = labelling_rows(sample)
+    table = labelling_rows(sample)
+    _write_csv(table, path)
+    return len(table) - 1
+
+
+def _write_csv(rows: list[list[Any]], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as stream:
-        stream.writelines(map(csv_line, [header, *rows]))
+        stream.writelines(map(csv_line, rows))
     flush_to_disk(path)
-    return len(rows)
 
 
 def _write_labels(sample: Sample, labels: Labels, path: Path) -> None:
     """Write existing labels of units of a sample in the format of a table to label."""
-    token = token_columns(sample)
-    # Without the annotator, several answers of a unit contradict each other.
+    token = token_column(sample)
+    # Different labels of one unit are only valid if they are from different annotators.
     annotators = [] if labels.annotators is None else [labels.annotators]
     columns = zip(labels.ids, *annotators, labels.values, strict=True)
     rows = [[unit, *token.values(), *entries] for unit, *entries in columns]
     header = [sample.question.id, *token, *([ANNOTATOR] if annotators else []), LABEL]
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        stream.writelines(map(csv_line, [header, *rows]))
-    flush_to_disk(path)
+    _write_csv([header, *rows], path)
 
 
 def write_workbook_to_label(sample: Sample, path: Path, choices: Sequence[str]) -> int:
     """Write the table that the annotators fill in as a workbook; return the number of units to label."""
     table = labelling_rows(sample)
-    texts = [["" if entry is None else str(entry) for entry in row] for row in table]
+    cells = [["" if entry is None else str(entry) for entry in row] for row in table]
     n_columns = len(table[0])
     n_to_fill = len(columns_to_fill(sample))
-    write_workbook(path, texts, choices, columns=range(n_columns - n_to_fill, n_columns))
+    write_workbook(path, cells, choices, columns=range(n_columns - n_to_fill, n_columns))
     flush_to_disk(path)
     return len(table) - 1
 
@@ -277,7 +282,7 @@ def write_workbook_to_label(sample: Sample, path: Path, choices: Sequence[str]) 
 def labelling_rows(sample: Sample) -> list[list[Any]]:
     """Return the header and the rows of the latest round: id, shown columns, and the columns to fill in."""
     shown = {name: values for name, values in sample.shown.items() if name != sample.question.id}
-    token = token_columns(sample)
+    token = token_column(sample)
     to_fill = columns_to_fill(sample)
     empty = [""] * len(to_fill)
     columns = [values.tolist() for values in shown.values()]

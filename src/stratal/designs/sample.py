@@ -37,7 +37,7 @@ from stratal.population.answer_sets import mixed_answers_error, population_tags
 from stratal.population.digest import PopulationDigest
 from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population, require_population
-from stratal.population.predictions import declared_info, with_predictions
+from stratal.population.predictions import with_declared_scale, with_predictions
 from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
 from stratal.population.summary import StratumSummary
@@ -735,7 +735,7 @@ def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample
             # If a proxy is on the scale of the outcome, the bounds of the outcome are those of the proxy, and
             # no independent declaration.
             declared_bounds = None if info.scaled else question.outcome.limits
-            info = declared_info(info, score, declared_bounds, compares=question.answer is not None)
+            info = with_declared_scale(info, score, declared_bounds, compares=question.answer is not None)
         infos.append(info)
     population = sample.population
     if population is not None:

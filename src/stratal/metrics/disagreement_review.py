@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.files import replacing
-from stratal.designs.labelling_files import token_columns
+from stratal.designs.labelling_files import token_column
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.resolve import check_label_codes, class_column, group_column, number_column
@@ -84,7 +84,7 @@ def write_disagreements(
     )
     written_labels = {(unit, name): class_text(answer) for unit, name, answer in answers_and_classes}
     with replacing(file) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
-        token = token_columns(sample)
+        token = token_column(sample)
         names = (*payload, *judge_answers, *token, DIFFERS_FROM, first_label_name, value)
         stream.write(csv_line((sample.question.id, *names)))
         for row in rows:

@@ -24,7 +24,7 @@ def with_predictions(
     ----------
     population : Population
     predicts : str or mapping of proxy to str, optional
-        See `Score`; a text is for the only proxy.
+        See `Score`. A single string requires that there is only one proxy.
     scaled : bool, optional
         Whether the proxies were declared to be on the scale of the outcome.
 
@@ -37,30 +37,36 @@ def with_predictions(
     scores = declared_scores(predicts, population.proxy_names)
     if not scores:
         return population
-    stored = {score.name: score for score in population.scores}
+    previous_scores = {score.name: score for score in population.scores}
     infos = []
     for info in population.proxies:
         score = scores.get(info.name)
-        if score is not None:
-            require_same_meaning(stored[info.name], score)
-            if scaled is False and score.predicts != ORDER:
-                raise InputError(
-                    f"{info.name!r} cannot both only order units and predict {score.predicts}, "
-                    f"{score.meaning}",
-                    given=f"scaled=False (--margin) and {info.name}={score.predicts}",
-                    action="Leave one of them out.",
-                )
-            score.refuse_values_outside(*population.extent(info.name))
-            _refuse_unknown_class(population, score)
-            info = declared_info(info, score, population.label_bounds, compares=bool(population.roles.answer))
-        infos.append(info)
-    changed = copy.copy(population)
-    changed.proxies = tuple(infos)
-    changed.predicts = {**population.predicts, **{name: score.predicts for name, score in scores.items()}}
+        if score is None:
+            infos.append(info)
+            continue
+        require_same_meaning(previous_scores[info.name], score)
+        _check_score(population, score, scaled)
+        compares = bool(population.roles.answer)
+        infos.append(with_declared_scale(info, score, population.label_bounds, compares=compares))
+    result = copy.copy(population)
+    result.proxies = tuple(infos)
+    result.predicts = {**population.predicts, **{name: score.predicts for name, score in scores.items()}}
     # A distribution stores the scale of its proxy.
-    changed._distributions = {}
-    changed._level_distributions = {}
-    return changed
+    result._distributions = {}
+    result._level_distributions = {}
+    return result
+
+
+def _check_score(population: Population, score: Score, scaled: bool | None) -> None:
+    """Raise an error for a declaration that contradicts `scaled`, the values or the model's answers."""
+    if scaled is False and score.predicts != ORDER:
+        raise InputError(
+            f"{score.name!r} cannot both only order units and predict {score.predicts}, {score.meaning}",
+            given=f"scaled=False (--margin) and {score.name}={score.predicts}",
+            action="Leave one of them out.",
+        )
+    score.refuse_values_outside(*population.extent(score.name))
+    _refuse_unknown_class(population, score)
 
 
 def _refuse_unknown_class(population: Population, score: Score) -> None:
@@ -72,15 +78,15 @@ def _refuse_unknown_class(population: Population, score: Score) -> None:
     score.refuse_unknown_class(classes, f"the answers in {answers!r}")
 
 
-def declared_info(
+def with_declared_scale(
     info: ProxyInfo, score: Score, label_bounds: tuple[float, float] | None, *, compares: bool
 ) -> ProxyInfo:
-    """Return the description of a proxy with the scale that follows from what it predicts.
+    """Return the properties of a proxy with the scale that follows from what it predicts.
 
     Parameters
     ----------
     info : ProxyInfo
-        The description that was inferred from the values.
+        The properties that were inferred from the values.
     score : Score
     label_bounds : (float, float), optional
         Declared bounds of the labels.
@@ -89,7 +95,7 @@ def declared_info(
         bounds of the labels are declared, and the probability of a class is on another scale.
     """
     outcome_bounds = label_bounds
-    # Bounds of 0 and 1 may have been inferred from the values, so that they are not those of the outcome.
+    # Bounds of 0 and 1 may have been inferred from the proxy; the outcome may have others.
     if outcome_bounds is None and info.bounds != (0.0, 1.0):
         outcome_bounds = info.bounds
     if outcome_bounds is None and compares:
@@ -98,7 +104,7 @@ def declared_info(
         return replace(info, scaled=False, second_moment=None)
     if score.bounds is None:
         return replace(info, scaled=True, bounds=outcome_bounds or info.bounds)
-    predicts_class_not_rightness = compares and score.of_class is not None
-    if predicts_class_not_rightness or outcome_bounds not in (None, score.bounds):
+    is_other_outcome = compares and score.of_class is not None
+    if is_other_outcome or outcome_bounds not in (None, score.bounds):
         return replace(info, scaled=False, bounds=outcome_bounds or score.bounds, second_moment=None)
     return replace(info, scaled=True, bounds=score.bounds)

@@ -93,7 +93,8 @@ class Formula:
                 "a formula must contain only its right-hand side", action="Leave '~' and the outcome out."
             )
         self.formula = formula
-        self._spec = self._matrix(_formulaic().model_matrix, formula, data).model_spec
+        make_matrix = partial(_formulaic().model_matrix, formula, na_action="raise")
+        self._spec = self._matrix(make_matrix, data).model_spec
         self.names: tuple[str, ...] = tuple(str(name) for name in self._spec.column_names)
 
     @property
@@ -128,17 +129,15 @@ class Formula:
                     given=repr(unknown[0]),
                     action="Fix the formula on the whole population.",
                 )
-        matrix = self._matrix(self._spec.get_model_matrix, None, units)
+        matrix = self._matrix(self._spec.get_model_matrix, units)
         return losses.feature_matrix("features", np.asarray(matrix))
 
-    def _matrix(self, make: Callable[..., Any], formula: str | None, data: object) -> Any:
-        """Return the matrix that a function of formulaic makes; translate its errors into `InputError`."""
+    def _matrix(self, make_matrix: Callable[..., Any], data: object) -> Any:
+        """Return the matrix of a function of formulaic; translate its errors into `InputError`."""
         errors = _formulaic().errors
         units = _frame(data)
         try:
-            if formula is None:
-                return make(units)
-            return make(formula, units, na_action="raise")
+            return make_matrix(units)
         except (errors.FactorEvaluationError, errors.FormulaSyntaxError, ValueError) as error:
             raise InputError(
                 f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
@@ -303,11 +302,12 @@ def regress(
         feature_columns = (features,)
     else:
         feature_columns = tuple(features)
+    # Arguments of `m_estimate` that the sample and the features determine.
     for name in ("outcome", "weighting", "unlabelled", "names"):
         if name in options:
             raise InputError(f"regress determines {name}= itself", action="Leave it out.")
     loss = _checked_loss(family, feature_columns, formula)
-    sample_columns = _columns_of_sample(sample, population, feature_columns, formula)
+    sample_columns = _columns_of_drawn_units(sample, population, feature_columns, formula)
     regressors: Regressors = NumericFeatures(feature_columns, intercept)
     if formula is not None:
         data = sample_columns if population is None else _first_batch(formula, population)
@@ -335,19 +335,24 @@ def regress(
     result = m_estimate(
         loss, outcome, features=matrix, names=names, target=target, **fit_arguments, **options
     )
-    rows = []
-    for row in result:
-        row = respondents.complete(row, sample)
-        table = row.stratum_table
-        if table is not None and len(table.sizes) == len(result.lam):
-            table = replace(table, lam=result.lam[:, None])
-        # The notes concern all rows, and are stored once.
-        rows.append(replace(row, stratum_table=table, remarks=()))
-    result = replace(result, estimates=tuple(rows), remarks=(*notes, *result.remarks))
+    estimates = tuple(_completed_estimate(row, respondents, sample, result.lam) for row in result)
+    result = replace(result, estimates=estimates, remarks=(*notes, *result.remarks))
     return with_label_values(result, {"": joined})
 
 
-def _columns_of_sample(
+def _completed_estimate(
+    estimate: Estimate, respondents: Respondents, sample: Sample, lam: FloatArray
+) -> Estimate:
+    """Return the estimate of a coefficient with its table of strata, which includes λ if λ is by stratum."""
+    completed = respondents.complete(estimate, sample)
+    table = completed.stratum_table
+    if table is not None and len(table.sizes) == len(lam):
+        table = replace(table, lam=lam[:, None])
+    # The notes concern all coefficients, and are stored once.
+    return replace(completed, stratum_table=table, remarks=())
+
+
+def _columns_of_drawn_units(
     sample: Sample, population: Population | None, features: tuple[str, ...], formula: str | None
 ) -> dict[str, AnyArray]:
     """Return the columns (n,) of the drawn units by name; features are read from the population."""
@@ -492,15 +497,14 @@ def _checked_loss(family: str | losses.Loss, features: tuple[str, ...], formula:
 # Options of `estimate` for estimands that are fitted with a proxy.
 FIT_OPTIONS = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
 
-# The estimator of a loss that corresponds to each estimator of a mean; the difference estimator is `ppi++`
-# with λ = 1.
-_ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
+# Estimator of `m_estimate` by estimator of a mean. The difference estimator is `ppi++` with λ = 1.
+_LOSS_ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
 
 
 def fit_options(request: Request, sample: Sample) -> Keywords:
     """Return the options of a fit; `auto` uses the proxy if the population is available."""
     has_proxy = sample.population is not None and bool(sample.proxy_names)
-    estimator = _ESTIMATORS.get(request.estimator, request.estimator)
+    estimator = _LOSS_ESTIMATORS.get(request.estimator, request.estimator)
     if request.estimator == "auto" and request.lam is None and not has_proxy:
         estimator = "classical"
     is_plain_difference = request.estimator == "difference" and request.lam is None
@@ -525,8 +529,8 @@ def scaled_moments(population: Population, proxy: str | None, subject: str) -> A
     return AnticipatedMoments.of(population, proxy)
 
 
-# Mean of the influence u that `Coefficient.influence` returns for a unit of average E[u² | x], as a share of
-# √E[u²]: small enough not to change the anticipated variance, and large enough to order the units.
+# Mean influence that `Coefficient.influence` returns for a unit with the average E[u² | x], divided by
+# √E[u²]. It is small enough not to change the anticipated variance, and large enough to order the units.
 _ORDERING_MEAN = 1e-3
 
 
@@ -576,7 +580,7 @@ class Coefficient(Estimand):
                 allowed=suggest_names(self.of, self.names),
                 action="Name all features of the regression: coefficient:length,features=length+age.",
             )
-        check_choice("family", self.family, LINKS)
+        check_choice("family", self.family, INVERSE_LINKS)
 
     @property
     def numbers(self) -> tuple[str, ...]:
@@ -610,12 +614,13 @@ class Coefficient(Estimand):
             population, population.proxy_info(self.proxy).name, NumericFeatures(self.numbers)
         )
         fit = fit_to_proxies(FAMILIES[self.family](), units)
-        weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
-        gap = expected.mean - LINKS[self.family](self._linear(fit.theta))
-        square = weight * weight * (gap * gap + expected.variance)
+        index = self.names.index(self.of)
+        weight = self._linear_predictor(require_inverse(fit.hessian)[index])
+        residual = expected.mean - INVERSE_LINKS[self.family](self._linear_predictor(fit.theta))
+        square = weight * weight * (residual * residual + expected.variance)
         mean_square = max(float(averages(population, [square])[0]), NO_DIVISOR)
         return Influence(
-            value=float(fit.theta[self.names.index(self.of)]),
+            value=float(fit.theta[index]),
             mean=(_ORDERING_MEAN / mean_square**0.5) * square,
             square=square,
             cells=Cells(names=("all",)),
@@ -625,7 +630,9 @@ class Coefficient(Estimand):
         """Return the anticipated moments of the outcome; the variance of a count is its mean (Poisson)."""
         moments = scaled_moments(population, self.proxy, repr(self.text))
         number_names = (*population.feature_names, *population.proxy_names)
-        for name in [number for number in self.numbers if number not in number_names]:
+        for name in self.numbers:
+            if name in number_names:
+                continue
             raise InputError(
                 f"the population has no column of numbers {name!r}",
                 allowed=suggest_names(name, number_names),
@@ -635,12 +642,12 @@ class Coefficient(Estimand):
             return AnticipatedMoments(mean=moments.mean, variance=moments.mean)
         return moments
 
-    def _linear(self, weights: FloatArray) -> Expression:
-        """Return the linear predictor with weights (intercept first) of nine digits.
+    def _linear_predictor(self, coefficients: FloatArray) -> Expression:
+        """Return the linear predictor with coefficients (intercept first) of nine digits.
 
         Further digits may differ between engines, because they add in different orders.
         """
-        intercept, *slopes = (float(f"{weight:.9g}") for weight in weights)
+        intercept, *slopes = (float(f"{coefficient:.9g}") for coefficient in coefficients)
         terms = [slope * NumberColumn(name=name) for slope, name in zip(slopes, self.numbers, strict=True)]
         return total([Constant(value=intercept), *terms])
 
@@ -654,11 +661,11 @@ class Coefficient(Estimand):
         return replace(estimate, label=self.label, null=None, remarks=fitted.remarks)
 
 
-# The mean of the outcome at a linear predictor.
-LINKS: dict[str, Callable[[Expression], Expression]] = {
-    "linear": lambda line: line,
+# The mean of the outcome as a function of the linear predictor, by family.
+INVERSE_LINKS: dict[str, Callable[[Expression], Expression]] = {
+    "linear": lambda predictor: predictor,
     "logistic": logistic,
-    "poisson": lambda line: Exponential(parts=(line,)),
+    "poisson": lambda predictor: Exponential(parts=(predictor,)),
 }
 
 
@@ -703,7 +710,7 @@ class Quantile(Estimand):
         return f"{self.probability:g} quantile"
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of (β − 1(z ≤ θ)) / density.
+        """Return the conditional moments of (β − 1(z ≤ θ)) / density, where β is `probability`.
 
         θ is the quantile of the proxy. Given the proxy, z has a logistic distribution around it, with the
         mean residual standard deviation.
@@ -720,9 +727,10 @@ class Quantile(Estimand):
         density, mean_share = averages(population, [slope * share_below * (1.0 - share_below), share_below])
         # The density is 0 if no unit has an expected value near the quantile.
         scale = 1.0 / max(float(density), _MIN_DIVISOR)
-        # Centred by the expected share, which is near β, so that the mean of u is 0.
-        mean = scale * (float(mean_share) - share_below)
-        square = scale**2 * (float(mean_share) ** 2 + (1.0 - 2.0 * float(mean_share)) * share_below)
+        # The expected share, which is near β, replaces β, so that the mean influence is 0.
+        beta = float(mean_share)
+        mean = scale * (beta - share_below)
+        square = scale**2 * (beta**2 + (1.0 - 2.0 * beta) * share_below)
         return Influence(value=theta, mean=mean, square=square, cells=Cells(names=("all",)))
 
     takes: ClassVar[tuple[str, ...]] = (*FIT_OPTIONS, "bounds")

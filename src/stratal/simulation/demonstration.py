@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
-from stratal.designs.labelling_files import empty_folder
+from stratal.designs.labelling_files import require_empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, optional_import
 from stratal.estimation.entry_points import estimate
@@ -128,7 +128,7 @@ def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
     import pyarrow as pa
     import pyarrow.parquet
 
-    empty_folder(folder)
+    require_empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     predictions_path = folder / "predictions.parquet"
     labels_path = folder / "labels.csv"

@@ -57,47 +57,21 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
     """
     form = study.form
     requirements = [_value_requirement(text) for text in require]
-    outcomes: list[JsonDict] = []
+    questions: list[JsonDict] = []
     notes: list[str] = []
     with warnings.catch_warnings(), study.verified() as connection:
         # Missing labels are expected, since labelling has not ended.
         warnings.simplefilter("ignore", StratalWarning)
-        seconds = items.median_seconds(connection)
-        missing_answers = connection.one("SELECT total - done FROM tally")[0]
-        active_annotators = max(1, items.active_annotators(connection, study.clock()))
-        if seconds is None:
-            seconds_left = None
-        else:
-            seconds_left = seconds * missing_answers / active_annotators
-        people = _rows_as_dicts(connection, _ANNOTATOR_QUERY)
-        for row in people:
-            row["set_aside"] = bool(row["set_aside"])
-            row["seconds_per_item"] = items.median_seconds(connection, row["annotator"], limit=-1)
-            row["rounds"] = _rows_as_dicts(connection, _ROUNDS_OF_ANNOTATOR_QUERY, row["annotator"])
-        status = {
-            "study": study.id,
-            "folder": str(study.folder),
-            "question": form.first.text,
-            "rubric_version": form.first.rubric_version,
-            "journal": connection.one("PRAGMA journal_mode")[0],
-            "head": head(connection),
-            "annotators": people,
-            "rounds": _rows_as_dicts(connection, _ROUND_QUERY),
-            "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
-            "disagreements": _rows_as_dicts(connection, _DISAGREEMENT_QUERY)[0],
-            "decisions": _decisions(connection),
-            "flags": _rows_as_dicts(connection, _FLAG_QUERY),
-            "notes_of_annotators": _rows_as_dicts(connection, _NOTE_QUERY),
-            "time": {"seconds_per_item": seconds, "seconds_left": seconds_left},
-        }
+        status = _labelling_progress(study, connection)
         answers = _shared_answers(connection)
         labelled = status["nonresponse"]["labelled"]
         answers_by_time = connection.all(
             "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
         )
         is_clock_late = items.clock_delay(connection, study.clock()) > items.CLOCK_TOLERANCE
-        first: dict[str, Any] = {}
+        first_question: JsonDict = {}
         for name, (question, component) in form.columns.items():
+            # Whether a question was asked is not an answer of an annotator.
             if component == ASKED and question.is_numeric:
                 continue
             labels = current_labels(connection, form, str(study.folder), name, only_answered=True)
@@ -107,26 +81,23 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
                 (annotator, form.outcome(name, value)) for annotator, value in answers_by_time
             ]
             drifts = _drift_by_annotator(shared, outcomes_by_time)
-            interim, figures, reasons = _interim_results(study, labelled, confidence_level, name)
-            # The plan was made for the first question.
-            if not outcomes:
-                first, refuted = _first_outcome_status(
-                    study, interim, figures, confidence_level, requirements
+            interim, results, question_notes = _interim_results(study, labelled, confidence_level, name)
+            results |= {"agreement": agreement, "drift": drifts}
+            # The plan and the requirements concern the first question.
+            if not questions:
+                plan_status, refuted = _first_outcome_status(
+                    study, interim, results["anytime_interval"], confidence_level, requirements
                 )
-                reasons = [*refuted, *reasons]
+                question_notes = [*refuted, *question_notes]
+                first_question = results | plan_status
             if annotator_agreement is not None:
-                reasons = [*annotator_agreement.warnings, *reasons]
-            reasons += [
-                f"{entry['annotator']}: {entry['what']} changed over time "
-                f"({', '.join(f'{part:.2f}' for part in entry['parts'])}; p = {entry['p_value']:.2g})"
-                for entry in drifts
-                if entry["p_value"] is not None and entry["p_value"] < DRIFT_SIGNIFICANCE_LEVEL
-            ]
-            notes += reasons if len(form.columns) == 1 else [f"{name}: {reason}" for reason in reasons]
-            figures |= {"agreement": agreement, "drift": drifts}
-            outcomes.append({"outcome": name, "text": question.text, **figures})
-            first = figures | first
-    stop = _stopping_status(study, labelled, outcomes[0]["anytime_interval"])
+                question_notes = [*annotator_agreement.warnings, *question_notes]
+            question_notes += _drift_notes(drifts)
+            if len(form.columns) > 1:
+                question_notes = [f"{name}: {note}" for note in question_notes]
+            notes += question_notes
+            questions.append({"outcome": name, "text": question.text, **results})
+    stop = _stopping_status(study, labelled, questions[0]["anytime_interval"])
     if stop["enough"]:
         notes.append("the interval is as narrow as requested: labelling may stop")
     undisputed = status["decisions"]["without_disagreement"]
@@ -136,7 +107,56 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
         notes.append(f"{problem}: {items_text}")
     if is_clock_late:
         notes.append("this computer's clock is behind the times of earlier labels")
-    return {**status, **first, "questions": outcomes, "stop": stop, "notes": list(dict.fromkeys(notes))}
+    return {
+        **status,
+        **first_question,
+        "questions": questions,
+        "stop": stop,
+        "notes": list(dict.fromkeys(notes)),
+    }
+
+
+def _labelling_progress(study: Study, connection: Connection) -> JsonDict:
+    """Return the entries of the status that do not depend on outcomes."""
+    question = study.form.first
+    seconds = items.median_seconds(connection)
+    missing_answers = connection.one("SELECT total - done FROM tally")[0]
+    active_annotators = max(1, items.active_annotators(connection, study.clock()))
+    if seconds is None:
+        seconds_left = None
+    else:
+        seconds_left = seconds * missing_answers / active_annotators
+    annotators = _rows_as_dicts(connection, _ANNOTATOR_QUERY)
+    for row in annotators:
+        row["set_aside"] = bool(row["set_aside"])
+        row["seconds_per_item"] = items.median_seconds(connection, row["annotator"], limit=-1)
+        row["rounds"] = _rows_as_dicts(connection, _ROUNDS_OF_ANNOTATOR_QUERY, row["annotator"])
+    return {
+        "study": study.id,
+        "folder": str(study.folder),
+        "question": question.text,
+        "rubric_version": question.rubric_version,
+        "journal": connection.one("PRAGMA journal_mode")[0],
+        "head": head(connection),
+        "annotators": annotators,
+        "rounds": _rows_as_dicts(connection, _ROUND_QUERY),
+        "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
+        "disagreements": dict(connection.one(_DISAGREEMENT_QUERY)),
+        "decisions": _decisions(connection),
+        "flags": _rows_as_dicts(connection, _FLAG_QUERY),
+        "notes_of_annotators": _rows_as_dicts(connection, _NOTE_QUERY),
+        "time": {"seconds_per_item": seconds, "seconds_left": seconds_left},
+    }
+
+
+def _drift_notes(drifts: Sequence[JsonDict]) -> list[str]:
+    """Return a note for each significant drift."""
+    return [
+        f"{entry['annotator']}: {entry['what']} changed over time "
+        f"({', '.join(f'{part:.2f}' for part in entry['parts'])}; p = {entry['p_value']:.2g})"
+        for entry in drifts
+        if entry["p_value"] is not None and entry["p_value"] < DRIFT_SIGNIFICANCE_LEVEL
+    ]
 
 
 def pairwise_agreement(study: Study) -> list[JsonDict]:
@@ -247,13 +267,13 @@ def _agreement(
     """Return the agreement of all annotators, and a plain dict of it that includes each pair."""
     if not answers:
         return None, None
-    classes = question.kind in (CLASSES, CHOICES, TAGS) and not question.is_numeric
+    is_class = question.kind in (CLASSES, CHOICES, TAGS) and not question.is_numeric
     pairs = _pairwise_agreement(answers, question)
     try:
-        agreement = measure_agreement(labels, classes=classes)
+        agreement = measure_agreement(labels, classes=is_class)
         return agreement, {**({} if agreement is None else agreement.to_dict()), "pairs": pairs}
     except MissingExtraError as error:
-        level = measurement_level(labels, classes=classes)
+        level = measurement_level(labels, classes=is_class)
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
 
 
@@ -304,15 +324,15 @@ def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | N
     if total == 0:
         return None
     if numbers is None:
-        distances = 1.0 - np.eye(len(table))
+        disagreement_weights = 1.0 - np.eye(len(table))
     else:
-        distances = (numbers[:, None] - numbers[None, :]) ** 2
+        disagreement_weights = (numbers[:, None] - numbers[None, :]) ** 2
     chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
-    expected = float(np.sum(distances * chance))
+    expected = float(np.sum(disagreement_weights * chance))
     if expected == 0:
         return None
     # Without rounding, an agreement of 1 could be printed as .9999….
-    return round(1.0 - float(np.sum(distances * table)) / expected, 12)
+    return round(1.0 - float(np.sum(disagreement_weights * table)) / expected, 12)
 
 
 def drift(values: Sequence[float]) -> JsonDict | None:
@@ -345,14 +365,14 @@ def _drift_by_annotator(answers: SharedAnswers, outcomes: Sequence[tuple[str, An
     same_answers = Counter((item, value) for item, _, value in answers)
     answer_counts = Counter(item for item, *_ in answers)
     agreements = defaultdict[str, list[float]](list)
-    numbers = defaultdict[str, list[float]](list)
+    numeric_outcomes = defaultdict[str, list[float]](list)
     for item, annotator, value in answers:
         agreements[annotator].append((same_answers[item, value] - 1) / (answer_counts[item] - 1))
     for annotator, value in outcomes:
         if isinstance(value, float):
-            numbers[annotator].append(value)
+            numeric_outcomes[annotator].append(value)
     series = [(annotator, "agreement", values) for annotator, values in sorted(agreements.items())]
-    series += [(annotator, "outcome", values) for annotator, values in numbers.items()]
+    series += [(annotator, "outcome", values) for annotator, values in numeric_outcomes.items()]
     drifts = []
     for annotator, quantity, values in series:
         drift_of_values = drift(values)
@@ -402,26 +422,26 @@ def _interim_results(
     study: Study, labelled: int, confidence_level: float, name: str
 ) -> tuple[Estimate | None, JsonDict, list[str]]:
     """Return the interim estimate, a dict with it and the anytime-valid interval, and notes."""
-    figures: JsonDict = {"estimate": None, "anytime_interval": None}
+    results: JsonDict = {"estimate": None, "anytime_interval": None}
     if isinstance(study.sample().design, Disagreements):
         return (
             None,
-            figures,
+            results,
             ["labels of this study only compare models: stratal study extend shows the comparison"],
         )
     if not labelled:
-        return None, figures, ["no item is labelled yet, so there is no estimate"]
+        return None, results, ["no item is labelled yet, so there is no estimate"]
     try:
         interim = estimate_study(study, name)
         quantity = _quantity_name(study, interim, name)
-        figures["estimate"] = interim.to_dict(confidence_level) | {"quantity": quantity}
+        results["estimate"] = interim.to_dict(confidence_level) | {"quantity": quantity}
     except StratalError as error:
-        return None, figures, [str(error)]
+        return None, results, [str(error)]
     try:
-        figures["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
+        results["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
     except StratalError as error:
-        return interim, figures, [f"no anytime-valid interval: {error}"]
-    return interim, figures, []
+        return interim, results, [f"no anytime-valid interval: {error}"]
+    return interim, results, []
 
 
 def _quantity_name(study: Study, interim: Estimate, name: str) -> str:
@@ -443,7 +463,7 @@ _UNDECIDED_REQUIREMENT = {
 def _first_outcome_status(
     study: Study,
     interim: Estimate | None,
-    figures: JsonDict,
+    anytime: list[float | None] | None,
     confidence_level: float,
     require: Sequence[Requirement],
 ) -> tuple[JsonDict, list[str]]:
@@ -453,26 +473,26 @@ def _first_outcome_status(
     The notes are the assumptions of the plan that the labels refute, and the reason if that analysis is
     missing.
     """
-    additions: Keywords = {}
+    entries: Keywords = {}
     if require:
-        additions["requirements"] = [
+        entries["requirements"] = [
             {**_UNDECIDED_REQUIREMENT, "required": str(requirement)}
             if interim is None
-            else requirement.assess(interim, confidence_level, ends=figures["anytime_interval"])
+            else requirement.assess(interim, confidence_level, ends=anytime)
             for requirement in require
         ]
-    reasons: list[str]
+    notes: list[str]
     if interim is None:
-        reasons = []
+        notes = []
     else:
-        reasons = list(interim.refuted)
-        additions["course"] = {
+        notes = list(interim.refuted)
+        entries["course"] = {
             "so_far": estimate_course(study, confidence_level),
             "expected": expected_course(study, interim, confidence_level),
         }
     if interim is not None and study.sample().looks is not None:
         try:
-            additions["planned_look"] = planned_look(study, confidence_level)
+            entries["planned_look"] = planned_look(study, confidence_level)
         except StratalError as error:
-            reasons.append(f"no planned look: {error}")
-    return additions, reasons
+            notes.append(f"no planned look: {error}")
+    return entries, notes

@@ -14,7 +14,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.clusters import ClusterWeighting
 from stratal.designs.extending import require_same_population
 from stratal.designs.external_columns import ids_of
-from stratal.designs.labelling_files import empty_folder
+from stratal.designs.labelling_files import require_empty_folder
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, list_first, suggest_names
 from stratal.estimation.entry_points import estimate
@@ -199,7 +199,7 @@ class Threshold(PageDisplay):
             If the population is not known, or the folder is not empty.
         """
         folder = Path(folder)
-        empty_folder(folder)
+        require_empty_folder(folder)
         if self.scored is None:
             raise InputError(
                 "the units of the population are not known",

@@ -12,7 +12,7 @@ import pytest
 from tests.tiers import sized
 
 import stratal
-from stratal.designs.labelling_files import create_folder, write_labelling_folder, write_to_label
+from stratal.designs.labelling_files import create_folder, write_labelling_folder, write_table_to_label
 from stratal.errors import InputError
 from stratal.question import Question
 from stratal.tables.small_table import SmallTable
@@ -49,7 +49,7 @@ def test_nothing_is_half_written(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError("disk full")
 
-    monkeypatch.setattr("stratal.designs.labelling_files.write_to_label", fail)
+    monkeypatch.setattr("stratal.designs.labelling_files.write_table_to_label", fail)
     with pytest.raises(InputError, match="disk full"):
         write_labelling_folder(drawn(), tmp_path / "audit")
     assert list(tmp_path.iterdir()) == []
@@ -200,5 +200,5 @@ def test_the_newest_round_is_looked_for_once_and_not_per_unit(tmp_path):
 
     sample = Reads(ids=np.arange(1_000), question=Question(id="id"), shown={})
 
-    assert write_to_label(sample, tmp_path / "to_label.csv") == 500
+    assert write_table_to_label(sample, tmp_path / "to_label.csv") == 500
     assert Reads.count <= 2

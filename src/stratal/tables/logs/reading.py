@@ -35,10 +35,10 @@ from stratal.tables.logs.openai_evals import ITEM_KEYS, read_openai_items, read_
 from stratal.tables.logs.promptfoo import read_promptfoo
 from stratal.tables.logs.ragas import SAMPLE_KEYS, read_ragas
 from stratal.tables.logs.trace_exports import (
-    CALL_KEYS,
-    RESULT_KEYS,
-    ROW_KEYS,
-    RUN_KEYS,
+    BRAINTRUST_ROW_KEYS,
+    LANGSMITH_RESULT_KEYS,
+    LANGSMITH_RUN_KEYS,
+    WEAVE_CALL_KEYS,
     is_export,
     read_braintrust,
     read_langsmith,
@@ -58,10 +58,10 @@ _RECORD_READERS: tuple[tuple[str, set[str], Callable[[list[JsonMapping], str], L
     (LM_EVAL, {"doc_id", "doc", "resps"}, read_lm_eval),
     (OPENAI, ITEM_KEYS, read_openai_items),
     (RAGAS, SAMPLE_KEYS, read_ragas),
-    (LANGSMITH, RUN_KEYS, read_langsmith),
-    (LANGSMITH, RESULT_KEYS, read_langsmith_results),
-    (BRAINTRUST, ROW_KEYS, read_braintrust),
-    (WEAVE, CALL_KEYS, read_weave),
+    (LANGSMITH, LANGSMITH_RUN_KEYS, read_langsmith),
+    (LANGSMITH, LANGSMITH_RESULT_KEYS, read_langsmith_results),
+    (BRAINTRUST, BRAINTRUST_ROW_KEYS, read_braintrust),
+    (WEAVE, WEAVE_CALL_KEYS, read_weave),
 )
 
 # Tool, keys and reader of each JSON document.

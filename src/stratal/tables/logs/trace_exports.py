@@ -1,8 +1,8 @@
 """Exports of LangSmith (runs, results of experiments), Braintrust (rows) and W&B Weave (calls).
 
-The records are as the APIs return them; in tables, nested records are JSON or columns with dotted names. A
-unit is a root run, row or call: the spans below it are left out. It has the id of its example, if it has one,
-so that the experiments of a data set can be joined.
+JSON records have the form that the APIs return. In tables, a nested record is JSON text, or columns with
+dotted names. Each root run, row or call is a unit; the spans below it are left out. A unit has the id of its
+example, if it has one, so that the experiments of a data set can be joined.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from stratal.tables.logs.log import (
 
 TraceRecord = Mapping[str, Any]
 
-# Keys by which a run or an example of LangSmith, a row of Braintrust and a call of Weave are recognised.
-RUN_KEYS = {"id", "run_type", "trace_id", "inputs", "outputs", "feedback_stats"}
-RESULT_KEYS = {"id", "example_id", "inputs", "outputs", "feedback"}
-ROW_KEYS = {"id", "span_id", "root_span_id", "input", "output", "scores"}
-CALL_KEYS = {"id", "op_name", "trace_id", "inputs", "output"}
+# Keys by which the records are recognised.
+LANGSMITH_RUN_KEYS = {"id", "run_type", "trace_id", "inputs", "outputs", "feedback_stats"}
+LANGSMITH_RESULT_KEYS = {"id", "example_id", "inputs", "outputs", "feedback"}
+BRAINTRUST_ROW_KEYS = {"id", "span_id", "root_span_id", "input", "output", "scores"}
+WEAVE_CALL_KEYS = {"id", "op_name", "trace_id", "inputs", "output"}
 
-# Fields that the platforms document; pandas writes the index as a column without a name.
-FIELD_NAMES = """
+# Fields that the platforms document: of LangSmith (runs, results), Braintrust and Weave.
+_FIELD_NAMES = """
     id name start_time run_type end_time extra error serialized events inputs outputs reference_example_id
     parent_run_id tags attachments session_id child_run_ids child_runs feedback_stats app_path manifest_id
     status prompt_tokens completion_tokens total_tokens prompt_token_details completion_token_details
@@ -51,7 +51,8 @@ FIELD_NAMES = """
     op_name display_name parent_id thread_id turn_id started_at ended_at exception attributes summary
     wb_user_id wb_run_id wb_run_step deleted_at
 """
-FIELDS = {*FIELD_NAMES.split(), "", "Unnamed: 0"}
+# pandas writes the index as a column without a name.
+FIELDS = {*_FIELD_NAMES.split(), "", "Unnamed: 0"}
 
 # Column of the example of a data set.
 EXAMPLE = "example"
@@ -60,14 +61,17 @@ EXAMPLE = "example"
 def is_export(names: Iterable[str]) -> bool:
     """Return whether the columns of a table are as a platform exports them.
 
-    A further column, such as labels that a person added in a spreadsheet, makes it a table of one's own.
+    A table with a further column, such as labels that a person added in a spreadsheet, is not an export.
     """
     fields = {name.partition(".")[0] for name in names}
-    return fields <= FIELDS and any(keys <= fields for keys in (RUN_KEYS, RESULT_KEYS, ROW_KEYS, CALL_KEYS))
+    return fields <= FIELDS and any(
+        keys <= fields
+        for keys in (LANGSMITH_RUN_KEYS, LANGSMITH_RESULT_KEYS, BRAINTRUST_ROW_KEYS, WEAVE_CALL_KEYS)
+    )
 
 
 def read_langsmith(records: Iterable[TraceRecord], source: str) -> Log:
-    """Return the log of runs; the score of a key is the mean of its feedback."""
+    """Return the log of runs, with the mean feedback of each key as a score."""
     runs = [record for record in map(_nest_columns, records) if record["trace_id"] == record["id"]]
     return _read_records(LANGSMITH, runs, source, _langsmith_scores)
 
@@ -84,7 +88,7 @@ def read_braintrust(records: Iterable[TraceRecord], source: str) -> Log:
 
 
 def read_weave(records: Iterable[TraceRecord], source: str) -> Log:
-    """Return the log of calls; an evaluation stores the scores in the output of its calls."""
+    """Return the log of the calls of an evaluation, whose outputs contain the scores."""
     calls = [
         {**record, "output": (record["output"] or {}).get("output"), "scores": _weave_scores(record)}
         for record in map(_nest_columns, records)
@@ -126,10 +130,10 @@ def _cell_value(text: str) -> Any:
 
 
 def _read_records(
-    tool: str, records: Iterable[TraceRecord], source: str, scores: Callable[[TraceRecord], TraceRecord]
+    tool: str, records: Iterable[TraceRecord], source: str, get_scores: Callable[[TraceRecord], TraceRecord]
 ) -> Log:
     """Return the log of records; the repeats of an example are one cluster."""
-    rows = read_rows(tool, records, f"{source}, unit", partial(_log_row, scores))
+    rows = read_rows(tool, records, f"{source}, unit", partial(_log_row, get_scores))
     units = number_repeats(row.unit for row in rows)
     has_examples = any(EXAMPLE in row.unit_columns for row in rows)
     return make_log(
@@ -141,18 +145,18 @@ def _read_records(
 
 def _example_id(record: TraceRecord) -> str | None:
     """Return the id of the example of a data set, None for a record without one."""
-    names = ("reference_example_id", "example_id", "dataset_record_id")
-    example_id = next((record[name] for name in names if record.get(name)), None)
-    origin = record.get("origin")
-    if isinstance(origin, Mapping):
-        example_id = origin.get("id")
     inputs = record.get("inputs")
     if isinstance(inputs, Mapping) and isinstance(inputs.get("example"), str):
-        example_id = inputs["example"]  # a reference of Weave to a row
-    return example_id
+        reference: str = inputs["example"]  # of Weave, to a row
+        return reference
+    origin = record.get("origin")
+    if isinstance(origin, Mapping):
+        return origin.get("id")
+    names = ("reference_example_id", "example_id", "dataset_record_id")
+    return next((record[name] for name in names if record.get(name)), None)
 
 
-def _log_row(scores: Callable[[TraceRecord], TraceRecord], record: TraceRecord) -> LogRow:
+def _log_row(get_scores: Callable[[TraceRecord], TraceRecord], record: TraceRecord) -> LogRow:
     """Return the row of a record."""
     inputs = record["inputs"] if "inputs" in record else record["input"]
     output = record["outputs"] if "outputs" in record else record["output"]
@@ -168,7 +172,7 @@ def _log_row(scores: Callable[[TraceRecord], TraceRecord], record: TraceRecord) 
         unit=str(example_id or record["id"]),
         unit_columns=unit_columns,
         variant_columns={"answer": None if output is None else _record_text(output)},
-        scores=scores(record),
+        scores=get_scores(record),
         failed=bool(record.get("error") or record.get("exception")) or is_empty_output(output),
     )
 
