@@ -29,7 +29,7 @@ def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of l
     Raises
     ------
     LabelError
-        If an array has not one entry per drawn unit.
+        For an array without exactly one entry per drawn unit, a dataframe and a path.
     """
     if isinstance(labels, Labels):
         return labels
@@ -62,7 +62,7 @@ def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of l
 
 
 def is_indexed(labels: object) -> TypeGuard[WithIndex]:
-    """Return whether labels have an index, as a Series; the `index` of a list is a method."""
+    """Return whether labels are indexed like a Series. The `index` of a list is a method instead."""
     return isinstance(labels, WithIndex) and not callable(labels.index)
 
 

@@ -41,36 +41,37 @@ def refuse_other_rows(sample: UnitRows, labels: Labels) -> None:
 def refuse_changed_columns(sample: UnitRows, labels: Labels, units: IntArray) -> None:
     """Refuse labels whose file and sample have different values in a common column.
 
-    `units` (m,) are the drawn units of the labels. Blank entries are not compared, nor the columns that
-    annotators saw, which a spreadsheet may reformat, nor columns of verdicts on a model's answers.
+    `units` (m,) are the indices of the labelled units in the sample. Three things are not compared: blank
+    entries, columns that annotators saw (a spreadsheet may reformat them), and verdicts on a model's answers.
     """
     tag_format = sample.question.outcome.tag_format
     separator = tag_format if tag_format in SEPARATORS else None
     for name, entries in labels.columns.items():
         if name not in sample.groups:
             continue
-        stored = sample.groups[name].tolist()
-        if _are_verdicts(entries, stored):
+        sample_values = sample.groups[name].tolist()
+        if _are_verdicts(entries, sample_values):
             continue
         for row, (unit, entry) in enumerate(zip(units.tolist(), entries, strict=True)):
-            if is_missing(entry) or same_value(entry, stored[unit]):
+            sample_value = sample_values[unit]
+            if is_missing(entry) or same_value(entry, sample_value):
                 continue
-            if is_set(stored[unit]) and read_set(entry, separator) == stored[unit]:
+            if is_set(sample_value) and read_set(entry, separator) == sample_value:
                 continue
             raise LabelError(
                 f"{labels.place(row)}: column {name!r} of id {labels.ids[row]!r} differs from the value in "
                 "the sample",
                 given=repr(entry),
-                allowed=f"{stored[unit]!r}, the value when the sample was drawn",
+                allowed=f"{sample_value!r}, the value when the sample was drawn",
                 action=f"If {name!r} contains answers of another model or version, give it another name; "
                 "otherwise leave the column out.",
             )
 
 
-def _are_verdicts(entries: Iterable[object], stored: Iterable[object]) -> bool:
-    """Return whether entries count as 0 and 1, and stored values are not numbers."""
+def _are_verdicts(entries: Iterable[object], sample_values: Iterable[object]) -> bool:
+    """Return whether entries can be read as 0 and 1, but the values of the sample are not numbers."""
     texts = {class_text(entry) for entry in entries if not is_missing(entry)}
-    stored_texts = {class_text(entry) for entry in stored if not is_missing(entry)}
-    if not texts or not are_numeric_labels(texts) or are_numeric_labels(stored_texts):
+    sample_texts = {class_text(value) for value in sample_values if not is_missing(value)}
+    if not texts or not are_numeric_labels(texts) or are_numeric_labels(sample_texts):
         return False
-    return {*LabelMapping().numbers(texts).values()} <= {0.0, 1.0}
+    return set(LabelMapping().numbers(texts).values()) <= {0.0, 1.0}

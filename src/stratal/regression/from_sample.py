@@ -33,6 +33,7 @@ from stratal.estimation.means import AnticipatedMoments
 from stratal.estimation.resolve import check_label_codes, named_groups, number_columns
 from stratal.estimation.respondents import Respondents, known_outcome, refuse_outside, unstated_target
 from stratal.labels.joined_labels import JoinedLabels, join_labels
+from stratal.labels.labels import Labels
 from stratal.population.expressions import (
     Cells,
     Constant,
@@ -274,20 +275,12 @@ def regress(
     ('intercept', 'x')
     """
     if isinstance(sample, str | tuple):
-        # Only this form of the call needs the reader of tables.
-        from stratal.regression.from_table import sample_of_arrays, sample_of_formula
-
         if features or formula is not None or population is not None:
             raise InputError(
                 "features=, formula= and population= can only be used with a sample",
                 action="Write the features in the formula, or give only the arrays.",
             )
-        if isinstance(sample, str):
-            sample, labels, regressor_options = sample_of_formula(
-                sample, labels, proxy, Formula.names_in(sample)
-            )
-        else:
-            sample, labels, regressor_options = sample_of_arrays(sample)
+        sample, labels, regressor_options = _sample_of_data(sample, labels, proxy)
         features = regressor_options.get("features", ())
         formula = regressor_options.get("formula")
         # The sample now has only the proxy that was stated or recognised.
@@ -338,6 +331,18 @@ def regress(
     estimates = tuple(_completed_estimate(row, respondents, sample, result.lam) for row in result)
     result = replace(result, estimates=estimates, remarks=(*notes, *result.remarks))
     return with_label_values(result, {"": joined})
+
+
+def _sample_of_data(
+    data: str | tuple[Any, ...], table: object, proxy: str | None
+) -> tuple[Sample, Labels, dict[str, Any]]:
+    """Return a sample, labels, and `features` or `formula`, of a formula and its table, or of arrays."""
+    # Only these forms of the call need the reader of tables.
+    from stratal.regression.from_table import sample_of_arrays, sample_of_formula
+
+    if isinstance(data, str):
+        return sample_of_formula(data, table, proxy, Formula.names_in(data))
+    return sample_of_arrays(data)
 
 
 def _completed_estimate(

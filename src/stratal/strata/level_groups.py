@@ -14,7 +14,7 @@ from stratal.population.population import Population
 from stratal.strata.number_of_strata import StratificationRequest
 from stratal.strata.strata import Strata, moments_of_levels, moments_of_sizes
 
-# Maximum number of levels in the name of a pooled stratum; the number of the others follows.
+# Maximum number of levels that the name of a pooled stratum lists. The others are counted: "and 5 more".
 _MAX_NAMED_LEVELS = 3
 
 

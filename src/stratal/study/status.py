@@ -191,6 +191,17 @@ _DISAGREEMENT_QUERY = (
     "coalesce(sum(apart), 0) AS apart, coalesce(sum(answers > 1), 0) AS shared, "
     "1.0 * sum(apart) / nullif(sum(answers > 1), 0) AS share FROM item"
 )
+_NOTE_QUERY = (
+    "SELECT item.id AS item, annotator, note FROM journal JOIN item USING (item) WHERE note <> '' "
+    "AND action <> 'flag' ORDER BY seq DESC LIMIT 50"
+)
+_FLAG_QUERY = (
+    "SELECT item.id AS item, annotator, note FROM journal AS flag JOIN item USING (item) "
+    "WHERE action = 'flag' AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.item = flag.item "
+    "AND later.annotator = flag.annotator AND later.seq > flag.seq AND later.action IN ('flag', 'unflag')) "
+    "ORDER BY seq"
+)
+
 # With more items, a note would be longer than a line.
 _MAX_ITEMS_LISTED = 5
 
@@ -206,18 +217,6 @@ def _decisions(connection: Connection) -> JsonDict:
         "by": dict(sorted(Counter(row["who"] for row in rows).items())),
         "without_disagreement": [row["id"] for row in rows if not row["apart"]],
     }
-
-
-_NOTE_QUERY = (
-    "SELECT item.id AS item, annotator, note FROM journal JOIN item USING (item) WHERE note <> '' "
-    "AND action <> 'flag' ORDER BY seq DESC LIMIT 50"
-)
-_FLAG_QUERY = (
-    "SELECT item.id AS item, annotator, note FROM journal AS flag JOIN item USING (item) "
-    "WHERE action = 'flag' AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.item = flag.item "
-    "AND later.annotator = flag.annotator AND later.seq > flag.seq AND later.action IN ('flag', 'unflag')) "
-    "ORDER BY seq"
-)
 
 
 def _nonresponse(connection: Connection, names: tuple[str, ...]) -> JsonDict:
