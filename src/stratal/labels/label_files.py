@@ -679,6 +679,14 @@ def read_labels(
     """
     if not paths:
         raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
+    for path in paths:
+        if not isinstance(path, str | Path):
+            raise InputError(
+                "read_labels reads files",
+                given=type(path).__name__,
+                allowed="a path",
+                action="Give labels in memory directly: estimate(sample, labels).",
+            )
     value = joined_names(value)
     sources = [_open_label_file(Path(path), id_name, value) for path in paths]
     tables = [source for source in sources if isinstance(source, SmallTable)]
