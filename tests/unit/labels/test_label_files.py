@@ -206,7 +206,7 @@ def test_no_file_is_an_error():
 
 def test_labels_in_memory_are_not_a_file_of_labels():
     with pytest.raises(InputError, match="reads files") as caught:
-        read_labels({"id": [1], "label": [1]})  # type: ignore[arg-type]
+        read_labels({"id": [1], "label": [1]})
 
     assert "estimate(sample, labels)" in str(caught.value)
 
