@@ -24,9 +24,15 @@ def build_site():
 
 
 @pytest.fixture(scope="module")
-def navigation(build_site):
+def text_of_page(build_site):
+    """The text of each page by its place; some pages are generated."""
+    return {place: text for place, _, text in build_site.sources()}
+
+
+@pytest.fixture(scope="module")
+def navigation(build_site, text_of_page):
     yaml = pytest.importorskip("yaml")
-    places = sorted(place for place, _, _ in build_site.sources())
+    places = sorted(text_of_page)
     return places, build_site.spread(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"], places)
 
 
@@ -61,8 +67,7 @@ def test_the_site_has_its_parts_in_order(navigation):
     ]
 
 
-def test_the_navigation_has_at_most_90000_words(build_site, navigation):
-    text_of_page = {place: text for place, _, text in build_site.sources()}
+def test_the_navigation_has_at_most_90000_words(text_of_page, navigation):
     prose = [
         re.sub(r"^ *```.*?^ *```$", "", text_of_page[place], flags=re.DOTALL | re.MULTILINE)
         for place in named(navigation[1])
@@ -71,8 +76,7 @@ def test_the_navigation_has_at_most_90000_words(build_site, navigation):
     assert 70_000 < sum(len(text.split()) for text in prose) <= 90_000
 
 
-def test_decisions_results_and_the_changelog_are_not_searched(build_site):
-    text_of_page = {place: text for place, _, text in build_site.sources()}
+def test_decisions_results_and_the_changelog_are_not_searched(text_of_page):
     unsearched = [place for place in text_of_page if place.startswith(("decisions/", "benchmarks/"))]
 
     assert len(unsearched) > 20

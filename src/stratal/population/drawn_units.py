@@ -24,6 +24,7 @@ class DrawnUnits:
 
     Examples
     --------
+    >>> import numpy as np
     >>> DrawnUnits(ids=np.array([4]), stratum=np.array([0]), proxies=np.array([[0.5]])).ids
     array([4])
     """
