@@ -17,6 +17,7 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
+from stratal.evaluation.softmax_answers import with_most_probable_class
 from stratal.labels.annotator_columns import columns_of_annotators, join_annotators, names_of_labels
 from stratal.labels.label_values import LabelMapping, comparison_key
 from stratal.labels.missing_codes import refuse_missing_code
@@ -142,6 +143,8 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if are_population:
         # Those without a label have proxies, too.
         request = replace(request, population_size=None)
+    if not _states_answers_or_scores(request):
+        rows, request = with_most_probable_class(rows, request)
     rows, request = _with_outcomes_of_answers(rows, request)
     stated = None
     if request.chosen is not None:
@@ -193,6 +196,13 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         runs=runs,
         empty_values=empty_values,
     )
+
+
+def _states_answers_or_scores(request: EvaluationRequest) -> bool:
+    """Return whether the request states what labels are compared with, or what they count as."""
+    columns = (*request.compare, *request.proxy, *request.judge)
+    roles = (request.predicted, request.model, request.lists, request.estimand)
+    return bool(columns) or any(roles) or BRIER in request.metric or request.counts_as_number
 
 
 # Ids of a row below the others that summarises them, as spreadsheets and people add it.

@@ -1,0 +1,97 @@
+"""The model's answers in a table with the probabilities of all classes, but without a column of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.evaluation.request import EvaluationRequest
+from stratal.population.inspection import softmax_among
+from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, class_names
+from stratal.protocols import JsonDict
+from stratal.question.facts import ColumnFacts
+from stratal.tables.column_facts import facts_of_table
+from stratal.tables.small_table import SmallTable, is_missing
+
+# Labels 0 and 1 next to the probabilities of two classes may also be outcomes, whose share is asked for.
+_MIN_NUMBER_CLASSES = 3
+
+
+def with_most_probable_class(
+    rows: SmallTable, request: EvaluationRequest
+) -> tuple[SmallTable, EvaluationRequest]:
+    """Return the table with the most probable class as the model's answer, and its probability.
+
+    They replace the probabilities. Tables are returned as they are if not exactly one column has the names of
+    these classes: with two, one of them has the answers.
+    """
+    if rows.find(PREDICTED_CLASS, CONFIDENCE) is not None:
+        return rows, request
+    facts = facts_of_table(rows)
+    columns = _softmax_columns(rows, facts)
+    if columns is None:
+        return rows, request
+    classes = class_names(columns)
+    label_columns = _columns_of_classes(rows, facts, columns, set(classes))
+    if len(label_columns) != 1 or request.value not in (None, *label_columns):
+        return rows, request
+    probabilities = _matrix(rows, columns)
+    answers = [classes[position] for position in probabilities.argmax(axis=1)]
+    others = {name: entries for name, entries in rows.columns.items() if name not in columns}
+    computed = {PREDICTED_CLASS: answers, CONFIDENCE: probabilities.max(axis=1).tolist()}
+    note = (
+        f"{len(columns)} columns that add up to 1 ({columns[0]} … {columns[-1]}) are a softmax: the model's "
+        "answer is the most probable class"
+    )
+    joined = {**rows.joined, **dict.fromkeys(computed, columns)}
+    rows = replace(rows, columns={**others, **computed}, joined=joined, notes=(*rows.notes, note))
+    return rows, replace(request, predicted=PREDICTED_CLASS)
+
+
+def _matrix(rows: SmallTable, columns: Sequence[str]) -> FloatArray:
+    """Return columns of numbers as a matrix (m, k)."""
+    return np.column_stack([np.asarray(rows.values(name), dtype=np.float64) for name in columns])
+
+
+def _softmax_columns(rows: SmallTable, facts: Sequence[ColumnFacts]) -> tuple[str, ...] | None:
+    """Return the columns of probabilities that add up to 1 in each row; None if there are none."""
+    described: list[JsonDict] = [
+        {
+            "name": column.name,
+            "kind": "number",
+            "missing": 0,
+            "minimum": column.minimum,
+            "maximum": column.maximum,
+            "mean": float(_matrix(rows, [column.name]).mean()),
+        }
+        for column in facts
+        if column.is_number and column.is_complete and column.minimum is not None
+    ]
+
+    def row_sums(names: Sequence[str]) -> JsonDict:
+        probabilities = _matrix(rows, names)
+        return {
+            "n_rows": len(probabilities),
+            "minimum": float(probabilities.min()),
+            "max_deviation": float(np.abs(probabilities.sum(axis=1) - 1.0).max()),
+        }
+
+    return softmax_among(described, row_sums)
+
+
+def _columns_of_classes(
+    rows: SmallTable, facts: Sequence[ColumnFacts], probability_columns: Sequence[str], classes: set[str]
+) -> list[str]:
+    """Return the columns whose entries are names of the classes, at least two of them."""
+    names = []
+    for column in facts:
+        may_be_classes = not column.is_number or len(classes) >= _MIN_NUMBER_CLASSES
+        if column.name in probability_columns or not may_be_classes or column.distinct < 2:
+            continue
+        entries = {str(entry).strip() for entry in rows.values(column.name) if not is_missing(entry)}
+        if entries <= classes:
+            names.append(column.name)
+    return names

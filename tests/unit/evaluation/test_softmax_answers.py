@@ -1,0 +1,90 @@
+"""Tables with the probabilities of all classes and labels, but without a column of the model's answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stratal
+
+CLASSES = np.array(["cat", "dog", "horse"])
+
+
+def table(classes: Any = CLASSES, labelled: int = 300) -> dict[str, Any]:
+    """Return columns of probabilities and labels, of which the first rows have one."""
+    rng = np.random.default_rng(2)
+    probabilities = rng.dirichlet([1.0] * len(classes), 300)
+    labels = np.array([rng.choice(len(classes), p=row) for row in probabilities])
+    columns: dict[str, Any] = {"id": np.arange(300)}
+    columns |= {f"p_{name}": probabilities[:, k] for k, name in enumerate(classes)}
+    label = np.array(classes)[labels].tolist()
+    return columns | {"label": label[:labelled] + [None] * (300 - labelled)}
+
+
+def accuracy(columns: dict[str, Any], classes: Any) -> float:
+    """Return how often the most probable class is the label, of the rows with a label."""
+    probabilities = np.column_stack([columns[f"p_{name}"] for name in classes])
+    answers = np.array(classes)[probabilities.argmax(axis=1)]
+    right = [
+        answer == label for answer, label in zip(answers, columns["label"], strict=True) if label is not None
+    ]
+    return float(np.mean(right))
+
+
+@pytest.mark.parametrize("classes", [CLASSES, CLASSES[:2], np.arange(3)])
+def test_the_most_probable_class_is_the_answer(classes):
+    columns = table(classes)
+
+    evaluation = stratal.evaluate(columns)
+
+    assert evaluation.estimate.value == pytest.approx(accuracy(columns, classes))
+    assert "`predicted_class`" in str(evaluation)
+    assert "the most probable class" in str(evaluation)
+
+
+def test_a_partly_labelled_table_has_the_probability_of_the_answer_as_its_proxy():
+    evaluation = stratal.evaluate(table(labelled=60))
+
+    assert "proxy: `confidence`" in str(evaluation)
+    assert evaluation.estimate.n == 60
+
+
+def test_metrics_of_classes_are_of_the_most_probable_class():
+    columns = table()
+    evaluation = stratal.evaluate(columns, metric="recall")
+    probabilities = np.column_stack([columns[f"p_{name}"] for name in CLASSES])
+    is_dog = np.array(columns["label"]) == "dog"
+    recall = np.mean(CLASSES[probabilities.argmax(axis=1)][is_dog] == "dog")
+
+    assert f"{100 * recall:.1f}%" in str(evaluation)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"positive": "cat"},
+        {"estimand": "auc:cat", "proxy": "p_cat"},
+        {"value": "label", "predicted": "answer"},
+    ],
+)
+def test_stated_roles_are_kept(options):
+    columns = table(labelled=60) | {"answer": CLASSES[np.arange(300) % 3].tolist()}
+    if "predicted" not in options:
+        del columns["answer"]
+
+    assert "predicted_class" not in str(stratal.evaluate(columns, **options))
+
+
+def test_a_column_of_answers_is_used_if_the_table_has_one():
+    columns = table() | {"prediction": CLASSES[np.arange(300) % 3].tolist()}
+    right = np.mean(np.array(columns["prediction"]) == np.array(columns["label"]))
+
+    assert stratal.evaluate(columns).estimate.value == pytest.approx(right)
+
+
+def test_zeros_and_ones_may_be_outcomes():
+    columns = table(np.arange(2))
+
+    assert stratal.evaluate(columns).estimate.value == pytest.approx(np.mean(columns["label"]))
