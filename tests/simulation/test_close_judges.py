@@ -203,6 +203,20 @@ def test_strata_by_score_with_rarer_values_of_two_kinds(estimand: str):
     assert stratified_coverage(stratum, scores, labels, [12] * 5, estimand) >= SMALLEST
 
 
+@pytest.mark.parametrize("estimand", ["pearson", "icc"])
+@pytest.mark.parametrize("allocation", [(10, 50), (40, 160)])
+def test_rarer_values_of_low_scores_in_a_large_stratum_with_few_labels(
+    allocation: tuple[int, int], estimand: str
+):
+    """Strata of similar scores have no unseen units of their own, although the scores are wrong here."""
+    rng = np.random.default_rng(9)
+    stratum = (rng.random(4000) >= 0.8).astype(int)
+    scores = np.where(stratum == 0, 0.2, 0.5) * (rng.random(4000) + stratum)
+    labels = (rng.random(4000) < np.where(stratum == 0, 0.04, 0.3)).astype(np.float64)
+
+    assert stratified_coverage(stratum, scores, labels, allocation, estimand) >= SMALLEST
+
+
 @pytest.mark.parametrize("exceptions", [0.0, 0.02])
 def test_agreement_with_a_judge_that_reverses_the_scale(exceptions: float):
     """The squared difference of the means has its minimum there: .04 and .85 of the intervals held."""

@@ -22,6 +22,7 @@ from stratal.labels.annotator_columns import columns_of_annotators, join_annotat
 from stratal.labels.label_values import LabelMapping, comparison_key
 from stratal.labels.missing_codes import refuse_missing_code
 from stratal.population.declaration import ROW
+from stratal.population.softmax import PREDICTED_CLASS
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.chosen_rows import (
     ALL,
@@ -143,8 +144,6 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     if are_population:
         # Those without a label have proxies, too.
         request = replace(request, population_size=None)
-    if not _states_answers_or_scores(request):
-        rows, request = with_most_probable_class(rows, request)
     rows, request = _with_outcomes_of_answers(rows, request)
     stated = None
     if request.chosen is not None:
@@ -156,6 +155,11 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         rows = _without_values(rows, [name for name in label_columns if name], empty_values)
         mapping = {text: value for text, value in (request.mapping or {}).items() if text not in empty_values}
         request = replace(request, mapping=mapping or None)
+        recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    answered = _with_answers_of_softmax(rows, request, recognition)
+    if answered is not None:
+        rows = answered
+        request = replace(request, predicted=PREDICTED_CLASS)
         recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     _require_list_rule(rows, request, recognition)
     _refuse_code_before_question(rows, request, recognition)
@@ -198,11 +202,19 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     )
 
 
-def _states_answers_or_scores(request: EvaluationRequest) -> bool:
-    """Return whether the request states what labels are compared with, or what they count as."""
+def _with_answers_of_softmax(
+    rows: SmallTable, request: EvaluationRequest, recognition: Recognition
+) -> SmallTable | None:
+    """Return the table with the most probable class as the model's answer; see `with_most_probable_class`.
+
+    None if a role is stated or recognised with which labels are compared, or what they count as.
+    """
     columns = (*request.compare, *request.proxy, *request.judge)
-    roles = (request.predicted, request.model, request.lists, request.estimand)
-    return bool(columns) or any(roles) or BRIER in request.metric or request.counts_as_number
+    roles = (request.predicted, request.model, request.lists, request.estimand, recognition.answer)
+    if columns or any(roles) or BRIER in request.metric or request.counts_as_number:
+        return None
+    possible_labels = recognition.possible_labels if recognition.value is None else (recognition.value,)
+    return with_most_probable_class(rows, [*recognition.columns.values()], possible_labels)
 
 
 # Ids of a row below the others that summarises them, as spreadsheets and people add it.

@@ -8,12 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.evaluation.request import EvaluationRequest
 from stratal.population.inspection import softmax_among
 from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, class_names
 from stratal.protocols import JsonDict
 from stratal.question.facts import ColumnFacts
-from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable, is_missing
 
 # Labels 0 and 1 next to the probabilities of two classes may also be outcomes, whose share is asked for.
@@ -21,23 +19,22 @@ _MIN_NUMBER_CLASSES = 3
 
 
 def with_most_probable_class(
-    rows: SmallTable, request: EvaluationRequest
-) -> tuple[SmallTable, EvaluationRequest]:
+    rows: SmallTable, facts: Sequence[ColumnFacts], possible_labels: Sequence[str]
+) -> SmallTable | None:
     """Return the table with the most probable class as the model's answer, and its probability.
 
-    They replace the probabilities. Tables are returned as they are if not exactly one column has the names of
-    these classes: with two, one of them has the answers.
+    They replace the probabilities. None without columns of probabilities, and unless the labels are the only
+    column with the names of these classes: with two such columns, one has the answers.
     """
     if rows.find(PREDICTED_CLASS, CONFIDENCE) is not None:
-        return rows, request
-    facts = facts_of_table(rows)
+        return None
     columns = _softmax_columns(rows, facts)
     if columns is None:
-        return rows, request
+        return None
     classes = class_names(columns)
-    label_columns = _columns_of_classes(rows, facts, columns, set(classes))
-    if len(label_columns) != 1 or request.value not in (None, *label_columns):
-        return rows, request
+    columns_of_classes = _columns_of_classes(rows, facts, columns, set(classes))
+    if len(columns_of_classes) != 1 or columns_of_classes[0] not in possible_labels:
+        return None
     probabilities = _matrix(rows, columns)
     answers = [classes[position] for position in probabilities.argmax(axis=1)]
     others = {name: entries for name, entries in rows.columns.items() if name not in columns}
@@ -47,8 +44,7 @@ def with_most_probable_class(
         "answer is the most probable class"
     )
     joined = {**rows.joined, **dict.fromkeys(computed, columns)}
-    rows = replace(rows, columns={**others, **computed}, joined=joined, notes=(*rows.notes, note))
-    return rows, replace(request, predicted=PREDICTED_CLASS)
+    return replace(rows, columns={**others, **computed}, joined=joined, notes=(*rows.notes, note))
 
 
 def _matrix(rows: SmallTable, columns: Sequence[str]) -> FloatArray:

@@ -135,9 +135,9 @@ def _unseen_units(labels: float, score_range: tuple[float, float], label: float)
     return UnseenUnits(labels=labels, extremes=moment_variables(np.array(score_range), np.full(2, label)))
 
 
-# Largest share of the variance of the scores within strata of similar scores. Their unlabelled units have
-# scores that labels of the stratum show: .99 of the intervals of such samples covered without more, also if
-# half of the units with the rarer value had the lowest scores and one label in eight.
+# Largest share of the variance of the scores within strata of similar scores. The labels of such a stratum
+# show the scores of its other units, whatever their labels are: .98 of the intervals and more covered without
+# unseen units of its own, also if the rarer value was frequent among low scores with one label in eight.
 _MAX_WITHIN_SHARE = 0.5
 
 

@@ -17,11 +17,16 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.evaluation.evaluation import Evaluation, evaluate
 from stratal.evaluation.labelled_sample import read_labelled_sample
-from stratal.evaluation.labelled_table import read_labelled_table, with_joined_annotators
+from stratal.evaluation.labelled_table import (
+    LabelledTable,
+    read_labelled_table,
+    with_joined_annotators,
+)
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
 from stratal.labels.annotator_columns import names_of_labels
 from stratal.names import option_of
+from stratal.population.softmax import PREDICTED_CLASS
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.column_words import NO_COLUMN
@@ -284,27 +289,29 @@ def _waves_of_table(
         table = table[0]
     request = EvaluationRequest(**options)
     required = (wave_column, *names_of_labels(request.value))
-    # Before the rows are split, because a wave may have the labels of only one annotator.
-    rows = with_joined_annotators(SmallTable.of(table, "the table of labels", required), request)
+    rows = SmallTable.of(table, "the table of labels", required)
     levels = rows.texts(wave_column).tolist()
     column = rows.find(wave_column)
     others = {name: entries for name, entries in rows.columns.items() if name != column}
-    rows = replace(rows, columns=others)
+    # Before the rows are split, because a wave may have the labels of only one annotator.
+    rows = with_joined_annotators(replace(rows, columns=others), request)
     if options.get("chosen") == UNKNOWN:
         raise InputError(
             "changes cannot be estimated from rows that were chosen in an unknown way",
             action="Draw the rows to label at random.",
         )
-    stated = {**options, **_recognised_roles(rows, options)}
+    labelled = read_labelled_table(rows, request)
+    if PREDICTED_CLASS in labelled.rows.joined:
+        # A wave may have labels of too few classes to recognise the probabilities.
+        rows = labelled.rows
+    stated = {**options, **_recognised_roles(labelled, request)}
     for level in sorted_levels(levels):
         indices = [row for row, text in enumerate(levels) if text == level]
         yield level, rows.only(indices), None, stated
 
 
-def _recognised_roles(rows: SmallTable, options: Mapping[str, Any]) -> JsonDict:
+def _recognised_roles(table: LabelledTable, request: EvaluationRequest) -> JsonDict:
     """Return the columns of the whole table as options, so that every wave has the same."""
-    request = EvaluationRequest(**options)
-    table = read_labelled_table(rows, request)
     recognition = table.recognition
     is_compared = table.request.predicted is not None and table.request.predicted is not False
     models = request.compare or recognition.models

@@ -84,7 +84,34 @@ def test_a_column_of_answers_is_used_if_the_table_has_one():
     assert stratal.evaluate(columns).estimate.value == pytest.approx(right)
 
 
+@pytest.mark.parametrize("answer", ["prediction", "species"])
+@pytest.mark.parametrize(("label", "words"), [("correct", [0, 1]), ("label", ["wrong", "right"])])
+def test_labels_that_say_whether_an_answer_is_right_are_outcomes(answer, label, words):
+    """The only column of classes has the answers, not the labels: these were called unknown classes."""
+    rng = np.random.default_rng(3)
+    columns = table()
+    del columns["label"]
+    right = rng.integers(0, 2, 300)
+    columns |= {answer: CLASSES[np.arange(300) % 3].tolist(), label: np.array(words)[right].tolist()}
+
+    evaluation = stratal.evaluate(columns)
+
+    assert evaluation.estimate.value == pytest.approx(right.mean())
+    assert "predicted_class" not in str(evaluation)
+
+
 def test_zeros_and_ones_may_be_outcomes():
     columns = table(np.arange(2))
 
     assert stratal.evaluate(columns).estimate.value == pytest.approx(np.mean(columns["label"]))
+
+
+def test_waves_of_a_table_have_the_same_answers():
+    columns = table()
+    weeks = np.repeat([0, 1, 2], 100)
+    trend = stratal.trend(columns | {"week": weeks.tolist()}, wave="week")
+
+    for week, wave in enumerate(trend.waves):
+        rows = np.flatnonzero(weeks == week)
+        part = {name: [entries[row] for row in rows] for name, entries in columns.items()}
+        assert wave.rows[()].value == pytest.approx(accuracy(part, CLASSES))
