@@ -202,6 +202,8 @@ def test_while_an_answer_is_on_its_way_nothing_else_is_entered(tmp_path, opened)
         window.wait_for_selector(".said:text-is('Working …')")
         window.keyboard.press("2")
         window.keyboard.press("Enter")
+        while not held:  # the page says that it sends before the browser hands the request over
+            window.wait_for_timeout(10)
         held[0].continue_()
         window.wait_for_selector(".said:text-is('Saved.')")
 
