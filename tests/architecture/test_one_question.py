@@ -55,9 +55,9 @@ EXCEPTIONS = {
     ("stratal.planning.entry_points", "plan_for_rate"): "plans from counts without a file",
     ("stratal.planning.power", "width_to_detect"): "plans for a difference",
     ("stratal.planning.selection", "expected_labels"): "plans a selection of models",
-    ("stratal.population.declaration", "match_columns"): "columns that fit a pattern",
-    ("stratal.population.declaration", "match_patterns"): "columns that fit a pattern",
-    ("stratal.population.declaration", "stored_row_base"): "reads plans of earlier versions",
+    ("stratal.population.column_names", "match_columns"): "columns that fit a pattern",
+    ("stratal.population.column_names", "match_patterns"): "columns that fit a pattern",
+    ("stratal.population.column_names", "stored_row_base"): "reads plans of earlier versions",
     ("stratal.population.digest", "PopulationDigest"): "compares a file with its plan",
 }
 

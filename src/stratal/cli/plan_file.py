@@ -111,7 +111,7 @@ class PlanFile(
     def require_unchanged(self, path: Path, population: Population) -> None:
         """Raise an error for a population that differs from the planned one."""
         from stratal.designs.extending import describe_differences
-        from stratal.population.declaration import stored_row_base
+        from stratal.population.column_names import stored_row_base
         from stratal.population.digest import PopulationDigest
 
         if self.population is None:

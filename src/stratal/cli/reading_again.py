@@ -140,7 +140,7 @@ def _with_stored_columns(option: str | None, stored: Collection[str]) -> str | N
 
     A pattern of the option may match a stored column already.
     """
-    from stratal.population.declaration import match_patterns
+    from stratal.population.column_names import match_patterns
 
     columns = split_names(option)
     matched = match_patterns(columns, tuple(stored))

@@ -81,7 +81,7 @@ class SelectOptions(Reading, frozen=True, kw_only=True):
 
 def answers_as_groups(requested: Reading) -> Reading:
     """Return the options to read a file with the models' answers as groups, without other columns."""
-    from stratal.population.declaration import match_columns
+    from stratal.population.column_names import match_columns
     from stratal.tables.readers import open_table
 
     if requested.file is None or requested.answers is None:

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import AnyArray, IntArray, same_value
 from stratal.designs.sample import Design, Sample, make_sample
 from stratal.errors import InputError, list_first
-from stratal.population.declaration import stored_row_base
+from stratal.population.column_names import stored_row_base
 from stratal.population.digest import PopulationDigest
 from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population, require_population

@@ -12,7 +12,7 @@ from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, LabelError
 from stratal.labels.annotator_columns import columns_of_annotators, labels_of_annotators
 from stratal.labels.labels import Labels, UnitRows
-from stratal.population.declaration import ROW, id_columns
+from stratal.population.column_names import ROW_NUMBER_ID, id_columns
 from stratal.question.column_words import ID_NAMES
 from stratal.question.tags import NO_SETS, read_set
 from stratal.randomness import id_array, id_texts
@@ -27,7 +27,7 @@ VALUE_ACTION = "Name the label column: value= (--value COL)."
 
 def id_column(columns: SmallTable, name: str | None) -> str | None:
     """Return the column of ids, None if rows are only numbered."""
-    if name == ROW and columns.find(ROW) is None:
+    if name == ROW_NUMBER_ID and columns.find(ROW_NUMBER_ID) is None:
         return None
     if name is not None:
         return name
@@ -129,7 +129,7 @@ def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
         if sample.question.row_base is None:
             name = sample.question.id
         else:
-            name = ROW
+            name = ROW_NUMBER_ID
         position = {text: row for row, text in enumerate(id_texts(ids_of(columns, name)))}
         columns = columns.only([position[text] for text in id_texts(sample.ids)])
     return labels_from(sample.ids, columns, value, sets=sample.question.outcome.holds_sets)

@@ -13,7 +13,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray, means_of_sums, same_v
 from stratal.designs.external_options import ExternalOptions
 from stratal.errors import InputError, MissingColumnError
 from stratal.labels.spreadsheet_ids import normalize_id
-from stratal.population.declaration import ROW
+from stratal.population.column_names import ROW_NUMBER_ID
 from stratal.population.drawn_units import DrawnUnits
 from stratal.population.population import Population
 from stratal.population.proxy_info import ProxyInfo
@@ -228,7 +228,7 @@ def _population_of_source(
 ) -> tuple[Population, bool, tuple[str, ...]]:
     """Return the population, whether its units have ids, and a note if it lacks columns of the groups."""
     if isinstance(source, Population):
-        return source, not source.numbered_by_row and source.id_name != ROW, ()
+        return source, not source.numbered_by_row and source.id_name != ROW_NUMBER_ID, ()
     strata = () if options.stratum is None else (options.stratum,)
     groups = tuple(dict.fromkeys((*strata, *options.groups)))
     if options.first_proxy is not None and len(groups) > len(strata):
@@ -258,7 +258,7 @@ def _read_population(
     except MissingColumnError as error:
         if id_name is not None or error.column != "id":
             raise
-    return read(source, **{**columns, "id": ROW}), False
+    return read(source, **{**columns, "id": ROW_NUMBER_ID}), False
 
 
 def _require_matching_units(

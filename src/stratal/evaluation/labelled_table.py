@@ -21,7 +21,7 @@ from stratal.evaluation.softmax_answers import with_most_probable_class
 from stratal.labels.annotator_columns import columns_of_annotators, join_annotators, names_of_labels
 from stratal.labels.label_values import LabelMapping, comparison_key
 from stratal.labels.missing_codes import refuse_missing_code
-from stratal.population.declaration import ROW
+from stratal.population.column_names import ROW_NUMBER_ID
 from stratal.population.softmax import PREDICTED_CLASS
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.chosen_rows import (
@@ -179,7 +179,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         runs = runs or repeated_runs(rows, recognition.columns.values())
     if runs is not None:
         # Runs of one question are not independent units, and its id does not identify a row.
-        request = replace(request, id=ROW, cluster=request.cluster or runs.column)
+        request = replace(request, id=ROW_NUMBER_ID, cluster=request.cluster or runs.column)
     findings = _detected_clusters(rows, request, recognition, selection, unit_of_lists)
     if findings.clusters is not None and findings.clusters.column != request.cluster:
         rows = with_missing_groups(rows, findings.clusters.column)

@@ -61,7 +61,7 @@ from stratal.labels.labels import (
 )
 from stratal.labels.workbooks import write_workbook
 from stratal.names import option_of
-from stratal.population.declaration import ROW
+from stratal.population.column_names import ROW_NUMBER_ID
 from stratal.protocols import JsonDict, WithColumnNames, WithColumns
 from stratal.question.column_words import ID_NAMES
 from stratal.question.tags import JSON_LISTS, how_to_write
@@ -247,8 +247,8 @@ def _recognised_id_column(table: SmallTable) -> str:
     if usual is not None:
         return usual
     # Row numbers are ids only together with the token of their sample.
-    if table.find(ROW) is not None and table.find(SAMPLE_TOKEN) is not None:
-        return ROW
+    if table.find(ROW_NUMBER_ID) is not None and table.find(SAMPLE_TOKEN) is not None:
+        return ROW_NUMBER_ID
     # The id column has the name that it has in the population, whatever that is.
     if Path(table.table_name).name in (TO_LABEL_NAME, WORKBOOK_NAME):
         return next(iter(table.columns))
@@ -260,7 +260,7 @@ def _ids_of_rows(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids (m,) of a table's rows, and the notes of the table and of its ids."""
     # Without a column of row numbers, rows can only be matched by their order.
-    if id_name != ROW or table.find(ROW) is not None or sample_ids is None:
+    if id_name != ROW_NUMBER_ID or table.find(ROW_NUMBER_ID) is not None or sample_ids is None:
         return _read_ids(table, id_name), table.notes
     if len(table) != len(sample_ids):
         raise LabelError(
@@ -306,7 +306,7 @@ def _read_ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             "Name the column of the ids: id_name='…' (--id COLUMN). If the rows are in the order of "
             "to_label.csv: id_name='row' (--id row). In a dataframe, rename the column to 'id'."
         )
-        if id_name == ROW:
+        if id_name == ROW_NUMBER_ID:
             action = "If the rows are in the order of the sample, give its ids: order=sample.ids."
         raise InputError(
             f"{table.table_name}: no id column",

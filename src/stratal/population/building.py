@@ -12,6 +12,7 @@ from stratal import arrays
 from stratal.arrays import AnyArray, FloatArray, array_of, frozen
 from stratal.errors import InputError
 from stratal.population import declaration
+from stratal.population.column_names import ROW_BASE, id_columns, name_tuple, refuse_existing_names
 from stratal.population.in_memory import ArrayPopulation, object_column
 from stratal.population.past_results import as_history
 from stratal.population.population import Population
@@ -49,7 +50,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         if items is None:
             items = _row_numbers((*proxies.values(), *groups.values(), *features.values()), history)
         history_proxy, columns = _history_columns(history, items, keywords.get("bounds"))
-        declaration.refuse_existing_names((HISTORY, *columns), (*proxies, *features), "the arrays")
+        refuse_existing_names((HISTORY, *columns), (*proxies, *features), "the arrays")
         notes = (history.note(history.count_items(items), len(items)),)
         proxies = {HISTORY: history_proxy, **proxies}
         features = {**features, **columns}
@@ -75,7 +76,7 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         size=_common_size(ids, proxy_columns, group_columns | feature_columns | shown_columns),
         proxies=tuple(info for info, _, _ in described_proxies),
         id_name=id_name or "id",
-        row_base=declaration.ROW_BASE if ids is None else None,
+        row_base=ROW_BASE if ids is None else None,
         roles=roles,
         tags=checked_format(keywords.get("tags")),
         label_outcome=declaration.label_outcome(keywords.get("label")),
@@ -161,7 +162,7 @@ def _roles_of_arrays(
     keywords: declaration.ArrayKeywords, groups: Mapping[str, object], proxies: Mapping[str, object]
 ) -> ColumnRoles:
     """Return the roles of arrays: each must be a group; scores of judges may be proxies."""
-    columns = declared_columns(keywords, declaration.name_tuple)
+    columns = declared_columns(keywords, name_tuple)
     roles = ColumnRoles.of(columns)
     for keyword, names in columns.items():
         for name in names:
@@ -349,7 +350,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     if columns.get("ids") is None:
         index = shared_index({"X": rows, **_columns_of(cast(declaration.ArrayKeywords, columns))})
         if index is not None:
-            named = declaration.id_columns(map(str, rows.columns if isinstance(rows, WithColumns) else ()))
+            named = id_columns(map(str, rows.columns if isinstance(rows, WithColumns) else ()))
             refuse_two_ids(index_name(index), named, "X", keyword="ids")
             columns["ids"] = index
             columns["id_name"] = columns.get("id_name") or index_name(index)
@@ -411,9 +412,9 @@ def _population_of_table(
     from stratal.population.queries.table import table_population
     from stratal.population.queries.units import with_derived_columns
 
-    is_numbered_by_row = declared.id == declaration.ROW and declaration.ROW not in table.names
+    is_numbered_by_row = declared.is_numbered_by_row(table.names)
     return table_population(
-        *with_derived_columns(rows_or_source, declared), declaration.ROW_BASE if is_numbered_by_row else None
+        *with_derived_columns(rows_or_source, declared), ROW_BASE if is_numbered_by_row else None
     )
 
 
@@ -422,7 +423,7 @@ def _population_in_memory(
 ) -> ArrayPopulation | None:
     """Return a population in memory; None if its rows do not fit or require computed columns or an error."""
     types = rows.types()
-    is_numbered_by_row = declared.id == declaration.ROW and declaration.ROW not in types
+    is_numbered_by_row = declared.is_numbered_by_row(types)
     columns = _column_expressions(rows, declared, types, is_numbered_by_row)
     derived = declared.softmax or declared.answers or declared.history or declared.second_moments
     if derived or None in columns.values() or not columns:
@@ -436,7 +437,7 @@ def _population_in_memory(
     }
     if any(column is None for column in values.values()):
         return None
-    numbers = np.arange(len(arrow_columns[0])) + declaration.ROW_BASE
+    numbers = np.arange(len(arrow_columns[0])) + ROW_BASE
     ids: Any = numbers if is_numbered_by_row else values["id", declared.id]
     # The order of the batches of a table, so that an engine and memory fit the same curves.
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")
@@ -451,7 +452,7 @@ def _population_in_memory(
         return None
     population.notes = (*rows.notes, *population.notes)
     if is_numbered_by_row:
-        population.row_base = declaration.ROW_BASE
+        population.row_base = ROW_BASE
     else:
         population.row_base = None
     return population
@@ -467,7 +468,7 @@ def _column_expressions(
     shown = {name: rows.columns[name] if types[name] in _SHOWN_TYPES else None for name in declared.shown}
     return {
         **({} if is_numbered_by_row else {("id", declared.id): rows.columns[declared.id]}),
-        **{("number", name): rows.as_number(name, types[name]) for name in declared.numbers},
+        **{("number", name): rows.as_number(name, types[name]) for name in declared.number_columns},
         **{("group", name): rows.as_category(name, types[name]) for name in declared.groups},
         **{("shown", name): column for name, column in shown.items()},
     }

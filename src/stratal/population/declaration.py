@@ -1,58 +1,41 @@
-"""Declared columns of a table: the id, the proxies, groups, features and columns to show."""
+"""`Declaration`: the columns of a table that a population needs, from the keywords of `Population.read`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from stratal.errors import InputError, MissingColumnError, same_name, suggest_names
+from stratal.errors import InputError
+from stratal.population.column_names import (
+    OWN_STRATUM_GROUP,
+    PEER_AGREEMENT,
+    ROW_NUMBER_ID,
+    find_id_column,
+    match_columns,
+    name_tuple,
+    refuse_existing_names,
+    require_column,
+)
 from stratal.population.proxy_info import ProxyInfo, infer_proxy_info
 from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS
 from stratal.proxy.agreement import NORMALISATIONS
-from stratal.proxy.history import HISTORY, history_columns
-from stratal.question.column_words import ID_NAMES
+from stratal.proxy.history import history_columns
 from stratal.question.question import Outcome
 from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns, refuse_revealing_columns
 from stratal.question.scores import Predictions
 from stratal.question.tags import checked_format
 from stratal.tables.logs.log import Log
-from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.source import ReadOptions
 
 if TYPE_CHECKING:
     from stratal.proxy.history import History
 
 
-# Name of the id column for row numbers, if the table has no column of this name.
-ROW = "row"
-
-# The number of the first row.
-ROW_BASE = 0
-
-# The number of the first row in sample files of versions that did not store it.
-_FORMER_ROW_BASE = 1
-
 # Values of `missing`: units without a proxy are a separate stratum, or an error.
 OWN_STRATUM = "own-stratum"
 REFUSE = "refuse"
-
-# The group column that marks the units of the separate stratum, and its two levels.
-OWN_STRATUM_GROUP = "proxy_status"
-KNOWN_PROXY = "known"
-MISSING_PROXY = "missing"
-
-# Remedy in error messages on numbers that are written with a comma or a percent sign.
-DECIMAL_POINT_REMEDY = (
-    "Write the numbers with a decimal point and without a percent sign; write shares as numbers between 0 "
-    "and 1, such as 0.976. You can change the column's format in a spreadsheet program."
-)
-
-# Name of the proxy computed from other models' answers. For a model other than the evaluated one, the name of
-# its column is appended: `peer_agreement_COLUMN`.
-PEER_AGREEMENT = "peer_agreement"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +47,7 @@ class Declaration:
     id : str
         Column of unique ids.
     proxies, groups, features, shown : tuple of str
+        Columns of predictions, of categories, of other numbers, and columns that annotators see.
     second_moments : mapping of proxy to column
         Columns that contain E[z² | x].
     roles : ColumnRoles
@@ -123,43 +107,46 @@ class Declaration:
         """Names of all columns with models' answers, each once."""
         return tuple(dict.fromkeys((*self.answers, *self.agreements.values())))
 
-    def own_and_peer_columns(self, model: str) -> tuple[str, ...]:
-        """Return the column of a model's answers, followed by those of the other models."""
+    def model_and_peer_columns(self, model: str) -> tuple[str, ...]:
+        """Return the column of a model's answers, `model`, followed by those of the other models."""
         return (model, *(name for name in self.answers if name != model))
 
-    def select_from(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the columns to read among the names of a table's columns.
-
-        The id is not among them if it is the row number.
-        """
-        existing = set(names)
+    def existing_columns(self, table_columns: Iterable[str]) -> tuple[str, ...]:
+        """Return the columns to read that a table has; an id that is the row number is not among them."""
+        existing = set(table_columns)
         return tuple(name for name in self.columns if name in existing)
 
+    def is_numbered_by_row(self, table_columns: Iterable[str]) -> bool:
+        """Return whether the ids are row numbers, because the table has no column `row`."""
+        return self.id == ROW_NUMBER_ID and ROW_NUMBER_ID not in table_columns
+
     @property
-    def numbers(self) -> tuple[str, ...]:
+    def number_columns(self) -> tuple[str, ...]:
         """Names of all columns to read as numbers, each once."""
         return tuple(dict.fromkeys((*self.proxies, *self.second_moments.values(), *self.features)))
 
     @property
     def may_be_softmax(self) -> bool:
-        """Whether there are several proxies without a declared scale or meaning."""
+        """Whether the proxies may be class probabilities: several, without a declared scale or meaning."""
         is_scale_declared = self.bounds is not None or self.scaled is not None or bool(self.second_moments)
         has_meaning_by_column = isinstance(self.predicts, Mapping)
         return len(self.proxies) > 1 and not is_scale_declared and not has_meaning_by_column
 
     def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:
         """Return the description of each proxy, from the smallest and largest value of each column."""
-        # Proxies computed from answers or past results are between 0 and 1. They are on the scale of the
-        # outcome only if its declared bounds are 0 and 1.
-        computed = {*self.agreements, *(self.proxies[:1] if history_columns(self.features) else ())}
-        has_other_bounds = self.bounds not in (None, (0.0, 1.0))
+        computed = set(self.agreements)
+        # The proxy of a history is inserted before all others, together with its features.
+        if history_columns(self.features):
+            computed.add(self.proxies[0])
         infos = []
         for name in self.proxies:
             bounds = self.bounds
             scaled = self.scaled
+            # Proxies computed from answers or past results are between 0 and 1. They are on the scale of the
+            # outcome only if its declared bounds are 0 and 1.
             if name in computed:
                 bounds = None
-                if has_other_bounds:
+                if self.bounds not in (None, (0.0, 1.0)):
                     scaled = False
             low, high = extents[name]
             second_moment = self.second_moments.get(name)
@@ -210,6 +197,28 @@ class FileKeywords(TableKeywords, ReadOptions, total=False):
     """The keywords of `Population.read`."""
 
 
+@dataclass(frozen=True, slots=True)
+class _ColumnLookup:
+    """The columns of a table, and the names of columns that will be computed; `table_name` is for errors."""
+
+    table_name: str
+    table_columns: list[str]
+    computed: set[str]
+
+    def require(self, name: str) -> str:
+        """Return the table's column of this name, or raise an error."""
+        return require_column(name, self.table_columns, self.table_name)
+
+    def columns_to_read(self, keyword: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
+        """Return the columns that a keyword names, without those that will be computed."""
+        names_to_read = [name for name in name_tuple(keyword, names) if name not in self.computed]
+        return tuple(dict.fromkeys(map(self.require, names_to_read)))
+
+    def all_columns(self, keyword: str, names: str | Sequence[str] | None) -> list[str]:
+        """Return the columns that a keyword names, including those that will be computed."""
+        return [name if name in self.computed else self.require(name) for name in name_tuple(keyword, names)]
+
+
 def declare_columns(
     keywords: TableKeywords, names: Iterable[str], table_name: str, index: object = None
 ) -> Declaration:
@@ -230,51 +239,32 @@ def declare_columns(
     InputError
         For a column that does not exist, and for a name with several columns.
     """
-    existing = list(names)
+    table_columns = list(names)
     missing = keywords.get("missing")
     _check_missing_option(missing)
-    id_name = _id_column(keywords.get("id"), existing, table_name, index)
-    softmax = match_columns("softmax", keywords.get("softmax"), existing, table_name)
-    proxy = match_columns("proxy", keywords.get("proxy"), existing, table_name)
-    history: Any = keywords.get("history")
-    normalisation, answers = _answer_columns(keywords.get("answers"), existing, table_name, id_name)
+    id_name = find_id_column(keywords.get("id"), table_columns, table_name, index)
+    softmax = match_columns("softmax", keywords.get("softmax"), table_columns, table_name)
+    proxy = match_columns("proxy", keywords.get("proxy"), table_columns, table_name)
+    normalisation, answers = _answer_columns(keywords.get("answers"), table_columns, table_name, id_name)
     agreement_columns = {f"{PEER_AGREEMENT}_{name}": name for name in answers}
-    computed = _computed_columns(
-        existing,
-        has_confidence=keywords.get("softmax") is not None or len(proxy) > 1,
-        has_own_stratum=missing == OWN_STRATUM,
-    )
-    if answers:
-        computed |= {PEER_AGREEMENT, *agreement_columns}
+    history: History | None = keywords.get("history")
     if history is not None:
-        computed |= set(history.names)
-        refuse_existing_names(history.names, existing, table_name)
+        refuse_existing_names(history.names, table_columns, table_name)
         _refuse_revealing_history(history, answers, table_name)
-
-    def columns_to_read(keyword: str, columns: str | Sequence[str] | None) -> tuple[str, ...]:
-        """Return the columns of a keyword that the table must have, without computed ones."""
-        names_to_read = [name for name in name_tuple(keyword, columns) if name not in computed]
-        return tuple(dict.fromkeys(_require_column(name, existing, table_name) for name in names_to_read))
-
-    def columns_of_role(keyword: str, columns: str | Sequence[str] | None) -> list[str]:
-        """Return all columns of a keyword, existing and computed ones."""
-        return [
-            name if name in computed else _require_column(name, existing, table_name)
-            for name in name_tuple(keyword, columns)
-        ]
-
-    proxies = columns_to_read("proxy", proxy)
-    groups = columns_to_read("groups", keywords.get("groups"))
+    computed = _computed_columns(keywords, proxy, agreement_columns, table_columns)
+    lookup = _ColumnLookup(table_name, table_columns, computed)
+    proxies = lookup.columns_to_read("proxy", proxy)
+    groups = lookup.columns_to_read("groups", keywords.get("groups"))
     if softmax and proxies:
         raise InputError(
             "softmax= and proxy= are mutually exclusive",
             given=f"softmax= and {proxies[0]!r}",
             action="Give one of them.",
         )
-    softmax = tuple(_require_column(name, existing, table_name) for name in softmax)
-    second_moments = _second_moment_columns(keywords.get("second_moment"), proxies, existing, table_name)
-    roles = replace(ColumnRoles.of(declared_columns(keywords, columns_of_role)), other_answers=answers)
-    shown = tuple(columns_of_role("show", keywords.get("show")))
+    softmax = tuple(map(lookup.require, softmax))
+    second_moments = _second_moment_columns(keywords.get("second_moment"), proxies, lookup)
+    roles = replace(ColumnRoles.of(declared_columns(keywords, lookup.all_columns)), other_answers=answers)
+    shown = tuple(lookup.all_columns("show", keywords.get("show")))
     refuse_revealing_columns(shown, {*proxies, *softmax, *second_moments.values(), *computed}, roles)
     # The computed answer of a softmax is declared later, when it is computed.
     if roles.answer in computed:
@@ -285,14 +275,16 @@ def declare_columns(
     agreements = {name: agreement_columns[name] for name in proxy if name in agreement_columns}
     if answers and roles.answer is not None:
         agreements = {PEER_AGREEMENT: roles.answer, **agreements}
-    _check_agreements(agreements, answers, existing, table_name)
-    features = match_columns("features", keywords.get("features"), existing, table_name, (*proxies, id_name))
+    _check_agreements(agreements, answers, table_columns, table_name)
+    features = match_columns(
+        "features", keywords.get("features"), table_columns, table_name, (*proxies, id_name)
+    )
     return Declaration(
         id=id_name,
         proxies=proxies,
         second_moments=second_moments,
         groups=tuple(dict.fromkeys((*groups, *role_groups))),
-        features=columns_to_read("features", features),
+        features=lookup.columns_to_read("features", features),
         shown=tuple(dict.fromkeys(shown)),
         roles=roles,
         bounds=keywords.get("bounds"),
@@ -309,21 +301,36 @@ def declare_columns(
     )
 
 
-def _computed_columns(existing: Sequence[str], *, has_confidence: bool, has_own_stratum: bool) -> set[str]:
-    """Return the names of columns that will be computed, unless the table already has them."""
+def _computed_columns(
+    keywords: TableKeywords,
+    proxy: tuple[str, ...],
+    agreement_columns: Mapping[str, str],
+    table_columns: Sequence[str],
+) -> set[str]:
+    """Return the names of the columns that may be computed from the declared ones.
+
+    `proxy` has the names in the keyword. `agreement_columns` has the column of answers of each agreement.
+    """
     computed = set()
-    if has_confidence:
+    # Several proxies may be a softmax.
+    if keywords.get("softmax") is not None or len(proxy) > 1:
         computed |= {CONFIDENCE, PREDICTED_CLASS}
-    if has_own_stratum:
+    if keywords.get("missing") == OWN_STRATUM:
         computed.add(OWN_STRATUM_GROUP)
-    return computed - set(existing)
+    # A column of the table with one of these names is read instead.
+    computed -= set(table_columns)
+    if agreement_columns:
+        computed |= {PEER_AGREEMENT, *agreement_columns}
+    if keywords.get("history") is not None:
+        computed |= set(keywords["history"].names)
+    return computed
 
 
 def _check_agreements(
-    agreements: Mapping[str, str], answers: Sequence[str], existing: Sequence[str], table_name: str
+    agreements: Mapping[str, str], answers: Sequence[str], table_columns: Sequence[str], table_name: str
 ) -> None:
-    """Raise an error if the table has a column with the name of an agreement, or without other models."""
-    refuse_existing_names(agreements, existing, table_name)
+    """Raise an error if an agreement has the name of a column, or if `answers` names no other models."""
+    refuse_existing_names(agreements, table_columns, table_name)
     if any(set(answers) <= {model} for model in agreements.values()):
         raise InputError(
             f"{table_name}: answers= names only the evaluated model",
@@ -341,7 +348,7 @@ def _check_missing_option(missing: str | None) -> None:
 
 
 def _answer_columns(
-    answers: str | Sequence[str] | None, existing: list[str], table_name: str, id_name: str
+    answers: str | Sequence[str] | None, table_columns: list[str], table_name: str, id_name: str
 ) -> tuple[str | None, tuple[str, ...]]:
     """Return the normalisation of the answers and the columns of other models' answers.
 
@@ -354,8 +361,8 @@ def _answer_columns(
         if colon and prefix in NORMALISATIONS:
             normalisation = prefix
             patterns = (first, *patterns[1:])
-    columns = match_columns("answers", patterns, existing, table_name, (id_name,))
-    return normalisation, tuple(_require_column(name, existing, table_name) for name in columns)
+    columns = match_columns("answers", patterns, table_columns, table_name, (id_name,))
+    return normalisation, tuple(require_column(name, table_columns, table_name) for name in columns)
 
 
 def _refuse_revealing_history(history: History, answers: Sequence[str], table_name: str) -> None:
@@ -377,7 +384,7 @@ def _names_model(column: str, model: str) -> bool:
 
 
 def _second_moment_columns(
-    columns: str | Mapping[str, str] | None, proxies: tuple[str, ...], existing: list[str], table_name: str
+    columns: str | Mapping[str, str] | None, proxies: tuple[str, ...], lookup: _ColumnLookup
 ) -> dict[str, str]:
     """Return the column of second moments of each proxy that has one.
 
@@ -391,26 +398,14 @@ def _second_moment_columns(
             )
         columns = {proxies[0]: columns}
     problem = "second_moment names a column that is not a proxy"
-    by_proxy = {
-        _require_column(name, list(proxies), problem): column for name, column in (columns or {}).items()
+    column_of_proxy = {
+        require_column(name, list(proxies), problem): column for name, column in (columns or {}).items()
     }
-    return {name: _require_column(column, existing, table_name) for name, column in by_proxy.items()}
-
-
-def refuse_existing_names(names: Iterable[str], existing: Iterable[str], table_name: str) -> None:
-    """Raise an error if one of the names of computed columns is the name of an existing column."""
-    common = sorted(set(names) & set(existing))
-    if common:
-        problem = (
-            f"{table_name}: a column is already called {common[0]!r}, the name of a column that is computed"
-        )
-        raise InputError(
-            problem, action="Rename the column, or name it as the proxy and leave out answers or history."
-        )
+    return {name: lookup.require(column) for name, column in column_of_proxy.items()}
 
 
 def with_log_defaults(keywords: TableKeywords, log: Log) -> TableKeywords:
-    """Return the keywords, with the columns of the log as defaults."""
+    """Return the keywords, with the columns of an evaluation tool's log as defaults."""
     proxy = keywords.get("proxy")
     if proxy is None and keywords.get("softmax") is None:
         proxy = next(iter(log.proxies), None)
@@ -426,63 +421,7 @@ def with_log_defaults(keywords: TableKeywords, log: Log) -> TableKeywords:
     }
 
 
-def name_tuple(keyword: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the value of a keyword, one name or several, as a tuple without duplicates."""
-    if names is None:
-        return ()
-    if isinstance(names, str):
-        return (names,)
-    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
-        raise InputError(
-            f"{keyword} must name columns", given=repr(names), allowed="a name, or several names"
-        )
-    return tuple(dict.fromkeys(names))
-
-
-def _id_column(id_column: str | None, existing: list[str], table_name: str, index: object) -> str:
-    """Return the column of ids: the declared one, the index of a dataframe, or one with the name of an id."""
-    if id_column is not None:
-        if id_column == ROW and ROW not in existing:
-            return id_column
-        return _require_column(id_column, existing, table_name)
-    if index is not None:
-        require_unique_index(index, table_name)
-        refuse_two_ids(existing[-1], id_columns(existing[:-1]), table_name)
-        return existing[-1]
-    likely_id = next(iter(id_columns(existing)), None)
-    if likely_id is not None:
-        return _require_column(likely_id, existing, table_name)
-    by_name = "Name the column of unique ids: id=… (--id COLUMN)."
-    action = (
-        _other_delimiter(existing) or f"{by_name} If there is none, number the rows: id='row' (--id row)."
-    )
-    problem = f"{table_name}: no column is called 'id'"
-    raise MissingColumnError(problem, column="id", given=suggest_names("id", existing), action=action)
-
-
-def stored_row_base(row_base: int | None, id_name: str | None) -> int | None:
-    """Return the number of the first row, given the one in a sample file; None if ids are not row numbers."""
-    if row_base is None and id_name == ROW:
-        return _FORMER_ROW_BASE
-    return row_base
-
-
-def id_columns(existing: Iterable[str]) -> list[str]:
-    """Return the columns with a usual name of ids, in order of preference."""
-    names = list(existing)
-    matches = (same_name(name, names) for name in ID_NAMES)
-    return [name for name in matches if name is not None]
-
-
-def _other_delimiter(existing: list[str]) -> str | None:
-    """Return the action for a file that seems to have one column because of its delimiter, else None."""
-    delimiters = [mark for mark in (";", "\t", "|", "^", "~") if len(existing) == 1 and mark in existing[0]]
-    if delimiters:
-        return f"State the delimiter of the columns: delimiter={delimiters[0]!r} (--delimiter)."
-    return None
-
-
-# Value of `label` for labels with two values; other labels are declared by their bounds.
+# Value of `label` for labels with two values; the value for other labels is their bounds.
 PASS_FAIL = "pass/fail"
 
 
@@ -508,65 +447,3 @@ def label_outcome(label: str | tuple[float, float] | None) -> Outcome:
     if label == PASS_FAIL:
         return Outcome(scale="binary")
     return Outcome(scale="bounded", bounds=bounds)
-
-
-def match_patterns(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
-    """Return the existing names that equal or match one of the patterns, such as `judge_*`."""
-    names = list(existing)
-    matches = [
-        name for pattern in patterns for name in names if pattern == name or fnmatchcase(name, pattern)
-    ]
-    return tuple(dict.fromkeys(matches))
-
-
-def match_columns(
-    keyword: str,
-    names_or_patterns: str | Sequence[str] | None,
-    existing: list[str],
-    table_name: str,
-    excluded: tuple[str, ...] = (),
-) -> tuple[str, ...]:
-    """Return columns by name, with patterns such as `p*` replaced by the columns that match them.
-
-    Patterns do not match the excluded columns.
-    """
-    columns: list[str] = []
-    for name in name_tuple(keyword, names_or_patterns):
-        is_pattern = name not in existing and any(mark in name for mark in "*?[")
-        names = [name]
-        if is_pattern:
-            names = [column for column in match_patterns([name], existing) if column not in excluded]
-        if not names:
-            allowed = suggest_names(name, existing)
-            raise InputError(f"{table_name}: no column matches {keyword}", given=repr(name), allowed=allowed)
-        columns.extend(names)
-    return tuple(dict.fromkeys(columns))
-
-
-def _require_column(name: str, existing: list[str], table_name: str) -> str:
-    """Return the column of this name, without regard to case where that is unique."""
-    if not isinstance(name, str):
-        raise InputError(
-            "the name of a column must be text", given=repr(name), allowed=suggest_names("", existing)
-        )
-    column = same_name(name, existing)
-    if column is None:
-        action = _other_delimiter(existing)
-        if name.startswith(PEER_AGREEMENT):
-            action = (
-                "This proxy is computed from other models' answers: name their columns with answers=… "
-                "(--answers COL,…)."
-            )
-        if name == HISTORY:
-            action = (
-                "This proxy is computed from earlier models' results: name their file with history=… "
-                "(--history FILE)."
-            )
-        allowed = suggest_names(name, existing)
-        if action is None and allowed.count("'") < 2 * len(existing):
-            action = "`stratal doctor FILE` shows all columns."
-        raise InputError(f"{table_name}: no such column: {name!r}", allowed=allowed, action=action)
-    if existing.count(column) > 1:
-        problem = f"{table_name}: {existing.count(column)} columns are called {name!r}"
-        raise InputError(problem, allowed="one", action="Rename or drop the others.")
-    return column

@@ -12,7 +12,8 @@ import numpy as np
 
 from stratal.arrays import number_of_text
 from stratal.names import split_names
-from stratal.population.declaration import DECIMAL_POINT_REMEDY, OWN_STRATUM, ROW, Declaration
+from stratal.population.column_names import ROW_NUMBER_ID
+from stratal.population.declaration import OWN_STRATUM, Declaration
 from stratal.population.proxy_info import infer_proxy_info
 from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names, is_softmax
 from stratal.protocols import JsonDict, JsonMapping
@@ -33,7 +34,7 @@ from stratal.tables.number_columns import (
     rows_with_shares,
     share_range_sql,
 )
-from stratal.tables.number_format import HEAD_ROWS, is_percentage
+from stratal.tables.number_format import DECIMAL_POINT_REMEDY, HEAD_ROWS, is_percentage
 from stratal.tables.readers import open_table
 from stratal.tables.source import ReadOptions, Rows, stack_columns, translate_engine_errors
 
@@ -514,7 +515,7 @@ def suggestion(
         others=(*answer_columns(columns["columns"]), *([models["column"]] if models else [])),
     )
     recognition = recognise(facts_of_description(columns), stated)
-    id_options = ["--id", recognition.id or ROW]
+    id_options = ["--id", recognition.id or ROW_NUMBER_ID]
     softmax = softmax or columns.get("softmax")
     if softmax and proxy is None:
         return [*id_options, "--softmax", softmax]

@@ -46,7 +46,7 @@ def csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
 
     def read_columns(selection: ColumnSelection) -> Rows:
         rows = replace(
-            all_rows, columns={name: internal_names[name] for name in selection.select_from(names)}
+            all_rows, columns={name: internal_names[name] for name in selection.existing_columns(names)}
         )
         # Counting blank rows reads the whole file once more.
         if is_small and (selection.id in rows.columns or not selection.id):

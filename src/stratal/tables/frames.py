@@ -52,7 +52,7 @@ def arrow_table(connection: object, table: object, table_name: str) -> Table:
         names=tuple(names),
         index=row_index(table),
         read_columns=lambda selection: register_columns(
-            connection, read_arrow_columns(selection.select_from(names)), table_name
+            connection, read_arrow_columns(selection.existing_columns(names)), table_name
         ),
     )
 

@@ -81,8 +81,8 @@ def _json_table(
     file_without_mark = cache(partial(remove_byte_order_mark, file))
 
     def read_columns(selection: ColumnSelection) -> Rows:
-        key_paths = {name: _key_path_of_name(name, top_names) for name in selection.select_from(names)}
-        numbers = set(selection.numbers)
+        key_paths = {name: _key_path_of_name(name, top_names) for name in selection.existing_columns(names)}
+        numbers = set(selection.number_columns)
         if len(key_paths) > _MAX_SQL_KEYS and size <= _MAX_WIDE_BYTES:
             columns = _columns_of_wide_file(file, key_paths, numbers)
             return replace(register_columns(connection, columns, table_name), all_text=True, locate=locate)

@@ -15,7 +15,7 @@ def log_table(connection: object, log: Log, table_name: str) -> Table:
     """Return an evaluation tool's log as a table."""
 
     def read_columns(selection: ColumnSelection) -> Rows:
-        columns = {name: _log_column(log.columns[name]) for name in selection.select_from(log.columns)}
+        columns = {name: _log_column(log.columns[name]) for name in selection.existing_columns(log.columns)}
         return replace(
             register_columns(connection, columns, table_name),
             all_text=True,

@@ -87,7 +87,7 @@ def with_shares(table: Table) -> Table:
 
     def read_columns(selection: ColumnSelection) -> Foreign:
         rows = table.read_columns(selection)
-        names = [name for name in (*selection.numbers, *selection.softmax) if name != selection.id]
+        names = [name for name in (*selection.number_columns, *selection.softmax) if name != selection.id]
         # A table on another engine is converted by its owner.
         if not isinstance(rows, Rows):
             return rows
@@ -128,7 +128,7 @@ def with_decimal_points(
     InputError
         For a column of numbers with two interpretations.
     """
-    file_numbers.require_unambiguous(rows.table_name, selection.numbers)
+    file_numbers.require_unambiguous(rows.table_name, selection.number_columns)
     converted_columns = {
         name: number_format.number_sql(column, file_numbers.decimals[name], quote_text)
         for name, column in rows.columns.items()

@@ -40,6 +40,12 @@ _GROUPS = (
 _PERCENT = rf"{_SIGN}([0-9]+{{mark}}?|[0-9]*{{mark}}[0-9]+)[{_SPACES}]*[{_PERCENT_SIGNS}]"
 _GROUPED = rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}})+({{other}}[0-9]+)?{_EXPONENT}"
 
+# Next step in error messages on numbers that are written with a comma or a percent sign.
+DECIMAL_POINT_REMEDY = (
+    "Write the numbers with a decimal point and without a percent sign; write shares as numbers between 0 "
+    "and 1, such as 0.976. You can change the column's format in a spreadsheet program."
+)
+
 # Smallest share of numbers among the entries of a column of numbers; the others may be typing errors.
 MIN_NUMBER_SHARE = 0.9
 

@@ -155,11 +155,11 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
     }
 
     def read_columns(selection: ColumnSelection) -> Rows:
-        selected_names = selection.select_from(columns)
+        selected_names = selection.existing_columns(columns)
         if local_parts:
             parquet.refuse_unlike_parts(local_parts, selected_names, partition_parts)
             for part in local_parts:
-                parquet.refuse_expanding_columns(part, selection.select_from(names))
+                parquet.refuse_expanding_columns(part, selection.existing_columns(names))
         selected_columns = {name: columns[name] for name in selected_names}
         return Rows(
             table_name=str(file), connection=connection, from_clause=from_clause, columns=selected_columns

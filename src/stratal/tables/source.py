@@ -27,38 +27,37 @@ class ColumnSelection(Protocol):
         """The column of ids."""
 
     @property
-    def numbers(self) -> tuple[str, ...]:
+    def number_columns(self) -> tuple[str, ...]:
         """Columns to read as numbers."""
 
     @property
     def softmax(self) -> tuple[str, ...]:
         """Columns of probabilities, from which other columns are computed."""
 
-    def select_from(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the selected columns among the names of a table's columns."""
+    def existing_columns(self, table_columns: Iterable[str]) -> tuple[str, ...]:
+        """Return the selected columns that a table has."""
 
 
 class EveryColumn:
     """Selects every column of a table whose name is unique."""
 
     id = ""
-    numbers = ()
+    number_columns = ()
     softmax = ()
 
     def __init__(self, names: Sequence[str]) -> None:
         self._counts = Counter(names)
 
-    def select_from(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the selected columns among the names of a table's columns."""
-        return tuple(name for name in dict.fromkeys(names) if self._counts[name] == 1)
+    def existing_columns(self, table_columns: Iterable[str]) -> tuple[str, ...]:
+        """Return the selected columns that a table has."""
+        return tuple(name for name in dict.fromkeys(table_columns) if self._counts[name] == 1)
 
 
 # Engines that read files.
 DUCKDB = "duckdb"
 SPARK = "spark"
 
-# A memory limit with its unit, as DuckDB accepts it.
-# The form that DuckDB accepts for `memory_limit`.
+# A memory limit with its unit, in the form that DuckDB accepts for `memory_limit`.
 _MEMORY_AMOUNT = re.compile(r"\d+(\.\d+)? ?(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
 
 

@@ -85,7 +85,7 @@ def read_on_spark(path: str | os.PathLike[str], options: ReadOptions) -> Table:
             partition_parts = {
                 key: part for part in part_files for key in partition_keys(part.relative_to(local_path))
             }
-            refuse_unlike_parts(part_files, selection.select_from(columns), partition_parts)
+            refuse_unlike_parts(part_files, selection.existing_columns(columns), partition_parts)
         return source
 
     return Table(table_name=path_text, names=tuple(columns), read_columns=read_columns)

@@ -181,7 +181,7 @@ def workbook_table(connection: object, file: Path, is_wanted_sheet: Callable[[Se
     def read_columns(selection: ColumnSelection) -> Rows:
         columns = {
             name: pa.array([cells[names.index(name)] for _, cells in filled_rows], pa.string())
-            for name in selection.select_from(names)
+            for name in selection.existing_columns(names)
         }
         rows = replace(
             register_columns(connection, columns, str(file)),

@@ -31,7 +31,7 @@ def test_all_kinds_of_columns() -> None:
     assert declared.id == "id"
     assert declared.proxies == ("proxy", "judge")
     assert declared.groups == ("language",)
-    assert declared.numbers == ("proxy", "judge", "second")
+    assert declared.number_columns == ("proxy", "judge", "second")
     assert declared.columns == ("id", "proxy", "judge", "second", "language")
 
 

@@ -17,7 +17,8 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population import distribution as distributions
 from stratal.population import rules
-from stratal.population.declaration import OWN_STRATUM, OWN_STRATUM_GROUP, Declaration, label_outcome
+from stratal.population.column_names import OWN_STRATUM_GROUP
+from stratal.population.declaration import OWN_STRATUM, Declaration, label_outcome
 from stratal.population.digest import KEY_BITS, DigestedColumns, PopulationDigest, digits
 from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import ArrayEvaluator, Expression

@@ -14,14 +14,15 @@ import ibis
 import numpy as np
 
 from stratal.errors import InputError, duplicate_ids_error, suggest_names
-from stratal.population import declaration
-from stratal.population.declaration import (
+from stratal.population.column_names import (
     KNOWN_PROXY,
     MISSING_PROXY,
     OWN_STRATUM_GROUP,
     PEER_AGREEMENT,
-    Declaration,
+    ROW_BASE,
+    ROW_NUMBER_ID,
 )
+from stratal.population.declaration import OWN_STRATUM, Declaration
 from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, class_names, is_softmax
 from stratal.protocols import Foreign
 from stratal.proxy.agreement import (
@@ -43,7 +44,7 @@ from stratal.tables.engine import (
     timestamp_text,
 )
 from stratal.tables.no_answer import EMPTY_CELL_TEXTS
-from stratal.tables.number_format import PERCENTAGE
+from stratal.tables.number_format import DECIMAL_POINT_REMEDY, PERCENTAGE
 from stratal.tables.source import Source, translate_engine_errors
 from stratal.whole_numbers import MAX_EXACT_INTEGER
 
@@ -91,7 +92,7 @@ def units_of_source(source: Source, declared: Declaration) -> Units:
         For a column whose type cannot be an id, a number or a category.
     """
     id_column = source.column(declared.id)
-    numbers = {name: f"x{i}" for i, name in enumerate(declared.numbers)}
+    numbers = {name: f"x{i}" for i, name in enumerate(declared.number_columns)}
     categories = {name: f"g{i}" for i, name in enumerate(declared.groups)}
     shown = {name: f"s{i}" for i, name in enumerate(declared.shown)}
     where = f"{source.table_name}: column"
@@ -307,7 +308,7 @@ _TEXT_VALUE = "value that is not a number"
 _VALUE_WITHOUT_SIGN = "value without a percent sign, unlike most of its values"
 _REMEDIES = {
     _VALUE_WITHOUT_SIGN: "Write all values with a percent sign, or none; shares are numbers between 0 and 1.",
-    _DECIMAL_COMMA_VALUE: declaration.DECIMAL_POINT_REMEDY,
+    _DECIMAL_COMMA_VALUE: DECIMAL_POINT_REMEDY,
     _TEXT_VALUE: (
         "In a JSON object, name the number: judge.score. Words are not scores: use categories as strata "
         "(by=, --by COL), a model's answer in predicted= (--predicted), and labels with --map and "
@@ -450,7 +451,7 @@ DECLARED_SOFTMAX_TOLERANCE = 0.05
 
 def with_derived_columns(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with the computed columns of a declaration, and the declaration that names them."""
-    if declared.id == declaration.ROW and declaration.ROW not in source.columns:
+    if declared.is_numbered_by_row(source.columns):
         if not source.ordered:
             raise InputError(
                 f"{source.table_name}: rows read through a database connection have no order, so they "
@@ -458,7 +459,7 @@ def with_derived_columns(source: Source, declared: Declaration) -> tuple[Source,
                 action="Name a column of unique ids: id=….",
             )
         # The number of each row, stored once.
-        source = _with_columns(source, **{declaration.ROW: ibis.row_number() + declaration.ROW_BASE})
+        source = _with_columns(source, **{ROW_NUMBER_ID: ibis.row_number() + ROW_BASE})
         source = _materialise_columns(source, tuple(source.columns))
     columns = declared.softmax
     if declared.may_be_softmax and is_softmax(row_sum_facts(source, declared.proxies)):
@@ -469,7 +470,7 @@ def with_derived_columns(source: Source, declared: Declaration) -> tuple[Source,
         source, declared = _with_agreements(source, declared)
     if declared.history is not None:
         source, declared = _with_history(source, declared)
-    if declared.missing == declaration.OWN_STRATUM:
+    if declared.missing == OWN_STRATUM:
         source, declared = _with_own_stratum(source, declared)
     return source, declared
 
@@ -597,7 +598,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     codes = answer_codes([fitted_rows[f"a{at}"].to_pylist() for at in range(len(texts))])
     position_of = {name: position for position, name in enumerate(texts)}
     weights = {
-        name: peer_weights(codes[:, [position_of[peer] for peer in declared.own_and_peer_columns(model)]])
+        name: peer_weights(codes[:, [position_of[peer] for peer in declared.model_and_peer_columns(model)]])
         for name, model in declared.agreements.items()
         if len(codes)
     }
@@ -606,7 +607,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     for name, model_weights in weights.items():
         if not model_weights.weights.any():
             continue
-        model, *peers = (texts[peer] for peer in declared.own_and_peer_columns(declared.agreements[name]))
+        model, *peers = (texts[peer] for peer in declared.model_and_peer_columns(declared.agreements[name]))
         pairs = zip(peers, model_weights.weights.tolist(), strict=True)
         weighted_peers = [(text, weight) for text, weight in pairs if weight]
         agreeing_weight = _sum_as_balanced_tree(
@@ -623,7 +624,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     declared = replace(declared, proxies=(*new_columns, *declared.proxies), answers=(), agreements=agreements)
     if new_columns and source.ordered and source.backend.name == "duckdb":
         # Plans, draws and digests each read the proxy, which may depend on a thousand columns of answers.
-        source = _materialise_columns(source, declared.select_from(source.columns))
+        source = _materialise_columns(source, declared.existing_columns(source.columns))
     return source, declared
 
 
