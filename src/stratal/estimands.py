@@ -11,6 +11,6 @@ Examples
 
 # ruff: noqa: F403, F405
 from stratal.metrics.kinds import *
-from stratal.regression.from_sample import *
+from stratal.regression.estimands import *
 
 __all__ = ["Estimand", *(kind.__name__ for kind in Estimand.registry.values() if kind.__name__ in globals())]

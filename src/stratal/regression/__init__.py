@@ -1,6 +1,6 @@
 """Prediction-powered M-estimation under any design: means, quantiles, regressions, user-defined losses."""
 
-from stratal.regression.from_sample import Formula as Formula
+from stratal.regression.features import Formula as Formula
 from stratal.regression.from_sample import regress as regress
 from stratal.regression.losses import ArrayUnlabelled as ArrayUnlabelled
 from stratal.regression.losses import Block as Block

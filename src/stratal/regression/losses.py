@@ -324,6 +324,10 @@ class PoissonLoss(GeneralisedLinear):
         return mean
 
 
+# Losses by the name that `regress` and `Coefficient` accept as `family`.
+FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
+
+
 def times(variables: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return the product of variables (n, d) and a matrix (d, k), in the memory order of `feature_matrix`."""
     return np.asarray((matrix.T @ variables.T).T)

@@ -17,7 +17,8 @@ from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
 from stratal.population.influence import averages
 from stratal.regression import LinearLoss, LogisticLoss, PoissonLoss, quantile
-from stratal.regression.from_sample import NumericFeatures, from_population
+from stratal.regression.features import NumericFeatures
+from stratal.regression.from_sample import unlabelled_of_population
 from stratal.regression.m_estimation import fit_to_proxies
 
 FEATURES = ("length", "age")
@@ -47,7 +48,7 @@ def population(units):
 @pytest.mark.parametrize("family", ["logistic", "poisson"])
 def test_before_labels_it_varies_as_the_regression_s_allocation_has_it(population, family):
     influence = Coefficient("age", FEATURES, family).influence(population)
-    all_units = from_population(population, population.proxy_names[0], NumericFeatures(FEATURES))
+    all_units = unlabelled_of_population(population, population.proxy_names[0], NumericFeatures(FEATURES))
     fit, units = fit_to_proxies(LOSSES[family](), all_units), next(all_units.blocks())
     weight = units.features @ np.linalg.inv(fit.hessian)[2]
     mean, f = LOSSES[family]().mean(units.features @ fit.theta), units.proxy
@@ -209,7 +210,7 @@ def test_a_quantile_takes_them_too(population, units):
         0.3,
         weighting=sample.weighting(),
         proxy=sample.proxies[:, 0],
-        unlabelled=from_population(
+        unlabelled=unlabelled_of_population(
             population, population.proxy_names[0], NumericFeatures(), sample.design.rule
         ),
         target="superpopulation",

@@ -7,7 +7,8 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, MissingExtraError
 from stratal.population.population import Population
 from stratal.population.rules import CutPoints
-from stratal.regression.from_sample import Formula, NumericFeatures, from_population
+from stratal.regression.features import Formula, NumericFeatures
+from stratal.regression.from_sample import unlabelled_of_population
 from stratal.regression.losses import ArrayUnlabelled
 from stratal.regression.m_estimation import linear_regression
 
@@ -88,7 +89,7 @@ def test_a_population_in_batches_gives_what_arrays_give(data, monkeypatch):
     rows = np.concatenate([np.flatnonzero(stratum == h)[:20] for h in range(2)])
     y = (data["proxy"] + data["length"])[rows]
     weighting = StratifiedWeighting(stratum=stratum[rows], sizes=np.bincount(stratum))
-    units = from_population(population, "proxy", formula, rule)
+    units = unlabelled_of_population(population, "proxy", formula, rule)
     few = {name: values[rows] for name, values in data.items()}
     given = {"weighting": weighting, "proxy": data["proxy"][rows], "names": formula.names}
 
@@ -110,5 +111,5 @@ def test_plain_features_are_read(data):
         proxy={"a": data["proxy"], "b": 1 - data["proxy"]}, features={"length": data["length"]}
     )
 
-    block = next(from_population(population, "a", NumericFeatures(("length",), False)).blocks())
+    block = next(unlabelled_of_population(population, "a", NumericFeatures(("length",), False)).blocks())
     assert block.features.shape == (90, 1)
