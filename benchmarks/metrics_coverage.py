@@ -27,7 +27,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import Confusion
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.regression.quantiles import quantile_estimate
+from stratal.regression.quantiles import weighted_quantile_estimate
 
 RESULTS = Path(__file__).with_name("results") / "metrics_coverage.md"
 SIZES = (50, 100, 200, 500)
@@ -134,7 +134,7 @@ def comparison_kernel(first: FloatArray, second: FloatArray) -> Kernel:
 def quantile_kernel(z: FloatArray) -> Kernel:
     def kernel(rows: IntArray, weighting: StratifiedWeighting) -> Iterator[Found]:
         for probability in (0.25, 0.5, 0.75):
-            estimate = quantile_estimate(z[rows], probability, weighting, bounds=(0.0, 1.0))
+            estimate = weighted_quantile_estimate(z[rows], probability, weighting, bounds=(0.0, 1.0))
             yield found(f"quantile {probability}", estimate)
 
     return kernel

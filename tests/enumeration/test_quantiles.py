@@ -10,7 +10,7 @@ from tests.tiers import sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.intervals.hypergeometric import quantile_ranks
-from stratal.regression.quantiles import quantile, quantile_estimate
+from stratal.regression.quantiles import quantile, weighted_quantile_estimate
 
 
 def simple(n, size):
@@ -38,8 +38,8 @@ def test_ranks_are_the_acceptance_region_of_a_count():
 def test_ranks_are_where_the_limits_of_the_share_reach_the_probability(n, size, probability):
     """A domain that holds all units takes the general path."""
     z = np.random.default_rng(n).permutation(np.arange(1.0, n + 1))
-    found = quantile_estimate(z, probability, simple(n, size))
-    general = quantile_estimate(z, probability, simple(n, size), member=np.ones(n, dtype=bool))
+    found = weighted_quantile_estimate(z, probability, simple(n, size))
+    general = weighted_quantile_estimate(z, probability, simple(n, size), member=np.ones(n, dtype=bool))
     ranks = np.clip(quantile_ranks(n, size, probability, 0.025, 0.025), 0, n + 1)
     expected = np.r_[-np.inf, np.arange(1.0, n + 1), np.inf][ranks]
 
@@ -54,15 +54,15 @@ def test_ranks_are_where_the_limits_of_the_share_reach_the_probability(n, size, 
 
 def test_a_complement_has_the_mirrored_interval():
     z = np.random.default_rng(1).normal(size=70)
-    low, high = quantile_estimate(z, 0.205, simple(70, 900)).confidence_interval()
-    below, above = quantile_estimate(-z, 0.795, simple(70, 900)).confidence_interval()
+    low, high = weighted_quantile_estimate(z, 0.205, simple(70, 900)).confidence_interval()
+    below, above = weighted_quantile_estimate(-z, 0.795, simple(70, 900)).confidence_interval()
 
     assert (low, high) == (-above, -below)
 
 
 def test_open_limits_are_the_bounds_of_the_outcome():
     z = np.array([3.0, 4.0, 5.0])
-    by_weights = quantile_estimate(z, 0.5, simple(3, 500), bounds=(1.0, 5.0))
+    by_weights = weighted_quantile_estimate(z, 0.5, simple(3, 500), bounds=(1.0, 5.0))
     fitted = quantile(z, 0.5, weighting=simple(3, 500), bounds=(1.0, 5.0), estimator="classical")
     for found in (by_weights, fitted):
         low, high = found.confidence_interval()
@@ -74,10 +74,10 @@ def test_open_limits_are_the_bounds_of_the_outcome():
 @pytest.mark.parametrize("probability", [0.01, 0.5, 0.99])
 def test_a_standard_error_is_positive_and_finite_while_units_are_unlabelled(labels, probability):
     weighting = simple(len(labels), 200)
-    found = quantile_estimate(np.array(labels), probability, weighting, bounds=(1.0, 5.0))
+    found = weighted_quantile_estimate(np.array(labels), probability, weighting, bounds=(1.0, 5.0))
 
     assert 0 < found.standard_error < 4.0
-    unbounded = quantile_estimate(np.array(labels), probability, weighting)
+    unbounded = weighted_quantile_estimate(np.array(labels), probability, weighting)
     assert np.isnan(unbounded.standard_error) or 0 < unbounded.standard_error < np.inf
 
 
@@ -106,7 +106,7 @@ def test_strata_whose_labels_lie_on_one_side_leave_the_others_open():
     stratum = np.repeat([0, 1], [4, 40])
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([9000, 1000]))
     z = np.r_[1.0, 2.0, 3.0, 4.0, np.linspace(10, 20, 40)]
-    low, high = quantile_estimate(z, 0.4, weighting).confidence_interval()
+    low, high = weighted_quantile_estimate(z, 0.4, weighting).confidence_interval()
 
     assert low == -np.inf
     assert high >= 4.0

@@ -22,7 +22,7 @@ from stratal.metrics.comparison import contrast_interval
 from stratal.metrics.confusion import Confusion
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.question.vocabulary import AVERAGES
-from stratal.regression.quantiles import quantile_estimate
+from stratal.regression.quantiles import weighted_quantile_estimate
 
 
 @st.composite
@@ -92,7 +92,7 @@ def test_ranking_domains_and_quantiles(design, data):
     for found in means:
         check(found, 0, 1, census)
     check(difference_of(*means[:2]), -1, 1, census)
-    median = quantile_estimate(score, 0.5, weighting)
+    median = weighted_quantile_estimate(score, 0.5, weighting)
     low, high = median.confidence_interval()
     assert low <= median.value <= high
 

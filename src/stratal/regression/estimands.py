@@ -35,9 +35,9 @@ from stratal.regression.losses import FAMILIES
 from stratal.regression.m_estimation import fit_to_proxies
 from stratal.regression.quantiles import (
     quantile,
-    quantile_estimate,
     require_probability,
     weighted_quantile,
+    weighted_quantile_estimate,
 )
 from stratal.regression.rectified_loss import require_inverse
 
@@ -305,7 +305,9 @@ class Quantile(Estimand):
         outcomes, labelled = _labelled_outcomes(sample, labels)
         respondents = Respondents.of(sample, labelled)
         bounds = _bounds_of(sample, outcomes, labelled, request)
-        estimate = quantile_estimate(outcomes, self.probability, respondents.weighting, bounds=bounds)
+        estimate = weighted_quantile_estimate(
+            outcomes, self.probability, respondents.weighting, bounds=bounds
+        )
         if len(outcomes) < 2 and not np.isfinite(estimate.standard_error):
             raise InputError(
                 "the standard error of a quantile cannot be estimated",
@@ -335,7 +337,7 @@ class Quantile(Estimand):
         bounds = _bounds_of(sample, outcomes, labelled, request)
         estimates = []
         for name in names:
-            estimate = quantile_estimate(
+            estimate = weighted_quantile_estimate(
                 outcomes,
                 self.probability,
                 respondents.weighting,

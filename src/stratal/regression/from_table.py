@@ -66,20 +66,21 @@ def sample_of_formula(
 
 
 def _with_numeric_proxy(
-    rows: SmallTable, outcome: str, stated: str | None, features: Sequence[str]
+    rows: SmallTable, outcome: str, stated_proxy: str | None, features: Sequence[str]
 ) -> tuple[SmallTable, str | None, tuple[str, ...]]:
-    """Return the table with verdicts as numbers, the stated or recognised proxy, and notes on other verdicts.
+    """Return the table with a numeric proxy, the name of this proxy, and notes on columns that are not used.
 
-    A column of verdicts, such as yes and no, predicts the outcome as a score does.
+    The proxy is the stated or a recognised column. If it contains verdicts, such as yes and no, the returned
+    table has a column with their numbers.
     """
     # Facts of each column: its type, range and distinct entries.
     facts = facts_of_table(rows)
-    proxy = stated
+    proxy = stated_proxy
     if proxy is None:
         roles = StatedRoles(value=outcome, is_compared=False, others=tuple(features))
         proxy = recognise(facts, roles).proxy
     if proxy is None:
-        unused = [
+        unused_verdicts = [
             column.name
             for column in facts
             if column.verdicts is not None
@@ -87,9 +88,9 @@ def _with_numeric_proxy(
             and column.name not in (outcome, *features)
         ]
         note = "{0!r} is not used; if it predicts the outcome: proxy={0!r}"
-        return rows, None, tuple(note.format(name) for name in unused)
+        return rows, None, tuple(note.format(name) for name in unused_verdicts)
     is_labelled = np.array([not is_missing(entry) for entry in rows.values(outcome)])
-    named_by_user = () if stated is None else (stated,)
+    named_by_user = () if stated_proxy is None else (stated_proxy,)
     usable, notes = usable_proxies(rows, is_labelled, (proxy,), named_by_user=named_by_user)
     if not usable:
         return rows, None, notes
@@ -121,7 +122,7 @@ def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, A
 
 
 def _free_name(name: str, names: Sequence[str]) -> str:
-    """Return a name that no feature has."""
+    """Return the name, with underscores appended until it is not in `names`."""
     while name in names:
         name = f"{name}_"
     return name
@@ -143,12 +144,12 @@ def _sample_of_rows(
         # The table is the population, also if every row has an outcome.
         has_all_units=True,
     )
-    numbers: Mapping[str, Any] = {
+    numeric_features: Mapping[str, Any] = {
         name: rows.numbers(name) for name in features if rows.is_numeric(name) and name != proxy
     }
     population = Population.from_arrays(
         proxy={proxy: rows.numbers(proxy)} if has_proxy and proxy is not None else None,
-        features=numbers,
+        features=numeric_features,
         groups=categories if cluster is None else categories | {cluster: rows.texts(cluster)},
         ids=ids_of(rows, None),
     )

@@ -18,7 +18,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, code_count, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
 
-# Two arrays, for example of the outcome and its proxy.
+# Two arrays: of the outcome and its proxy, or sums and sums of products.
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
 
 # Features, outcomes and weights of units.
@@ -329,7 +329,7 @@ FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, Logi
 
 
 def times(variables: FloatArray, matrix: FloatArray) -> FloatArray:
-    """Return the product of variables (n, d) and a matrix (d, k), in the memory order of `feature_matrix`."""
+    """Return the product of variables (n, d) and a matrix (d, k), in column-major order."""
     return np.asarray((matrix.T @ variables.T).T)
 
 
@@ -411,19 +411,25 @@ class Unlabelled:
     ) -> None:
         self.separate = separate
         self._batches = batches
-        self.counts, self.totals, self.width = np.zeros(n_strata, dtype=np.int64), np.zeros(n_strata), 0
+        # Number of units and sum of their weights by stratum (H,).
+        self.counts = np.zeros(n_strata, dtype=np.int64)
+        self.weight_sums = np.zeros(n_strata)
+        self.n_features = 0
         for block in batches():
             refuse_nonfinite("proxy", block.proxy)
             refuse_nonfinite("features", block.features)
-            codes = block.stratum.min(), block.stratum.max()
-            if codes[0] < 0 or codes[1] >= n_strata:
+            first = block.stratum.min()
+            last = block.stratum.max()
+            if first < 0 or last >= n_strata:
                 problem = "a stratum code is out of range"
-                raise InputError(problem, given=f"{codes[0]} to {codes[1]}", allowed=f"0 to {n_strata - 1}")
+                raise InputError(problem, given=f"{first} to {last}", allowed=f"0 to {n_strata - 1}")
             counts = np.bincount(block.stratum, minlength=n_strata) if n_strata > 1 else len(block.stratum)
             self.counts += counts
-            weights = block.weights
-            self.totals += counts if weights is None else np.bincount(block.stratum, weights, n_strata)
-            self.width = block.features.shape[1]
+            if block.weights is None:
+                self.weight_sums += counts
+            else:
+                self.weight_sums += np.bincount(block.stratum, block.weights, n_strata)
+            self.n_features = block.features.shape[1]
         if not self.counts.all():
             raise InputError(
                 f"stratum {int(np.argmin(self.counts))} has no unlabelled unit",
@@ -455,7 +461,7 @@ class Unlabelled:
     ) -> LossSums:
         """Return Σ_h factor_h · (mean over U_h) of gradient and Hessian at the proxy; factors are (H,)."""
         d = len(theta)
-        per_unit = factors / self.totals
+        per_unit = factors / self.weight_sums
         total = LossSums(gradient=np.zeros(d), hessian=np.zeros((d, d)))
         for block in self.blocks():
             weights = block.weighted(per_unit)
@@ -468,22 +474,25 @@ class Unlabelled:
 
         The divisor is N_h − 1; the covariances of a stratum of one unit are zeros.
         """
-        totals, squares = self._moments(loss, theta)
-        means = totals / self.counts[:, None]
-        products = squares - totals[:, :, None] * means[:, None, :]
-        variances = products.diagonal(axis1=1, axis2=2)
-        mean_squares = squares.diagonal(axis1=1, axis2=2)
-        if (variances < _MIN_VARIANCE_SHARE * mean_squares).any():
-            _, products = self._moments(loss, theta, means)
-        return np.asarray(products / np.maximum(self.counts - 1, 1)[:, None, None])
+        sums, products = self._moments(loss, theta)
+        means = sums / self.counts[:, None]
+        centred_products = products - sums[:, :, None] * means[:, None, :]
+        centred_squares = centred_products.diagonal(axis1=1, axis2=2)
+        squares = products.diagonal(axis1=1, axis2=2)
+        if (centred_squares < _MIN_VARIANCE_SHARE * squares).any():
+            _, centred_products = self._moments(loss, theta, means)
+        return np.asarray(centred_products / np.maximum(self.counts - 1, 1)[:, None, None])
 
     def _moments(self, loss: Loss, theta: FloatArray, means: FloatArray | None = None) -> Pair:
-        """Return the weighted sums (H, d) of the proxy gradients, and of products around `means`."""
+        """Return sums (H, d) and sums of products (H, d, d) of the proxy gradients minus `means` (H, d).
+
+        Weights are scaled to a mean of 1 within strata.
+        """
         d = len(theta)
         n_strata = self.n_strata
-        scale = self.counts / self.totals
-        totals = np.zeros((n_strata, d))
-        squares = np.zeros((n_strata, d, d))
+        scale = self.counts / self.weight_sums
+        sums = np.zeros((n_strata, d))
+        products = np.zeros((n_strata, d, d))
         for block in self.blocks():
             weights = None
             if block.weights is not None:
@@ -493,10 +502,10 @@ class Unlabelled:
                 members = slice(None) if n_strata == 1 else block.stratum == h
                 member_weights = None if weights is None else weights[members]
                 rows = block.features[members], block.proxy[members], member_weights
-                total, square = loss.moments(theta, rows, None if means is None else means[h])
-                totals[h] += total
-                squares[h] += square
-        return totals, squares
+                block_sum, block_product = loss.moments(theta, rows, None if means is None else means[h])
+                sums[h] += block_sum
+                products[h] += block_product
+        return sums, products
 
 
 def _correct_batches(
@@ -563,24 +572,25 @@ class ArrayUnlabelled(Unlabelled):
             columns["weights"] = self.weights
         if same_length(**columns) == 0:
             raise InputError("there is no unlabelled unit", allowed="at least 1")
-        # A single block for the checks.
-        all_rows = self._rows(slice(None))
-        super().__init__(lambda: [all_rows], n_strata=max(code_count(self.stratum), 1), separate=separate)
+        # The checks read all units as one block.
+        all_units = self._block(slice(None))
+        super().__init__(lambda: [all_units], n_strata=max(code_count(self.stratum), 1), separate=separate)
         self._blocks = self._split_into_blocks()
 
-    def _rows(self, rows: slice) -> Block:
+    def _block(self, units: slice) -> Block:
+        """Return a block of consecutive units."""
         return Block(
-            features=self.features[rows],
-            proxy=self.proxy[rows],
-            stratum=self.stratum[rows],
-            weights=None if self.weights is None else self.weights[rows],
+            features=self.features[units],
+            proxy=self.proxy[units],
+            stratum=self.stratum[units],
+            weights=None if self.weights is None else self.weights[units],
         )
 
     def _split_into_blocks(self) -> list[Block]:
         """Return the units in blocks that fit in the cache."""
-        # At least 512 rows, so that there are few blocks even with many features.
-        n_rows = max(_BLOCK_VALUES // max(self.features.shape[1], 1), 512)
-        return [self._rows(slice(start, start + n_rows)) for start in range(0, len(self.proxy), n_rows)]
+        # At least 512 units, so that there are few blocks even with many features.
+        n_units = max(_BLOCK_VALUES // max(self.features.shape[1], 1), 512)
+        return [self._block(slice(start, start + n_units)) for start in range(0, len(self.proxy), n_units)]
 
     def blocks(self) -> Iterator[Block]:
         """Return the blocks of a new pass over all units."""

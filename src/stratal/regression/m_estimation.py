@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,9 @@ def left_out_residuals(
     stratum : int (n,)
     n_strata : int
     """
-    stretch = 1.0 / _complement(leverages) - 1.0
-    return np.asarray(residuals + centre_within_strata(residuals, stratum, n_strata) * stretch[:, None])
+    deviations = centre_within_strata(residuals, stratum, n_strata)
+    increases = 1.0 / _complement(leverages) - 1.0
+    return np.asarray(residuals + deviations * increases[:, None])
 
 
 def _complement(leverages: FloatArray) -> FloatArray:
@@ -70,7 +71,7 @@ def hc1_factor(n: int, n_fitted: float) -> float:
 
 
 def cluster_corrected_residuals(
-    residual: FloatArray, cluster: IntArray, parts: FloatArray, bread: FloatArray
+    residual: FloatArray, cluster: IntArray, cluster_hessians: FloatArray, bread: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return residual gradients (n, d) with the correction CR2, and degrees of freedom (d,).
 
@@ -78,28 +79,38 @@ def cluster_corrected_residuals(
     share 1 − H_c A⁻¹ of its variance, where H_c is its contribution to the Hessian A (Bell & McCaffrey 2002).
     Leverages of single units are not sufficient: those of 20 units of a cluster with .02 each sum to .4. The
     gradients are multiplied by S_c = (1 − H_c A⁻¹)^(−1/2). The factor m/(m − 1) of the covariance between m
-    clusters, which is the same correction for equal clusters, is removed. The degrees of freedom are
-    (tr Ω)² / tr Ω², where Ω is the covariance of the corrected gradients of the clusters if units are
-    independent and have equal variances.
+    clusters, which is the same correction for equal clusters, is removed.
 
     Parameters
     ----------
     residual : float (n, d)
     cluster : int (n,)
         Cluster of each labelled unit, 0 … m − 1.
-    parts : float (m, d, d)
+    cluster_hessians : float (m, d, d)
         H_c, the Hessians of the labelled units of each cluster, weighted by w (1 − λ).
     bread : float (d, d)
         A⁻¹, positive definite.
     """
     root = np.linalg.cholesky(bread)
-    values, vectors = np.linalg.eigh(root.T @ parts @ root)
-    scaled_vectors = vectors / np.sqrt(np.maximum(1.0 - values, _MIN_COMPLEMENT))[:, None, :]
+    eigenvalues, vectors = np.linalg.eigh(root.T @ cluster_hessians @ root)
+    scaled_vectors = vectors / np.sqrt(np.maximum(1.0 - eigenvalues, _MIN_COMPLEMENT))[:, None, :]
     corrections = np.linalg.inv(root).T @ scaled_vectors @ vectors.transpose(0, 2, 1) @ root.T  # S_c
-    cluster_factor = np.sqrt(max(1.0 - 1.0 / len(parts), 0.0))
+    cluster_factor = np.sqrt(max(1.0 - 1.0 / len(cluster_hessians), 0.0))
+    corrected = cluster_factor * np.einsum("nij,nj->ni", corrections[cluster], residual)
+    return corrected, _cluster_degrees_of_freedom(corrections, cluster_hessians, bread)
+
+
+def _cluster_degrees_of_freedom(
+    corrections: FloatArray, cluster_hessians: FloatArray, bread: FloatArray
+) -> FloatArray:
+    """Return (tr Ω)² / tr Ω² of each coefficient (d,), for the corrections S_c (m, d, d).
+
+    Ω (m, m) is the covariance of the corrected gradients of the clusters if units are independent and have
+    equal variances (Bell & McCaffrey 2002).
+    """
     # With b_k, column k of the bread: S_c' b_k and H_c S_c' b_k.
     directions = np.einsum("cij,jk->cik", corrections.transpose(0, 2, 1), bread)
-    hessian_directions = np.einsum("cij,cjk->kci", parts, directions)
+    hessian_directions = np.einsum("cij,cjk->kci", cluster_hessians, directions)
     # Ω of coefficient k is a diagonal matrix minus a matrix of rank d.
     diagonal = np.einsum("cik,kci->kc", directions, hessian_directions)
     reduction = np.einsum("kci,ij,kcj->kc", hessian_directions, bread, hessian_directions)
@@ -107,19 +118,18 @@ def cluster_corrected_residuals(
     squares = np.sum(diagonal**2 - 2.0 * diagonal * reduction, axis=1)
     squares = squares + np.einsum("kij,kji->k", joint, joint)  # tr Ω²
     trace = np.sum(diagonal - reduction, axis=1)
-    freedom = np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0)
-    return cluster_factor * np.einsum("nij,nj->ni", corrections[cluster], residual), freedom
+    return np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0)
 
 
 # A variance below this share of the mean square is the rounding error of a constant.
-_ROUNDING = 1e-24
+_VARIANCE_ROUNDING = 1e-24
 
 
-# Tolerances of the last Newton step. The error of the minimum is about its square. λ needs no exact θ at the
-# start and in the first round.
+# Tolerances of the last Newton step, whose square is about the error of θ: of the classical estimate from
+# which the rounds start, of the first round, and of the last one. λ depends little on the exact θ.
 _START_TOLERANCE = 1e-4
-_FIRST_TOLERANCE = 0.05
-_TOLERANCE = 1e-7
+_FIRST_ROUND_TOLERANCE = 0.05
+_LAST_ROUND_TOLERANCE = 1e-7
 
 
 def fit_lam_and_minimise(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
@@ -129,23 +139,12 @@ def fit_lam_and_minimise(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]
     from the fit to the proxies if the labels have no classical estimate. One round is sufficient
     asymptotically.
     """
-    low, high = rectified.loss.convex_range
     if rectified.lam is not None:
-        lam = rectified.lam
-        notes: tuple[str, ...] = ()
-        if not np.all((lam >= low) & (lam <= high)):
-            notes = (
-                f"λ is outside {low:g} to {high:g}: the loss may not be convex, and this may not be its "
-                "minimum",
-            )
-        theta = np.zeros(rectified.n_parameters)
-        if np.any(lam):
-            theta = _initial_theta(rectified)
-        chosen = ChosenLam(lam=lam[:, None], n_parameters=np.zeros(len(lam)), notes=notes)
-        return chosen, rectified.require_solution(lam, theta)
+        return _minimise_with_fixed_lam(rectified, rectified.lam)
+    low, high = rectified.loss.convex_range
     theta = _initial_theta(rectified)
-    for tolerance in (_FIRST_TOLERANCE, _TOLERANCE):
-        fit = fit_lam(rectified, theta)
+    for tolerance in (_FIRST_ROUND_TOLERANCE, _LAST_ROUND_TOLERANCE):
+        fit = _fit_lam(rectified, theta)
         lam = np.minimum(np.maximum(fit.lam, low), high)
         solution = rectified.require_solution(lam[:, 0], theta, tolerance)
         theta = solution.theta
@@ -155,45 +154,82 @@ def fit_lam_and_minimise(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]
     return fit, solution
 
 
-def fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
+def _minimise_with_fixed_lam(rectified: RectifiedLoss, lam: FloatArray) -> tuple[ChosenLam, Solution]:
+    """Return λ (H,) as if it had been fitted, and the minimum of the rectified loss with it."""
+    low, high = rectified.loss.convex_range
+    notes: tuple[str, ...] = ()
+    if not np.all((lam >= low) & (lam <= high)):
+        notes = (
+            f"λ is outside {low:g} to {high:g}: the loss may not be convex, and this may not be its minimum",
+        )
+    theta = np.zeros(rectified.n_parameters)
+    if np.any(lam):
+        theta = _initial_theta(rectified)
+    chosen = ChosenLam(lam=lam[:, None], n_parameters=np.zeros(len(lam)), notes=notes)
+    return chosen, rectified.require_solution(lam, theta)
+
+
+def _fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) fitted to the gradients at θ, before clipping."""
-    units = rectified.unlabelled
-    weighting = rectified.weighting
-    stratum = rectified.stratum
-    assert units is not None
-    n_strata = len(rectified.counts)
-    counts = rectified.counts
-    minimised = rectified_loss.variance_directions(
+    combinations = rectified_loss.variance_directions(
         rectified.minimise, rectified.n_parameters, rectified.names
     )
-    directions = rectified.labelled_inverse(theta) @ minimised
+    directions = rectified.labelled_inverse(theta) @ combinations
     # Influences of the labelled units (n, k), with the outcome and with its proxy.
     u, v = (
         losses.times(rectified.loss.gradients(theta, rectified.features, values), directions)
         for values in (rectified.outcome, rectified.proxy)
     )
-    is_stratified = weighting.random_within_strata
+    # Shrinkage of the λ of the strata, which only "stratppi" has.
     shrinkage = None
     if rectified.estimator == "stratppi":
         shrinkage = rectified.shrinkage
-    if is_stratified or units.separate:
-        direction_products = directions @ directions.T
-        population_variances = (rectified.proxy_covariances(theta) * direction_products).sum(axis=(1, 2))
-    if not is_stratified:
-        fit = fit_general(u, v[..., None], weighting, shrinkage, n_strata=n_strata, sized=False)
-        if not units.separate:
-            return fit
-        labelled_variance = float(np.trace(weighting.covariance(v)))
-        unlabelled_variance = float(np.sum(rectified.shares**2 * population_variances / units.counts))
-        total_variance = max(labelled_variance + unlabelled_variance, _ROUNDING)
-        return replace(fit, lam=fit.lam * labelled_variance / total_variance)
+    if rectified.weighting.random_within_strata:
+        population_variances = _population_variances(rectified, theta, directions)
+        return _fit_lam_within_strata(rectified, u, v, population_variances, shrinkage)
+    units = rectified.unlabelled
+    assert units is not None
+    n_strata = len(rectified.counts)
+    fit = fit_general(u, v[..., None], rectified.weighting, shrinkage, n_strata=n_strata, sized=False)
+    if not units.separate:
+        return fit
+    # The proxies of a separate sample add a second term to the variance of λ times the proxy mean.
+    labelled_variance = float(np.trace(rectified.weighting.covariance(v)))
+    population_variances = _population_variances(rectified, theta, directions)
+    unlabelled_variance = float(np.sum(rectified.shares**2 * population_variances / units.counts))
+    total_variance = max(labelled_variance + unlabelled_variance, _VARIANCE_ROUNDING)
+    return replace(fit, lam=fit.lam * labelled_variance / total_variance)
 
+
+def _population_variances(rectified: RectifiedLoss, theta: FloatArray, directions: FloatArray) -> FloatArray:
+    """Return the variances (H,) of the proxy influences of the unlabelled units, summed over directions."""
+    covariances = rectified.proxy_covariances(theta)
+    return np.asarray((covariances * (directions @ directions.T)).sum(axis=(1, 2)))
+
+
+def _fit_lam_within_strata(
+    rectified: RectifiedLoss,
+    u: FloatArray,
+    v: FloatArray,
+    population_variances: FloatArray,
+    shrinkage: float | None,
+) -> ChosenLam:
+    """Return λ (H, 1) of units drawn at random within strata, for the influences u and v (n, k).
+
+    `population_variances` (H,) are those of v within the strata of the unlabelled units.
+    """
+    units = rectified.unlabelled
+    assert units is not None
+    weighting = rectified.weighting
+    stratum = rectified.stratum
+    n_strata = len(rectified.counts)
     sums_of_squares = stratum_sums(np.einsum("nk,nk->n", v, v), stratum, n_strata)
     moments = stratum_moments(u, v[..., None], stratum, n_strata)
-    degrees_of_freedom = np.maximum(counts - 1.0, 1.0)
+    degrees_of_freedom = np.maximum(rectified.counts - 1.0, 1.0)
     proxy_variances = moments.proxy_covariances[:, 0, 0]
-    varies = proxy_variances * degrees_of_freedom > _ROUNDING * sums_of_squares
-    min_variances = _ROUNDING * sums_of_squares / degrees_of_freedom
+    # In strata in which the proxy is constant, it gets no weight.
+    varies = proxy_variances * degrees_of_freedom > _VARIANCE_ROUNDING * sums_of_squares
+    min_variances = _VARIANCE_ROUNDING * sums_of_squares / degrees_of_freedom
     population_variances = np.where(population_variances > min_variances, population_variances, 0.0)
     variance_multiples = np.ones(n_strata)
     if units.separate:
@@ -210,6 +246,7 @@ def fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     )
     population_terms = (variance_multiples * population_variances)[:, None, None]
     fit = fit_stratified(evidence, population_terms, weighting.variance_factors, shrinkage)
+    # The λ of the papers is treated as known.
     if evidence.published:
         return replace(fit, n_parameters=0.0 * fit.n_parameters)
     # The leverage of a unit in the fit of λ is its share of the sum of squares, times the fitted parameters.
@@ -222,12 +259,12 @@ def fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
 def _initial_theta(rectified: RectifiedLoss) -> FloatArray:
     """Return the classical estimate, or the fit to the proxies if the labels have no classical estimate."""
     assert rectified.unlabelled is not None
-    no_lam = np.zeros(len(rectified.shares))
+    zero_lam = np.zeros(len(rectified.shares))
     theta = np.zeros(rectified.n_parameters)
     try:
         if rectified.loss.quadratic:
-            return np.asarray(-rectified.labelled_inverse(theta) @ rectified.labelled.gradient)
-        return rectified.require_solution(no_lam, theta, _START_TOLERANCE).theta
+            return np.asarray(-rectified.labelled_inverse(theta) @ rectified.label_sums.gradient)
+        return rectified.require_solution(zero_lam, theta, _START_TOLERANCE).theta
     except InputError:
         # The classes of few labels may be separated completely; those of the proxies of all units rarely are.
         return fit_to_proxies(rectified.loss, rectified.unlabelled).theta
@@ -238,7 +275,7 @@ def _initial_theta(rectified: RectifiedLoss) -> FloatArray:
 _MAX_CHANCE_STATISTIC = 2.0
 
 
-# The proxy is rescaled if the slope of the outcome's residuals on its residuals is above this.
+# The proxy is multiplied by the slope of the outcome's residuals on its residuals if the slope is above this.
 _MIN_RESCALING = 1.2
 
 
@@ -251,57 +288,67 @@ def correct_proxy_bias(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, 
     """Return the loss with the corrected proxy scale · f + x'shift, the scale, and the share of the bias.
 
     The bias is the difference between the coefficients of the labels and those of the proxy. The shift
-    removes the share of it that exceeds chance, 1 − 2d / statistic, where the statistic is that of Wald's
-    test. The proxy is not changed if λ is not fitted, or if the loss is not least squares.
+    removes the share of it that exceeds chance. The proxy is not changed if λ is not fitted, or if the loss
+    is not least squares.
     """
     x = rectified.features
     y = rectified.outcome
-    weights = rectified.weights
     proxy = rectified.proxy
     units = rectified.unlabelled
     is_fitted = rectified.form == "auto" and rectified.lam is None
     if units is None or not (is_fitted and rectified.loss.quadratic and x.shape[1]):
         return rectified, 1.0, 0.0
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
-    at_zero, hessian = rectified.population_sums
-    label_coefficients = -bread @ rectified.labelled.gradient
-    labelled_proxy_coefficients = bread @ (rectified.power.gradient - at_zero)
-    population_proxy_coefficients = -rectified_loss.require_inverse(hessian) @ at_zero
+    gradient_at_zero, hessian = rectified.proxy_sums
+    label_coefficients = -bread @ rectified.label_sums.gradient
+    labelled_proxy_coefficients = bread @ (rectified.lam_slope.gradient - gradient_at_zero)
+    population_proxy_coefficients = -rectified_loss.require_inverse(hessian) @ gradient_at_zero
     outcome_residual = y - x @ label_coefficients
     proxy_residual = proxy - x @ population_proxy_coefficients
     scale = _proxy_scale(rectified, bread, outcome_residual, proxy_residual)
     bias = label_coefficients - scale * labelled_proxy_coefficients
-    leverages = weights * np.einsum("ni,ni->n", losses.times(x, bread), x)
+    leverages = rectified.weights * np.einsum("ni,ni->n", losses.times(x, bread), x)
     residual = (y - scale * proxy - x @ bias) / _complement(leverages)
     bias_covariance = bread @ rectified.weighting.covariance(x * residual[:, None]) @ bread
-    statistic = 0.0
-    if np.isfinite(bias_covariance).all():
-        statistic = float(bias @ np.linalg.pinv(bias_covariance, hermitian=True) @ bias)
-    chance_statistic = _MAX_CHANCE_STATISTIC * x.shape[1]
-    bias_share = 0.0
-    if statistic > chance_statistic:
-        bias_share = 1.0 - chance_statistic / statistic
+    bias_share = _share_beyond_chance(bias, bias_covariance)
     if scale == 1.0 and bias_share == 0.0:
         return rectified, 1.0, 0.0
     corrected = copy.copy(rectified)
     shift = bias_share * bias
     corrected.proxy = scale * proxy + x @ shift
     corrected.unlabelled = units.with_corrected_proxy(scale, shift)
-    corrected.population_sums = _sums_of_corrected_proxy(rectified.population_sums, scale, shift)
-    corrected.power = _sums_of_corrected_proxy(rectified.power, scale, shift)
+    corrected.proxy_sums = _sums_of_corrected_proxy(rectified.proxy_sums, scale, shift)
+    corrected.lam_slope = _sums_of_corrected_proxy(rectified.lam_slope, scale, shift)
     return corrected, scale, bias_share
+
+
+def _share_beyond_chance(bias: FloatArray, covariance: FloatArray) -> float:
+    """Return the share 1 − 2d / statistic of the bias (d,) that exceeds chance, or 0.
+
+    The statistic is that of Wald's test. `covariance` (d, d) is not finite with too few labels.
+    """
+    if not np.isfinite(covariance).all():
+        return 0.0
+    statistic = float(bias @ np.linalg.pinv(covariance, hermitian=True) @ bias)
+    chance_statistic = _MAX_CHANCE_STATISTIC * len(bias)
+    if statistic > chance_statistic:
+        return 1.0 - chance_statistic / statistic
+    return 0.0
 
 
 def _sums_of_corrected_proxy(sums: losses.LossSums, scale: float, shift: FloatArray) -> losses.LossSums:
     """Return the sums of a quadratic loss for the proxy `scale * proxy + x @ shift`."""
-    at_zero, hessian = sums
-    return losses.LossSums(scale * at_zero - hessian @ shift, hessian)
+    gradient_at_zero, hessian = sums
+    return losses.LossSums(scale * gradient_at_zero - hessian @ shift, hessian)
 
 
 def _proxy_scale(
     rectified: RectifiedLoss, bread: FloatArray, outcome_residual: FloatArray, proxy_residual: FloatArray
 ) -> float:
-    """Return the factor of the proxy: the slope of the residuals' influences if clearly above 1, else 1."""
+    """Return the slope of the influences of the outcome's residuals on those of the proxy's residuals (n,).
+
+    It is 1 if the slope is not above `_MIN_RESCALING`.
+    """
     if np.abs(proxy_residual).max() <= _RESIDUAL_ROUNDING * np.abs(rectified.proxy).max():
         return 1.0
     x = losses.times(rectified.features, bread)
@@ -316,17 +363,6 @@ def _proxy_scale(
     if np.isfinite(slope) and slope > _MIN_RESCALING:
         return slope
     return 1.0
-
-
-# Leverage above which the prediction of a unit depends more on its own label than on all others.
-_HIGH_LEVERAGE = 0.5
-
-
-# The same limit if the mean grows exponentially with the features, and the number of equally influential
-# labels below which a coefficient has a note. With log-normal features (σ = 1), 2 to 6% of the intervals
-# without a note do not contain the true value; with the limits .5 and 5, 3 to 23%.
-_HIGH_LEVERAGE_OF_GROWTH = 0.4
-_MIN_EFFECTIVE_LABELS = 10.0
 
 
 def m_estimate(
@@ -415,18 +451,11 @@ def m_estimate(
         )
     rectified, proxy_scale, bias_share = correct_proxy_bias(rectified)
     fit, solution = fit_lam_and_minimise(rectified)
-    theta = solution.theta
-    lam = fit.lam[:, 0]
-    hessian = rectified.bread(theta, lam, solution.hessian)
-    if bias_share > 0:
-        # The shift of the proxy depends on the labels with this share.
-        hessian = bias_share * rectified.labelled.hessian + (1.0 - bias_share) * hessian
-    covariance, labelled_variances, dfs, influences, warnings = _sandwich(
-        rectified, theta, fit, hessian, bias_share
-    )
+    sandwich = _sandwich(rectified, fit, solution, bias_share)
     size = rectified.population_size
     estimator = rectified.estimator_name
-    lam = proxy_scale * lam
+    # λ refers to the proxy before its correction.
+    lam = proxy_scale * fit.lam[:, 0]
     common_fields = {
         "target": rectified.target,
         "estimator": estimator,
@@ -437,27 +466,30 @@ def m_estimate(
     if lam.any():
         # The influences are those of residuals, which do not show the variance without the proxy.
         common_fields["reference_population"] = np.nan, size
-    design_variances = labelled_variances if rectified.weighting is weighting else None
-    statistics = np.array([theta, covariance.diagonal(), dfs])
-    rows = CoefficientEstimates(
-        statistics, influences, design_variances, rectified.names, weighting, common_fields
+    estimates = CoefficientEstimates(
+        statistics=np.array([solution.theta, sandwich.covariance.diagonal(), sandwich.degrees_of_freedom]),
+        influences=sandwich.influences,
+        design_variances=sandwich.label_variances if rectified.weighting is weighting else None,
+        names=rectified.names,
+        weighting=weighting,
+        common_fields=common_fields,
     )
     bias_notes: tuple[str, ...] = ()
     if bias_share > 0:
         bias_notes = (f"{bias_share:.0%} of the proxy's bias along the features was removed",)
     return Coefficients(
-        estimates=rows,
+        estimates=estimates,
         kind="coefficients",
         title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
-        remarks=(*fit.notes, *bias_notes, *warnings),
-        joint=covariance,
+        remarks=(*fit.notes, *bias_notes, *sandwich.notes),
+        joint=sandwich.covariance,
         loss=loss.name,
         lam=lam,
     )
 
 
 def shared_lam(lam: FloatArray) -> tuple[float, ...]:
-    """Return the value of `Estimate.lam`: the common λ of all strata (H,); empty if it is 0 or differs."""
+    """Return `Estimate.lam` for λ (H,): the common value of all strata, or () if they differ or are 0."""
     if lam.any() and (lam == lam[0]).all():
         return (float(lam[0]),)
     return ()
@@ -488,8 +520,8 @@ class CoefficientEstimates(Sequence[Estimate]):
     common_fields: JsonDict
 
     @cached_property
-    def limits(self) -> SkewedInterval:
-        """The interval of all coefficients."""
+    def interval(self) -> SkewedInterval:
+        """The joint record of the intervals of all coefficients."""
         return skewed_interval(self.statistics, self.influences, self.weighting, self.design_variances)
 
     @cached_property
@@ -498,7 +530,7 @@ class CoefficientEstimates(Sequence[Estimate]):
             linearised_estimate(
                 Linearised(value=value, variable=u, design_variance=variance, degrees_of_freedom=freedom),
                 self.weighting,
-                interval=self.limits.of(k),
+                interval=self.interval.of(k),
                 label={"coefficient": self.names[k]},
                 **self.common_fields,
             )
@@ -553,7 +585,7 @@ class Coefficients(Estimates):
         method = method or self.interval
         interval = None
         if isinstance(self.estimates, CoefficientEstimates):
-            interval = self.estimates.limits.by(method)
+            interval = self.estimates.interval.by(method)
         if interval is None:
             return Estimates.confidence_interval(self, confidence_level, method, alternative)
         low, high = interval.ends(confidence_level, alternative)
@@ -573,72 +605,130 @@ _MAX_TITLE_LAM = 6
 
 def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
     """Return the title of the table of coefficients."""
-    kind = loss
-    if loss in ("linear", "logistic", "poisson"):
-        kind = f"{loss} regression"
+    model = loss
+    if loss in losses.FAMILIES:
+        model = f"{loss} regression"
     lam_text = ""
     if lam.any():
-        n_values = _MAX_TITLE_LAM if (lam != lam[0]).any() else 1
-        values = [f"{value:.2f}" for value in lam[:n_values]]
-        if 1 < n_values < len(lam):
-            values.append("…")
-        lam_text = f" (λ = {', '.join(values)})"
-    return f"{kind}, {estimator}{lam_text}, {n:,} labels of {size:,.0f} units, target: {target}"
+        distinct_lam = lam if (lam != lam[0]).any() else lam[:1]
+        texts = [f"{value:.2f}" for value in distinct_lam[:_MAX_TITLE_LAM]]
+        if len(distinct_lam) > _MAX_TITLE_LAM:
+            texts.append("…")
+        lam_text = f" (λ = {', '.join(texts)})"
+    return f"{model}, {estimator}{lam_text}, {n:,} labels of {size:,.0f} units, target: {target}"
 
 
 # A standard error below this share of the influence of one label is the rounding error of a perfect fit.
 _PERFECT_FIT_ROUNDING = 1e-12
 
 
-def _sandwich(
-    rectified: RectifiedLoss, theta: FloatArray, fit: ChosenLam, hessian: FloatArray, bias_share: float
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
-    """Return covariance (d, d), label variances (d,), degrees of freedom (d,), influences (n, d) and notes.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sandwich:
+    """The covariance of the coefficients, and what their intervals need.
 
-    `bias_share` is the third result of `correct_proxy_bias`.
+    Parameters
+    ----------
+    covariance : float (d, d)
+    label_variances : float (d,)
+        The part of the variances that is due to the draw of the labelled units.
+    degrees_of_freedom : float (d,)
+    influences : float (n, d)
+        Influences of the labels on the coefficients, with the correction for small samples.
+    notes : tuple of str
     """
+
+    covariance: FloatArray
+    label_variances: FloatArray
+    degrees_of_freedom: FloatArray
+    influences: FloatArray
+    notes: tuple[str, ...]
+
+
+def _sandwich(rectified: RectifiedLoss, fit: ChosenLam, solution: Solution, bias_share: float) -> _Sandwich:
+    """Return the sandwich covariance A⁻¹ V A⁻¹ at a solution; `bias_share` is from `correct_proxy_bias`."""
+    theta = solution.theta
     lam = fit.lam[:, 0]
+    hessian = rectified.sandwich_hessian(theta, lam, solution.hessian)
+    if bias_share > 0:
+        # The shift of the proxy depends on the labels with this share.
+        hessian = bias_share * rectified.label_sums.hessian + (1.0 - bias_share) * hessian
     bread = rectified_loss.require_inverse(hessian)
-    residual = rectified.residual_gradients(theta, lam)
     loss = rectified.loss
     x = rectified.features
-    y = rectified.outcome
-    # Weights of the labels in the fit of θ; the share λ is fitted to the proxies of all units.
+    # Weights of the labels in the fit of θ: the share λ of the loss depends on the proxies of all units.
     weights = rectified.weights * (1.0 - (1.0 - bias_share) * lam[rectified.stratum])
     unit_leverages = loss.leverages(theta, x, bread)
     if unit_leverages is not None:
         unit_leverages = weights * unit_leverages
+    residual = rectified.residual_gradients(theta, lam)
     cluster_dfs = None
-    groups = rectified.weighting.groups
-    corrected = residual
-    leverages = np.zeros(len(x))
-    if fit.leverages is not None:
-        leverages = fit.leverages
-    # θ and λ were fitted to the same labels.
     if rectified.correction == "leverage":
-        if groups is not None and np.linalg.eigvalsh(bread)[0] > 0:
-            members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-            hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
-            corrected, cluster_dfs = cluster_corrected_residuals(residual, groups, np.stack(hessians), bread)
-        elif unit_leverages is None:
-            corrected = residual * hc1_factor(*residual.shape)
-        else:
-            leverages = leverages + unit_leverages
-        corrected = left_out_residuals(corrected, leverages, rectified.stratum, len(rectified.shares))
-    influences = losses.times(corrected, -bread)
+        residual, cluster_dfs = _small_sample_correction(
+            rectified, theta, residual, weights, bread, unit_leverages, fit.leverages
+        )
+    influences = losses.times(residual, -bread)
     label_covariance, dfs = rectified.weighting.covariance_and_dfs(influences)
     if cluster_dfs is not None:
         dfs = cluster_dfs
     covariance = label_covariance + bread @ rectified.sampling_covariance_of_units(theta, lam) @ bread
+    gradients_at_zero = loss.gradients(np.zeros(len(bread)), x, rectified.outcome)
+    rounding_scale = losses.times(np.abs(gradients_at_zero), np.abs(bread)).max(axis=0, initial=0.0)
+    varies = covariance.diagonal() > (_PERFECT_FIT_ROUNDING * rounding_scale) ** 2
+    # Degrees of freedom are reduced by the share of the parameters among the labels.
     n_fitted = float(fit.n_parameters.sum()) + max(x.shape[1] - 1, 0)
     remaining_share = max(1.0 - n_fitted / max(len(residual) - len(rectified.shares), 1), 0.0)
-    notes = leverage_notes(rectified.names, unit_leverages, influences, grows=loss.grows)
-    at_zero = loss.gradients(np.zeros(len(bread)), x, y)
-    rounding_scale = losses.times(np.abs(at_zero), np.abs(bread)).max(axis=0, initial=0.0)
-    varies = covariance.diagonal() > (_PERFECT_FIT_ROUNDING * rounding_scale) ** 2
-    covariance = 0.5 * (covariance + covariance.T) * varies * varies[:, None]
-    dfs = np.maximum(remaining_share * dfs, 1.0)
-    return covariance, label_covariance.diagonal(), dfs, influences, notes
+    return _Sandwich(
+        # Rounding errors make the product asymmetric.
+        covariance=0.5 * (covariance + covariance.T) * varies * varies[:, None],
+        label_variances=label_covariance.diagonal(),
+        degrees_of_freedom=np.maximum(remaining_share * dfs, 1.0),
+        influences=influences,
+        notes=leverage_notes(rectified.names, unit_leverages, influences, grows=loss.grows),
+    )
+
+
+def _small_sample_correction(
+    rectified: RectifiedLoss,
+    theta: FloatArray,
+    residual: FloatArray,
+    weights: FloatArray,
+    bread: FloatArray,
+    unit_leverages: FloatArray | None,
+    lam_leverages: FloatArray | None,
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return residual gradients (n, d) corrected for the fits of θ and λ, and degrees of freedom of clusters.
+
+    `weights` (n,) are those of the labels in the fit of θ. The leverages (n,) are those in the fits of θ and
+    λ. Without clusters, the degrees of freedom are None.
+    """
+    loss = rectified.loss
+    x = rectified.features
+    y = rectified.outcome
+    cluster = rectified.weighting.groups
+    cluster_dfs = None
+    leverages = np.zeros(len(x))
+    if lam_leverages is not None:
+        leverages = lam_leverages
+    if cluster is not None and np.linalg.eigvalsh(bread)[0] > 0:
+        units_of_clusters = np.split(np.argsort(cluster, kind="stable"), np.cumsum(np.bincount(cluster))[:-1])
+        hessians = [loss.hessian(theta, x[units], y[units], weights[units]) for units in units_of_clusters]
+        residual, cluster_dfs = cluster_corrected_residuals(residual, cluster, np.stack(hessians), bread)
+    elif unit_leverages is None:
+        residual = residual * hc1_factor(*residual.shape)
+    else:
+        leverages = leverages + unit_leverages
+    return left_out_residuals(residual, leverages, rectified.stratum, len(rectified.shares)), cluster_dfs
+
+
+# Leverage above which the prediction of a unit depends more on its own label than on all others.
+_HIGH_LEVERAGE = 0.5
+
+
+# The same limit if the mean grows exponentially with the features, and the number of equally influential
+# labels below which a coefficient has a note. With log-normal features (σ = 1), 2 to 6% of the intervals
+# without a note do not contain the true value; with the limits .5 and 5, 3 to 23%.
+_HIGH_LEVERAGE_OF_GROWTH = 0.4
+_MIN_EFFECTIVE_LABELS = 10.0
 
 
 def leverage_notes(
@@ -754,28 +844,30 @@ def poisson_regression(features: object, outcome: object, **arguments: Any) -> C
 
 
 def fit_to_proxies(loss: losses.Loss, unlabelled: losses.Unlabelled) -> Solution:
-    """Return the minimiser over all units with the proxies in the place of the outcomes, and its hessian.
+    """Return the minimiser over all units with the proxies in the place of the outcomes, and its Hessian.
 
     Raises
     ------
     InputError
-        Where there is no minimum: collinear features, proxies that features separate.
+        If there is no minimum: for collinear features, and for proxies that the features separate.
     """
-    shares = unlabelled.totals / unlabelled.totals.sum()
+    shares = unlabelled.weight_sums / unlabelled.weight_sums.sum()
     block = next(unlabelled.blocks())
     start = np.zeros(loss.n_parameters(block.features, block.proxy))
-
-    def evaluate(theta: FloatArray, curvature: bool) -> losses.LossSums:
-        return unlabelled.summed(loss, theta, shares, curvature=curvature)
-
+    evaluate = partial(unlabelled.summed, loss, factors=shares)
     fit = rectified_loss.newton(evaluate, start, quadratic=loss.quadratic)
     gram = fit.hessian
     if block.features.shape[1]:
+        # The Hessian of least squares is Σ w x xᵀ.
         gram = unlabelled.summed(losses.LinearLoss(), start, shares).hessian
     try:
-        typical = loss.typical_curvature(block.proxy)
-        root = rectified_loss.whitening(gram)
-        rectified_loss.check_solution(fit, loss, typical, root, rectified=False)
+        rectified_loss.check_solution(
+            fit,
+            loss,
+            typical_curvature=loss.typical_curvature(block.proxy),
+            whitening_matrix=rectified_loss.whitening(gram),
+            is_rectified=False,
+        )
     except (InputError, np.linalg.LinAlgError):
         action = "Check proxies and features."
         raise InputError("the fit to the proxies has no minimum", action=action) from None

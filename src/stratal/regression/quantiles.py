@@ -44,8 +44,8 @@ from stratal.regression.rectified_loss import RectifiedLoss, Solution
 # Largest rounding error of sums of weights.
 _ROUNDING = 1e-12
 
-# Standard errors are computed at this number of gaps, and at gaps near the ends of the region: where the
-# distance of F from q is between the half-width of the region divided by the factor and times the factor.
+# Standard errors are computed at this number of gaps, and at gaps near the limits: where the distance of F
+# from q is between the half-width of the non-rejected values divided by the factor and times the factor.
 _N_COARSE_GAPS = 33
 _NEAR_FACTOR = 1.3
 
@@ -77,7 +77,7 @@ class RectifiedPinball(RectifiedLoss):
     ----------
     points : float (m,)
         Sorted distinct labelled values of y and f.
-    below, equal, sums : float (H, m)
+    shares_up_to, shares_at, partial_means : float (H, m)
         Share of the units of each stratum with f ≤ point and with f = point, and mean of f · 1(f ≤ point).
     """
 
@@ -88,10 +88,10 @@ class RectifiedPinball(RectifiedLoss):
         RectifiedLoss.__post_init__(self)
         labels = self.outcome
         self.points = np.unique(labels if self.proxy is None else np.concatenate([labels, self.proxy]))
-        self.below, self.equal, self.sums = self._counts()
+        self.shares_up_to, self.shares_at, self.partial_means = self._proxy_distribution()
 
-    def _counts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return `below`, `equal` and `sums` from one pass over the proxies of the population."""
+    def _proxy_distribution(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the three attributes by stratum and point, from one pass over the population's proxies."""
         n_strata = len(self.shares)
         m = len(self.points)
         tables = np.zeros((3, n_strata, m + 1))
@@ -106,16 +106,16 @@ class RectifiedPinball(RectifiedLoss):
                 terms_by_table = weights, weights * on_point, weights * block.proxy
                 for table, terms in zip(tables, terms_by_table, strict=True):
                     table += np.bincount(cell, terms, minlength=table.size).reshape(table.shape)
-            tables /= self.unlabelled.totals[:, None]
-        counts, equal, sums = tables[:, :, :m]
-        return np.cumsum(counts, axis=1), equal, np.cumsum(sums, axis=1)
+            tables /= self.unlabelled.weight_sums[:, None]
+        gap_shares, shares_at, gap_means = tables[:, :, :m]
+        return np.cumsum(gap_shares, axis=1), shares_at, np.cumsum(gap_means, axis=1)
 
     def _locate(self, values: FloatArray) -> tuple[IntArray, BoolArray]:
         """Return the index of the first point at or above each value, and whether it equals the value."""
         gap = np.searchsorted(self.points, values, side="left")
         return gap, self.points[np.minimum(gap, len(self.points) - 1)] == values
 
-    def ends(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def distribution_at_gaps(self, lam: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return F at the start and at the end of each gap, and ∫ v dF up to its start, each (m + 1,).
 
         The last end is F at infinity. It is 1 unless the sum of a design's weights is not 1.
@@ -129,10 +129,10 @@ class RectifiedPinball(RectifiedLoss):
         m = len(self.points)
         factors = self.shares * lam
         labelled_masses = np.bincount(position, weights, minlength=m)
-        at_points = np.cumsum(labelled_masses) + factors @ self.below
-        before_points = at_points - labelled_masses - factors @ self.equal
+        at_points = np.cumsum(labelled_masses) + factors @ self.shares_up_to
+        before_points = at_points - labelled_masses - factors @ self.shares_at
         labelled_sums = np.bincount(position, weights * values, minlength=m)
-        integrals = np.cumsum(labelled_sums) + factors @ self.sums
+        integrals = np.cumsum(labelled_sums) + factors @ self.partial_means
         total = float(weights.sum())
         if self.unlabelled is not None:
             total += float(factors.sum())
@@ -148,13 +148,13 @@ class RectifiedPinball(RectifiedLoss):
         value, ∫ v dF up to and including it, and the index of its gap. Gap k is before the labelled value k,
         and the last gap is after all of them. A labelled value has the index of the gap that it starts.
         """
-        starts, _, integrals = self.ends(lam)
+        starts, _, integrals = self.distribution_at_gaps(lam)
         values = np.r_[-np.inf, self.points]
         gap = np.arange(len(starts))
-        # Without λ the units of the population have no part in F.
+        # If λ is 0, F does not depend on the population's proxies.
         if self.unlabelled is None or not np.any(lam):
             return values, starts, integrals, gap
-        mass_per_unit = self.shares * lam / self.unlabelled.totals
+        mass_per_unit = self.shares * lam / self.unlabelled.weight_sums
         rows_of_blocks: list[FloatArray] = []
         for block in self.unlabelled.blocks():
             gap_of_unit, on_point = self._locate(block.proxy)
@@ -185,7 +185,7 @@ class RectifiedPinball(RectifiedLoss):
 
         F may decrease, so that there may be several such values.
         """
-        starts, ends, _ = self.ends(lam)
+        starts, ends, _ = self.distribution_at_gaps(lam)
         level = self.loss.probability * ends[-1] - _ROUNDING
         values, shares, integrals, gap = self.distribution(lam, (starts < level) & (ends >= level))
         shares_before = np.r_[0.0, shares[:-1]]
@@ -203,8 +203,8 @@ class RectifiedPinball(RectifiedLoss):
         assert self.unlabelled is not None
         gap = int(np.searchsorted(self.points, theta[0], side="right"))
         counts = self.unlabelled.counts
-        below = self.below[:, max(gap - 1, 0)] * (gap > 0)
-        variances = below * (1.0 - below) * counts / np.maximum(counts - 1.0, 1.0)
+        shares = self.shares_up_to[:, max(gap - 1, 0)] * (gap > 0)
+        variances = shares * (1.0 - shares) * counts / np.maximum(counts - 1.0, 1.0)
         return np.asarray(variances[:, None, None])
 
 
@@ -247,10 +247,10 @@ class ScoreInterval(Interval):
         """Return the lower and the upper limit."""
         miss = max(tail_shares(confidence_level, alternative))
         critical = float(student_quantile(1.0 - miss, self.degrees_of_freedom))
-        starts, ends, _ = self.rectified.ends(self.lam)
+        starts, ends, _ = self.rectified.distribution_at_gaps(self.lam)
         level = self.rectified.loss.probability * ends[-1]
         # The test does not reject the values at which F differs from q by at most this.
-        half_widths = critical * self._errors(critical, starts - level, ends - level)
+        half_widths = critical * self._standard_errors(critical, starts - level, ends - level)
         lower_levels = level - half_widths
         upper_levels = level + half_widths
         has_lower_limit = (starts <= lower_levels) & (lower_levels <= ends)
@@ -271,18 +271,18 @@ class ScoreInterval(Interval):
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value of the hypothesis that the quantile is `null`."""
         rectified = self.rectified
-        starts, ends, _ = rectified.ends(self.lam)
+        starts, ends, _ = rectified.distribution_at_gaps(self.lam)
         gap = int(np.searchsorted(rectified.points, null, side="right"))
         values, shares, _, _ = rectified.distribution(self.lam, np.arange(len(starts)) == gap)
         share = shares[np.searchsorted(values, null, side="right") - 1]
-        statistic = (rectified.loss.probability * ends[-1] - share) / self._error(gap)
+        statistic = (rectified.loss.probability * ends[-1] - share) / self._standard_error(gap)
         sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
         tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))
         if alternative == "two-sided":
             return min(1.0, 2 * tail)
         return tail
 
-    def _error(self, gap: int) -> float:
+    def _standard_error(self, gap: int) -> float:
         """Return the standard error of F in a gap. It is constant between two labelled values."""
         rectified = self.rectified
         point = rectified.points[max(gap - 1, 0)]
@@ -290,6 +290,7 @@ class ScoreInterval(Interval):
         value = np.array([point - (gap == 0)])
         residual = rectified.residual_gradients(value, self.lam)
         if rectified.correction != "none":
+            # The divisors n_h − 1 of the strata already correct for one parameter each.
             n_free = len(residual) - len(rectified.shares) + 1
             residual = residual * hc1_factor(n_free, float(self.fit.n_parameters.sum()) + 1.0)
         covariance = rectified.weighting.covariance(residual)
@@ -301,15 +302,16 @@ class ScoreInterval(Interval):
             variance = q * (1.0 - q) * float(np.sum(rectified.weights**2))
         return float(np.sqrt(variance))
 
-    def _errors(self, critical: float, starts: FloatArray, ends: FloatArray) -> FloatArray:
-        """Return the standard error in each gap: exact near the ends of the region, interpolated elsewhere.
+    def _standard_errors(self, critical: float, starts: FloatArray, ends: FloatArray) -> FloatArray:
+        """Return the standard error in each gap: exact near the limits, interpolated elsewhere.
 
-        `starts` and `ends` are F minus q at the start and the end of each gap.
+        `critical` is the quantile of the test statistic. `starts` and `ends` are F minus q at the start and
+        the end of each gap.
         """
         gaps = np.arange(len(starts))
         n_coarse = min(len(gaps), _N_COARSE_GAPS)
         coarse_gaps = np.unique(np.linspace(0, gaps[-1], n_coarse).round().astype(np.int64))
-        errors = np.interp(gaps, coarse_gaps, [self._error(int(gap)) for gap in coarse_gaps])
+        errors = np.interp(gaps, coarse_gaps, [self._standard_error(int(gap)) for gap in coarse_gaps])
         # With few gaps, all errors are exact already.
         if len(coarse_gaps) == len(gaps):
             return errors
@@ -318,7 +320,7 @@ class ScoreInterval(Interval):
         smallest_distances = np.minimum(np.abs(starts), np.abs(ends))
         is_near = largest_distances > half_widths / _NEAR_FACTOR
         is_near &= smallest_distances < half_widths * _NEAR_FACTOR
-        errors[is_near] = [self._error(int(gap)) for gap in np.flatnonzero(is_near)]
+        errors[is_near] = [self._standard_error(int(gap)) for gap in np.flatnonzero(is_near)]
         return errors
 
 
@@ -381,12 +383,13 @@ def quantile(
     if np.any(np.abs(fit.lam - 0.5) > 0.5):
         raise InputError("λ of a quantile is out of range", given=fit.lam[:, 0].tolist(), allowed="0 to 1")
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
-    freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.n_parameters.sum()), 1.0)
+    degrees_of_freedom = rectified.weighting.degrees_of_freedom(residual) - float(fit.n_parameters.sum())
+    degrees_of_freedom = max(degrees_of_freedom, 1.0)
     value = float(solution.theta[0])
     interval = ScoreInterval(
-        value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=freedom
+        value=value, bounds=bounds, rectified=rectified, fit=fit, degrees_of_freedom=degrees_of_freedom
     )
-    error = width_error(replace(interval, degrees_of_freedom=np.inf), rectified.outcome)
+    error = standard_error_from_width(replace(interval, degrees_of_freedom=np.inf), rectified.outcome)
     score_error = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
     # Influences on the scale of the outcome: their standard error is that of the quantile.
     scale = 0.0
@@ -396,7 +399,7 @@ def quantile(
         value=value,
         variable=-scale * residual,
         design_variance=error**2,
-        degrees_of_freedom=freedom,
+        degrees_of_freedom=degrees_of_freedom,
     )
     reference_population = None
     if interval.lam.any():
@@ -427,7 +430,7 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, probability: floa
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order]) / np.sum(weights)
     # Shares that sum to the probability itself may fall short of it by rounding.
-    position = int(np.searchsorted(share, probability - 1e-12))
+    position = int(np.searchsorted(share, probability - _ROUNDING))
     return float(values[order][min(position, len(values) - 1)])
 
 
@@ -547,7 +550,7 @@ class WoodruffInterval(Interval):
 _NORMAL_QUANTILES = (1.96, 1.64, 1.28, 1.0, 0.67, 0.39, 0.13, 2.58, 3.29, 4.0, 4.5, 5.0, 5.5, 6.0, 7.0, 8.0)
 
 
-def width_error(interval: Interval, labels: FloatArray) -> float:
+def standard_error_from_width(interval: Interval, labels: FloatArray) -> float:
     """Return the standard error of a quantile: the half-width of the 95% interval over 1.96 (Woodruff 1952).
 
     If the 95% interval is infinite or has the width 0, another level is used: one with a finite interval of
@@ -578,7 +581,7 @@ def width_error(interval: Interval, labels: FloatArray) -> float:
     return np.nan
 
 
-def quantile_estimate(
+def weighted_quantile_estimate(
     z: FloatArray,
     probability: float,
     weighting: Weighting,
@@ -586,10 +589,10 @@ def quantile_estimate(
     bounds: tuple[float, float] | None = None,
     member: BoolArray | None = None,
 ) -> Estimate:
-    """Return a quantile of z (n,) with `bounds`, for the domain with the mask `member` (n,).
+    """Return the weighted quantile of z (n,), without a proxy, in the domain with the mask `member` (n,).
 
-    The standard error is that of `width_error`. It is NaN if all labels of an outcome without bounds are
-    equal.
+    The standard error is that of `standard_error_from_width`. It is NaN if the outcome has no bounds and all
+    labels are equal.
 
     Raises
     ------
@@ -613,7 +616,7 @@ def quantile_estimate(
         interval = StudentInterval(value=value, bounds=bounds, standard_error=0.0, degrees_of_freedom=np.inf)
         error = 0.0
     else:
-        error = width_error(interval, z[in_domain])
+        error = standard_error_from_width(interval, z[in_domain])
     # Influences on the scale of the outcome: their standard error is that of the quantile.
     scale = 1.0
     if share.standard_error > 0 and np.isfinite(error):

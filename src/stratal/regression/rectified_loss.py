@@ -1,10 +1,14 @@
-"""The rectified loss of an M-estimation: its validated data, its value at any θ and λ, and its minimum."""
+"""The rectified loss of an M-estimation: its validated data, its sums at any θ and λ, and its minimum.
+
+The rectified loss is λ times the mean loss of the proxies of all units, plus the mean over the labelled units
+of the loss of the label minus λ times the loss of the proxy. θ are the coefficients.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +20,7 @@ from stratal.estimation.lam import SHRINKAGE_LABELS
 from stratal.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
 
 # Values of the options that choose a variant of the method.
-_ALLOWED = {
+_OPTION_VALUES = {
     "estimator": ("ppi++", "stratppi", "classical"),
     "target": ("population", "superpopulation"),
     "hessian": ("rectified", "pooled"),
@@ -56,8 +60,8 @@ def variance_directions(minimise: object, d: int, names: Sequence[str] = ()) -> 
     return np.eye(d)[:, [int(minimise)]]
 
 
-# With a larger tolerance, the rounding error of a single exact step needs no correction. It is also the
-# tolerance if rounding prevents further progress.
+# Relative length of a step with which the method has converged if rounding errors prevent a better θ. With a
+# requested tolerance above this, the rounding error of the one step of a quadratic loss is not corrected.
 _ROUNDING_TOLERANCE = 1e-6
 
 
@@ -79,28 +83,33 @@ def whitening(gram: FloatArray) -> FloatArray:
 
 
 def check_solution(
-    solution: Solution, loss: Loss, typical: float | None, root: FloatArray, *, rectified: bool
+    solution: Solution,
+    loss: Loss,
+    *,
+    typical_curvature: float | None,
+    whitening_matrix: FloatArray,
+    is_rectified: bool,
 ) -> None:
-    """Raise an `InputError` with the reason if the solver found no minimum, or one where the loss is flat.
+    """Raise an `InputError` with the reason if the solution is no minimum, or if the loss is flat there.
 
     Parameters
     ----------
     solution : Solution
     loss : Loss
-    typical : float, optional
-        `Loss.typical_curvature`.
-    root : float (d, d)
+    typical_curvature : float, optional
+        `Loss.typical_curvature`. With None, flat losses are not detected.
+    whitening_matrix : float (d, d)
         `whitening` of Σ w x xᵀ, to detect directions in which the loss is flat (separation).
-    rectified : bool
+    is_rectified : bool
         Whether λ ≠ 0, so that the loss can be unbounded.
     """
     is_flat = False
-    if typical is not None:
-        relative_curvatures = np.linalg.eigvalsh(root @ solution.hessian @ root.T)
-        is_flat = bool(relative_curvatures[0] < _MIN_CURVATURE_SHARE * typical)
+    if typical_curvature is not None:
+        curvatures = np.linalg.eigvalsh(whitening_matrix @ solution.hessian @ whitening_matrix.T)
+        is_flat = bool(curvatures[0] < _MIN_CURVATURE_SHARE * typical_curvature)
     if not solution.failed and not is_flat:
         return
-    if rectified:
+    if is_rectified:
         raise InputError(
             f"the rectified {loss.name} loss has no minimum: it is unbounded below or flat at this λ",
             allowed=f"λ between {loss.convex_range[0]:g} and {loss.convex_range[1]:g}, and enough labels",
@@ -136,7 +145,7 @@ class Solution:
 
 
 def newton(
-    evaluate: Callable[[FloatArray, bool], LossSums],
+    evaluate: Callable[..., LossSums],
     start: FloatArray,
     *,
     quadratic: bool = False,
@@ -147,7 +156,8 @@ def newton(
     Parameters
     ----------
     evaluate : callable
-        Returns the gradient and the Hessian from θ (d,) and whether the Hessian is needed.
+        Returns the gradient and the Hessian at θ (d,). The keyword `curvature` is False if the Hessian is not
+        needed.
     start : float (d,)
     quadratic : bool
         Whether the Hessian is constant. One step and one correction of its rounding error are then
@@ -157,7 +167,7 @@ def newton(
         Newton step is about the square of the step, so that after a step of 1e-9 only rounding errors remain.
     """
     theta = np.array(start, dtype=np.float64)
-    sums = evaluate(start, True)
+    sums = evaluate(start, curvature=True)
     first_length = 0.0
     for _ in range(_MAX_NEWTON_STEPS):
         inverse = positive_inverse(sums.hessian)
@@ -169,7 +179,7 @@ def newton(
             theta = theta + step
             # A second step removes the rounding error of the first one.
             if tolerance < _ROUNDING_TOLERANCE:
-                theta = theta - inverse @ evaluate(theta, False).gradient
+                theta = theta - inverse @ evaluate(theta, curvature=False).gradient
             return Solution(theta=theta, hessian=sums.hessian)
         scale = np.sqrt(sums.hessian.diagonal())
         length = float(np.max(np.abs(step) * scale))
@@ -184,19 +194,19 @@ def newton(
             return Solution(theta=theta, hessian=sums.hessian)
         if accepted is None:
             break
-    return Solution(theta=theta, hessian=sums.hessian, failed="no step helped")
+    return Solution(theta=theta, hessian=sums.hessian, failed="no step reduces the gradient")
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray | None:
-    """Return the inverse of a positive definite matrix, or `None` if it is not one."""
-    # The factorisation would warn of these, or not notice them.
+    """Return the inverse of a positive definite matrix, or `None` if the matrix is not positive definite."""
+    # For these matrices, `cholesky` may return numbers or warn instead of raising an error.
     if not np.isfinite(matrix).all() or matrix.diagonal().min() <= 0:
         return None
     try:
-        half = whitening(matrix)
+        whitening_matrix = whitening(matrix)
     except np.linalg.LinAlgError:
         return None
-    return np.asarray(half.T @ half)
+    return np.asarray(whitening_matrix.T @ whitening_matrix)
 
 
 def require_inverse(hessian: FloatArray) -> FloatArray:
@@ -211,7 +221,7 @@ def require_inverse(hessian: FloatArray) -> FloatArray:
 
 
 def _line_search(
-    evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
+    evaluate: Callable[..., LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
 ) -> tuple[FloatArray, LossSums] | None:
     """Return θ and its sums after a step that is halved until the gradient decreases, or None.
 
@@ -221,9 +231,10 @@ def _line_search(
     gradient_norm = np.linalg.norm(sums.gradient * scale)
     for halvings in range(_MAX_STEP_HALVINGS):
         length = 0.5**halvings
-        trial = evaluate(theta + length * step, True)
-        if np.linalg.norm(trial.gradient * scale) <= (1.0 - _MIN_DECREASE * length) * gradient_norm:
-            return theta + length * step, trial
+        trial = theta + length * step
+        trial_sums = evaluate(trial, curvature=True)
+        if np.linalg.norm(trial_sums.gradient * scale) <= (1.0 - _MIN_DECREASE * length) * gradient_norm:
+            return trial, trial_sums
     return None
 
 
@@ -317,8 +328,8 @@ class RectifiedLoss:
         return cls(**options)
 
     def __post_init__(self) -> None:
-        for name, value in field_values(self, _ALLOWED).items():
-            check_choice(name, value, _ALLOWED[name])
+        for name, value in field_values(self, _OPTION_VALUES).items():
+            check_choice(name, value, _OPTION_VALUES[name])
         units = self.unlabelled
         self.separate = units is not None and units.separate
         self.outcome = finite_array("outcome", self.outcome)
@@ -328,8 +339,12 @@ class RectifiedLoss:
             self.features = np.empty((n, 0))
         else:
             self.features = feature_matrix("features", features)
-        self.weights, self.stratum = np.asarray(self.weighting.weights), self.weighting.stratum
-        self.shares, self.counts = self.weighting.shares, self.weighting.counts
+        # Of each labelled unit: its weight and its stratum (n,).
+        self.weights = np.asarray(self.weighting.weights)
+        self.stratum = self.weighting.stratum
+        # Of each stratum: W_h and its number of labels (H,).
+        self.shares = self.weighting.shares
+        self.counts = self.weighting.counts
         self.estimator_name = "classical"
         if self.proxy is not None:
             self.proxy = finite_array("proxy", self.proxy)
@@ -339,52 +354,57 @@ class RectifiedLoss:
                 require_one_per("labelled unit", name, values, n)
         self.n_parameters = self.loss.n_parameters(self.features, self.outcome)
         self.names = _coefficient_names(self.names, self.n_parameters, self.features.shape[1])
-        self._require_labels()
+        self._check_labels()
+        gram = self.features.T @ (self.features * self.weights[:, None])
+        self.whitening_matrix = require_whitening(gram, self.names)
+        self.loss.check(self.outcome, "outcome")
+        self.typical_curvature = self.loss.typical_curvature(self.outcome)
         if (self.proxy is None) != (units is None):
             raise InputError(
                 "proxy= (labelled units) and unlabelled= (population) must be given together",
                 action="Give both, or neither for the classical estimate.",
             )
-        n_strata = len(self.shares)
         if self.lam is not None:
-            self.estimator_name, self.lam = "given λ", finite_array("lam", np.atleast_1d(self.lam))
-            if self.lam.shape not in ((1,), (n_strata,)):
-                raise InputError("lam must be one number or one per stratum", allowed=f"({n_strata},)")
-            self.lam = np.array(np.broadcast_to(self.lam, n_strata))
+            self.estimator_name = "given λ"
+            self.lam = self._lam_by_stratum(self.lam)
         elif units is None or self.estimator == "classical":
-            self.lam = np.zeros(n_strata)
+            self.lam = np.zeros(len(self.shares))
         if units is not None:
-            self._require_fit(units)
+            self._check_unlabelled(units)
         elif np.any(self.lam):
             action = "Give proxy= and unlabelled=, or estimator='classical'."
             raise InputError("λ requires a proxy", given="no proxy", action=action)
         if self.separate:
             self.weighting = self.weighting.as_independent_draws()
 
-    def _require_labels(self) -> None:
-        """Raise an `InputError` if there are too few labels, or values outside the range of the loss."""
+    def _lam_by_stratum(self, lam: object) -> FloatArray:
+        """Return λ (H,) from one number, or one per stratum."""
+        n_strata = len(self.shares)
+        array = finite_array("lam", np.atleast_1d(np.asarray(lam)))
+        if array.shape not in ((1,), (n_strata,)):
+            raise InputError("lam must be one number or one per stratum", allowed=f"({n_strata},)")
+        return np.array(np.broadcast_to(array, n_strata))
+
+    def _check_labels(self) -> None:
+        """Raise an `InputError` if there are too few labels."""
         d = self.n_parameters
         n = len(self.outcome)
-        has_features = self.features.shape[1] > 0
-        max_insufficient = d if has_features else 1
-        if d == 0 or n <= max_insufficient:
+        # A residual variance needs one label more than coefficients; that of a vector of means needs two.
+        min_labels = d + 1 if self.features.shape[1] > 0 else 2
+        if d == 0 or n < min_labels:
             raise InputError(
                 "too few labels for this many coefficients",
                 given=f"{n} labels, {d} coefficients",
-                allowed=f"at least one coefficient and {max_insufficient + 1} labels",
+                allowed=f"at least one coefficient and {min_labels} labels",
             )
         if not self.counts.all():
             raise InputError(
                 f"stratum {int(np.argmin(self.counts))} has no label", allowed="at least 2 per stratum"
             )
-        gram = self.features.T @ (self.features * self.weights[:, None])
-        self.root = require_whitening(gram, self.names)
-        self.loss.check(self.outcome, "outcome")
-        self.typical = self.loss.typical_curvature(self.outcome)
 
-    def _require_fit(self, units: Unlabelled) -> None:
+    def _check_unlabelled(self, units: Unlabelled) -> None:
         """Raise an `InputError` if the unlabelled units do not match the labelled ones or the design."""
-        width = self.features.shape[1]
+        n_features = self.features.shape[1]
         self.loss.check(self.proxy, "proxy")
         if self.separate and self.target == "population":
             raise InputError(
@@ -397,10 +417,10 @@ class RectifiedLoss:
                 given=f"{self.proxy.shape} and {self.outcome.shape}",
                 allowed="one value of each for a unit",
             )
-        if width and units.width != width:
+        if n_features and units.n_features != n_features:
             raise InputError(
                 "labelled and unlabelled units have different numbers of features",
-                given=f"{width} and {units.width}",
+                given=f"{n_features} and {units.n_features}",
                 allowed="the same features for both",
             )
         is_population = self.weighting.random_within_strata and not units.separate
@@ -436,43 +456,44 @@ class RectifiedLoss:
         if units is None or not lam.any():
             return loss.summed(theta, x, y, self.weights, curvature=curvature)
         if curvature and loss.quadratic and lam.min() == lam.max():
-            labelled_sums = self.labelled
-            power = self.power
-            hessian = labelled_sums.hessian + lam[0] * power.hessian
-            return LossSums(labelled_sums.gradient + lam[0] * power.gradient + hessian @ theta, hessian)
+            label_sums = self.label_sums
+            lam_slope = self.lam_slope
+            hessian = label_sums.hessian + lam[0] * lam_slope.hessian
+            return LossSums(label_sums.gradient + lam[0] * lam_slope.gradient + hessian @ theta, hessian)
         weights = self.weights, self.weights * lam[self.stratum]
         labelled_sums = loss.rectified(theta, x, (y, self.proxy), weights, curvature=curvature)
         return labelled_sums.plus(units.summed(loss, theta, self.shares * lam, curvature=curvature))
 
     @cached_property
-    def population_sums(self) -> LossSums:
+    def proxy_sums(self) -> LossSums:
         """Gradient at θ = 0, and Hessian, of the mean loss of the proxies of the unlabelled units."""
         assert self.unlabelled is not None
         return self.unlabelled.summed(self.loss, np.zeros(self.n_parameters), self.shares)
 
     @cached_property
-    def power(self) -> LossSums:
-        """Gradient at θ = 0, and Hessian, of the part of a quadratic loss that is multiplied by λ.
+    def lam_slope(self) -> LossSums:
+        """Gradient at θ = 0, and Hessian, of the derivative of a quadratic rectified loss with respect to λ.
 
         It is the loss of the proxies of the unlabelled units, minus that of the labelled units.
         """
         zero = np.zeros(self.n_parameters)
-        return self.population_sums.plus(self.loss.summed(zero, self.features, self.proxy, -self.weights))
+        return self.proxy_sums.plus(self.loss.summed(zero, self.features, self.proxy, -self.weights))
 
     @cached_property
-    def labelled(self) -> LossSums:
+    def label_sums(self) -> LossSums:
         """Gradient at θ = 0, and Hessian, of the loss of the labels without a proxy."""
         zero = np.zeros(self.n_parameters)
         return self.loss.summed(zero, self.features, self.outcome, self.weights)
 
     @cached_property
-    def _inverse(self) -> FloatArray:
-        return require_inverse(self.labelled.hessian)
+    def _quadratic_inverse(self) -> FloatArray:
+        """Inverse Hessian (d, d) of the loss of the labels if it is quadratic."""
+        return require_inverse(self.label_sums.hessian)
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
         """Return the inverse Hessian (d, d) of the loss of the labels; constant for a quadratic loss."""
         if self.loss.quadratic:
-            return self._inverse
+            return self._quadratic_inverse
         return require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
 
     def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
@@ -486,26 +507,29 @@ class RectifiedLoss:
         """Minimise the rectified loss for λ (H,)."""
         if self.form == "fits" and lam.any():
             return self._two_fits(lam)
-
-        def evaluate(theta: FloatArray, curvature: bool) -> LossSums:
-            return self.evaluate(theta, lam, curvature=curvature)
-
+        evaluate = partial(self.evaluate, lam=lam)
         return newton(evaluate, start, quadratic=self.loss.quadratic, tolerance=tolerance)
 
     def _two_fits(self, lam: FloatArray) -> Solution:
         """Return the sum of the fits of λf on the population and y − λf on the labels (least squares)."""
         zero = np.zeros(self.n_parameters)
         assert self.unlabelled is not None
-        predicted = self.unlabelled.summed(self.loss, zero, self.shares * lam, curvature=False)
-        rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
-        theta = -require_inverse(self.population_sums.hessian) @ predicted.gradient
-        theta = theta - self.labelled_inverse(zero) @ rectifier
-        return Solution(theta=theta, hessian=self.labelled.hessian)
+        proxy_gradient = self.unlabelled.summed(self.loss, zero, self.shares * lam, curvature=False).gradient
+        residual_gradient = self.evaluate(zero, lam, curvature=False).gradient - proxy_gradient
+        theta = -require_inverse(self.proxy_sums.hessian) @ proxy_gradient
+        theta = theta - self.labelled_inverse(zero) @ residual_gradient
+        return Solution(theta=theta, hessian=self.label_sums.hessian)
 
     def require_solution(self, lam: FloatArray, start: FloatArray, tolerance: float = 1e-9) -> Solution:
         """Return the minimum of the rectified loss; raise an `InputError` if there is none."""
         solution = self.solve(lam, start, tolerance)
-        check_solution(solution, self.loss, self.typical, self.root, rectified=bool(lam.any()))
+        check_solution(
+            solution,
+            self.loss,
+            typical_curvature=self.typical_curvature,
+            whitening_matrix=self.whitening_matrix,
+            is_rectified=bool(lam.any()),
+        )
         return solution
 
     def proxy_covariances(self, theta: FloatArray) -> FloatArray:
@@ -513,15 +537,18 @@ class RectifiedLoss:
         assert self.unlabelled is not None
         return self.unlabelled.covariances(self.loss, theta)
 
-    def bread(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
-        """Return A (d, d) by the option `hessian`; `at_minimum` is the Hessian of the rectified loss."""
+    def sandwich_hessian(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
+        """Return the Hessian A (d, d) of the sandwich covariance A⁻¹ V A⁻¹, by the option `hessian`.
+
+        `at_minimum` (d, d) is the Hessian of the rectified loss at its minimum θ.
+        """
         loss = self.loss
         units = self.unlabelled
         if self.hessian == "rectified" or units is None or not np.any(lam):
             return at_minimum
         if not units.separate:
             if loss.quadratic:
-                return self.population_sums.hessian
+                return self.proxy_sums.hessian
             return units.summed(loss, theta, self.shares).hessian
         share = self.counts / (self.counts + units.counts)
         labelled_hessian = loss.hessian(
@@ -546,6 +573,7 @@ class RectifiedLoss:
 
 
 def _coefficient_names(names: Sequence[object] | None, d: int, n_features: int) -> tuple[str, ...]:
+    """Return the names of d coefficients: as given, or x0, x1, … of features, y0, y1, … of several means."""
     if names is None:
         prefix = "x" if n_features else "y"
         if d == 1 and not n_features:

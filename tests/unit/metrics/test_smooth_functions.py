@@ -9,7 +9,7 @@ from stratal.errors import InputError, LabelError
 from stratal.estimands import AUC, ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.estimation.linearised import ratio_of_means
 from stratal.metrics.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.regression.quantiles import quantile_estimate, weighted_quantile
+from stratal.regression.quantiles import weighted_quantile, weighted_quantile_estimate
 
 
 def simple(n, population_size=10**6):
@@ -164,8 +164,8 @@ class TestQuantiles:
 
     def test_ends_are_open_where_the_labels_do_not_reach(self):
         z = np.array([3.0, 4.0, 5.0])
-        assert tuple(quantile_estimate(z, 0.5, simple(3)).confidence_interval()) == (-np.inf, np.inf)
-        within = quantile_estimate(z, 0.5, simple(3), bounds=(1, 5))
+        assert tuple(weighted_quantile_estimate(z, 0.5, simple(3)).confidence_interval()) == (-np.inf, np.inf)
+        within = weighted_quantile_estimate(z, 0.5, simple(3), bounds=(1, 5))
         assert tuple(within.confidence_interval()) == (1, 5)
 
     def test_one_sided_and_refused(self, sample):
@@ -179,7 +179,7 @@ class TestQuantiles:
 
     def test_a_census_is_exact(self):
         z = np.arange(9.0)
-        estimate = quantile_estimate(z, 0.5, simple(9, 9))
+        estimate = weighted_quantile_estimate(z, 0.5, simple(9, 9))
         assert estimate.value == 4.0
         assert tuple(estimate.confidence_interval()) == (4.0, 4.0)
 

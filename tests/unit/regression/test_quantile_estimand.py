@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimands import Quantile
-from stratal.regression.quantiles import quantile_estimate
+from stratal.regression.quantiles import weighted_quantile_estimate
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_the_estimate_is_the_quantile_of_the_labels_at_any_level(population):
     sample = stratal.designs.SimpleRandom(budget=80).draw(population, seed=2)
     labels = np.random.default_rng(1).normal(size=80)
     estimate = stratal.estimate(sample, labels, estimand="quantile:.5")
-    plain = quantile_estimate(labels, 0.5, sample.weighting())
+    plain = weighted_quantile_estimate(labels, 0.5, sample.weighting())
     for level in (0.8, 0.95):
         assert estimate.value == plain.value
         assert [*estimate.confidence_interval(level)] == [*plain.confidence_interval(level)]

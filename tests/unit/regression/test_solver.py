@@ -42,7 +42,7 @@ def test_a_wrong_gradient_is_divergence():
     def wrong(theta, curvature):
         return LossSums(gradient=-2 * theta - 5, hessian=2 * np.eye(1))
 
-    assert newton(wrong, np.ones(1)).failed == "no step helped"
+    assert newton(wrong, np.ones(1)).failed == "no step reduces the gradient"
 
 
 def test_a_quadratic_takes_one_step():
