@@ -23,13 +23,13 @@ import stratal
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.methods import TABLE
+from stratal.intervals.methods import INTERVAL_METHODS
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 from stratal.population.summary import StratumSummary
 
-BOUNDED = tuple(name for name, kind in TABLE.items() if not kind.reads_skewness)
+BOUNDED = tuple(name for name, kind in INTERVAL_METHODS.items() if not kind.reads_skewness)
 RESULTS = Path(__file__).parent / "results" / "coverage.md"
-BOUNDED = tuple(name for name, kind in TABLE.items() if not kind.reads_skewness)
+BOUNDED = tuple(name for name, kind in INTERVAL_METHODS.items() if not kind.reads_skewness)
 FEWER_DRAWS = ("binary data, simple random, one λ", "bounded data, simple random, one λ")
 METHODS = "Every method, λ = 0, binary"
 SEED = 20261120

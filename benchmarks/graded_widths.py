@@ -58,9 +58,9 @@ class LooseReplicates(Replicates):
 
     error_factor: float
 
-    def unseen(self, error: float) -> Any:
+    def max_unseen_share(self, error: float) -> Any:
         """Return the share of units that, but for this error times the factor, no label was like."""
-        return super().unseen(min(self.error_factor * error, 0.5))
+        return super().max_unseen_share(min(self.error_factor * error, 0.5))
 
     @classmethod
     def of(cls, found: Replicates, error_factor: float) -> LooseReplicates:

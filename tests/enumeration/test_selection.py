@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.tiers import sized
 
-from stratal.intervals.betting import DrawSteps, difference_capital
+from stratal.intervals.difference_betting import DrawSteps, difference_capital
 
 LIMITS = (0.5, 0.2, 0.05)
 
@@ -30,13 +30,15 @@ def test_a_true_difference_is_refuted_no_more_often_than_the_error(
         total += chance
         gain = np.array(truths)[:, order].T
         smallest = np.minimum.accumulate(x[order][::-1])[::-1]
-        draw_steps = DrawSteps(inverse=left / x[order], largest=left / smallest, size=size)
+        draw_steps = DrawSteps(
+            inverse_probability=left / x[order], largest_inverse=left / smallest, size=size
+        )
         inverse = (1.0 / x[order])[::-1].cumsum()[::-1] * left
         spread = np.broadcast_to(inverse[:, None], gain.shape)
         # The true mean is the null that is hardest to keep; it differs between truths.
         for m in np.unique(gain.sum(axis=0)) / size:
             own = np.isclose(gain.sum(axis=0), m * size)
-            log = difference_capital(gain[:, own], spread[:, own], draw_steps, m, step=0.1)
+            log = difference_capital(gain[:, own], spread[:, own], draw_steps, m, min_distance=0.1)
             refuted[own] += chance * (log[:, None] >= -np.log(LIMITS) + 1e-12)
     assert total == pytest.approx(1.0)
     assert np.all(refuted <= np.array(LIMITS) + 1e-9)
@@ -44,12 +46,22 @@ def test_a_true_difference_is_refuted_no_more_often_than_the_error(
 
 
 def test_what_the_units_left_make_certain_needs_no_bet() -> None:
-    draw_steps = DrawSteps(inverse=np.array([3.0]), largest=np.array([3.0]), size=3)
+    draw_steps = DrawSteps(inverse_probability=np.array([3.0]), largest_inverse=np.array([3.0]), size=3)
     found = difference_capital(
-        np.array([[-1.0]]), np.array([[9.0]]), draw_steps, 0.5, step=0.1, undrawn_total=np.array([2.0])
+        np.array([[-1.0]]),
+        np.array([[9.0]]),
+        draw_steps,
+        0.5,
+        min_distance=0.1,
+        undrawn_total=np.array([2.0]),
     )
     assert found[0] == np.inf
     found = difference_capital(
-        np.array([[-1.0]]), np.array([[9.0]]), draw_steps, 0.3, step=0.1, undrawn_total=np.array([2.0])
+        np.array([[-1.0]]),
+        np.array([[9.0]]),
+        draw_steps,
+        0.3,
+        min_distance=0.1,
+        undrawn_total=np.array([2.0]),
     )
     assert np.isfinite(found[0])

@@ -12,7 +12,7 @@ from stratal.designs import PoissonWeighting, StratifiedWeighting, Weighting
 from stratal.errors import StratalError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import ESTIMATORS, estimate_mean
-from stratal.intervals.methods import TABLE
+from stratal.intervals.methods import INTERVAL_METHODS
 from stratal.population.summary import StratumSummary
 
 FAST = settings(max_examples=sized(20, 200), deadline=None)
@@ -88,7 +88,9 @@ def estimate_of(problem, estimator: str, target: str, unequal: bool = False) -> 
     problem=problems(),
     estimator=st.sampled_from([*ESTIMATORS, "auto"]),
     target=st.sampled_from(["population", "superpopulation"]),
-    method=st.sampled_from(["auto", *(name for name, kind in TABLE.items() if not kind.reads_skewness)]),
+    method=st.sampled_from(
+        ["auto", *(name for name, kind in INTERVAL_METHODS.items() if not kind.reads_skewness)]
+    ),
     alternative=st.sampled_from(["two-sided", "less", "greater"]),
     level=st.sampled_from([0.5, 0.9, 0.95, 0.999]),
     unequal=st.booleans(),

@@ -7,7 +7,7 @@ import pytest
 from tests.tiers import cells, sized
 
 import stratal
-from stratal.intervals.interval import unseen_share
+from stratal.intervals.interval import max_unseen_share
 
 DRAWS = sized(60, 400)
 
@@ -29,15 +29,15 @@ def test_rare_extremes_are_covered(share, n):
 
 
 def test_the_share_is_that_of_no_success():
-    assert unseen_share(10, 0.0, 0.05) == pytest.approx(1 - 0.05**0.1)
-    assert unseen_share(10, 1.0, 0.05) == 0
-    assert unseen_share(10, 0.0, 0.0) == 0
+    assert max_unseen_share(10, 0.0, 0.05) == pytest.approx(1 - 0.05**0.1)
+    assert max_unseen_share(10, 1.0, 0.05) == 0
+    assert max_unseen_share(10, 0.0, 0.0) == 0
 
 
 def test_without_replacement_it_is_close_to_the_hypergeometric_bound_and_above():
     """Of 20 units 16 were drawn: two of the other four may be unlike them, three hardly (.0035)."""
-    assert 2 / 20 < unseen_share(16, 0.8, 0.025) < 3 / 20
-    assert unseen_share(4000, 0.8, 0.025) * 5000 == pytest.approx(2.77, abs=0.01)
+    assert 2 / 20 < max_unseen_share(16, 0.8, 0.025) < 3 / 20
+    assert max_unseen_share(4000, 0.8, 0.025) * 5000 == pytest.approx(2.77, abs=0.01)
 
 
 def test_one_sided_bounds_move_one_side_only():

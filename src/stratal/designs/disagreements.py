@@ -5,7 +5,7 @@ waiting time; its exposure grows in proportion to its size x of the round. The n
 probability x_i / Σ x among the remaining units. This does not depend on previous draws, because the
 exponential distribution is memoryless (Efraimidis & Spirakis 2006), and holds even if sizes change between
 rounds because models are eliminated. Draws are nested, and the probabilities of each draw are known exactly,
-as the bounds of `stratal.intervals.betting` require.
+as the bounds of `stratal.intervals.difference_betting` require.
 """
 
 from __future__ import annotations

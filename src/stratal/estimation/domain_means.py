@@ -19,7 +19,7 @@ from stratal.estimation.share_estimates import cell_correlation, mean_of
 from stratal.estimation.share_functions import FirstOfTwo
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.guards import LABELS_AT_THE_BOUNDS, remaining_share
-from stratal.intervals.interval import Interval, tail_shares
+from stratal.intervals.interval import Interval, error_probabilities
 from stratal.intervals.interval_types import BinomialInterval, StudentInterval, UndefinedInterval
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
@@ -214,7 +214,7 @@ class _DomainSampleInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         interval = interval_of(self.evidence, confidence_level, "auto", alternative)
-        return self.within(interval.low, interval.high)
+        return self.clip_to_bounds(interval.low, interval.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -249,7 +249,7 @@ class _FinitePopulationInterval(Interval):
             shares=np.ones(1),
             units=self.units,
         )
-        ends = stratified_clopper_pearson(rates, *tail_shares(confidence_level, alternative))
+        ends = stratified_clopper_pearson(rates, *error_probabilities(confidence_level, alternative))
         low, high = (lowest + scale * float(end) for end in ends)
         if self.interval_of_two_shares is not None:
             other = self.interval_of_two_shares.ends(confidence_level, alternative)
@@ -257,7 +257,7 @@ class _FinitePopulationInterval(Interval):
             factor = scale * math.sqrt(self.residual_share)
             low = min(low, self.value - factor * (self.interval_of_two_shares.value - other[0]))
             high = max(high, self.value + factor * (other[1] - self.interval_of_two_shares.value))
-        return self.within(min(low, self.value), max(high, self.value))
+        return self.clip_to_bounds(min(low, self.value), max(high, self.value))
 
 
 def _trials_interval(

@@ -109,7 +109,7 @@ def random_labels_of_equal_width(
     binary_variance = value * (1.0 - value)
     # Graded outcomes vary less than binary ones with the same mean, so that fewer labels have this width.
     if binary_variance > 0:
-        labels *= evidence.population_covariance_parts / scale**2 / binary_variance
+        labels *= evidence.outcome_variance / scale**2 / binary_variance
     if not evidence.superpopulation:
         labels = labels / (1.0 + labels / evidence.weighting.population_size)
     if size is None or size_range is None or labels < size_range[0]:

@@ -22,7 +22,7 @@ from stratal.estimation.crossed_cells import combined_influence
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
-from stratal.intervals.evidence import OutcomeKind, require_target
+from stratal.intervals.evidence import OutcomeKind, check_target
 from stratal.labels.joined_labels import join_labels
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
@@ -55,7 +55,7 @@ class Request(Record):
     stratum_weights_known: bool = False
 
     def __post_init__(self) -> None:
-        require_target(self.target)
+        check_target(self.target)
 
     @property
     def changed(self) -> Keywords:

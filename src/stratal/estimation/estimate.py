@@ -183,7 +183,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         is_shown = not evidence.linearised or np.isclose(variance, evidence.variance)
         if not (evidence.varies and is_shown) and not evidence.census:
             variance = np.nan
-        spread, size = evidence.population_covariance_parts, evidence.weighting.population_size
+        spread, size = evidence.outcome_variance, evidence.weighting.population_size
         if self.reference_population is not None:
             spread, size = self.reference_population
         return design_effect(variance, spread, evidence.n, size, self.target)

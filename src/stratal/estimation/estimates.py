@@ -14,7 +14,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, optional_import
 from stratal.estimation.estimate import Estimate, difference_of, warnings_entry
-from stratal.intervals.methods import refuse_unfit_method
+from stratal.intervals.methods import check_method_applies
 from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.labels.joined_labels import JoinedLabels
 from stratal.labels.label_interpretation import LabelInterpretation, interpretation_notes
@@ -254,7 +254,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         if isinstance(rows, ComputedRows):
             rows = rows[:1]
         for row in rows:
-            refuse_unfit_method(row.evidence, method)
+            check_method_applies(row.evidence, method)
         return replace(self, interval=method)
 
     def simultaneous(self, seed: int = 0) -> Self:

@@ -11,7 +11,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centre_within_strata
 from stratal.errors import InputError
-from stratal.intervals.evidence import require_target
+from stratal.intervals.evidence import check_target
 from stratal.intervals.interval_types import SkewedInterval
 from stratal.intervals.label_based_sizes import stratum_pseudo_label_shares
 from stratal.intervals.proportion import skewnesses_of
@@ -132,7 +132,7 @@ def few_clusters_standard_error(
 
 def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **options: bool) -> float:
     """Return the additional variance of the mean of a variable (n,) for the superpopulation, otherwise 0."""
-    require_target(target)
+    check_target(target)
     if target == "population":
         return 0.0
     return float(weighting.superpopulation_covariance(variable[:, None], **options)[0, 0])
@@ -143,7 +143,7 @@ def target_covariance(variables: FloatArray, weighting: Weighting, target: str) 
 
     If every unit is labelled, the covariance of the design is 0.
     """
-    require_target(target)
+    check_target(target)
     covariance = weighting.covariance(variables)
     # With too few labels, the covariance is NaN, and a finite term does not change this.
     if target == "population" or not np.all(np.isfinite(covariance)):
@@ -365,5 +365,5 @@ def skewed_interval(
         standard_error=np.sqrt(np.maximum(variances, 0.0)),
         degrees_of_freedom=dfs,
         skewness=skewnesses_of(variables, weighting) * share**1.5,
-        own_df=dfs,
+        transformation_df=dfs,
     )

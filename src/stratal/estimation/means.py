@@ -34,7 +34,7 @@ from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, outcome_mean
 from stratal.estimation.resolve import group_column, named_columns, named_groups, outcomes
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.intervals.evidence import infer_outcome
-from stratal.intervals.interval import UNSEEN_PROBABILITY, unseen_share
+from stratal.intervals.interval import UNSEEN_PROBABILITY, max_unseen_share
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, NumberColumn
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
@@ -188,7 +188,7 @@ def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, flo
     weighting = estimate.evidence.weighting
     moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
     labelled_share = len(z) / weighting.population_size
-    unseen = float(unseen_share(weighting.effective_draws, labelled_share, UNSEEN_PROBABILITY))
+    unseen = float(max_unseen_share(weighting.effective_draws, labelled_share, UNSEEN_PROBABILITY))
     return (
         f"values outside {low:g} to {high:g} count as the limit ({beyond} of {len(z)} labels), which moves "
         f"the mean by {moved:+.4g}. The mean without limits differs by this much, or by more if units that "

@@ -149,7 +149,7 @@ class ShareFunctionInterval(OffsetInterval):
             units=np.broadcast_to(units, len(rates)),
         )
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the value, with `error` on each side."""
         level = two_sided_level(error)
         ends = [rate.confidence_interval(level) for rate in self.rates]

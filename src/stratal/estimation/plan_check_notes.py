@@ -22,7 +22,7 @@ from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.stratum_table import StratumRow
 from stratal.intervals.evidence import Evidence
-from stratal.intervals.interval import UNSEEN_PROBABILITY, ConfidenceInterval, unseen_share
+from stratal.intervals.interval import UNSEEN_PROBABILITY, ConfidenceInterval, max_unseen_share
 from stratal.intervals.methods import find_interval
 from stratal.population.summary import StratumSummary
 from stratal.report.notes import UNLIKE_CLUSTERS, Note
@@ -183,7 +183,7 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
         labelled_share = 0.0
     else:
         labelled_share = evidence.n / weighting.population_size
-    unseen = unseen_share(weighting.effective_draws, labelled_share, UNSEEN_PROBABILITY)
+    unseen = max_unseen_share(weighting.effective_draws, labelled_share, UNSEEN_PROBABILITY)
     notes = [
         f"no bounds are known: up to {float(unseen):.1%} of the units may be unlike any labelled one, and no "
         "interval can allow for how different they are; if the outcome has bounds, state them: "

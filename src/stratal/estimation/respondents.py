@@ -313,7 +313,7 @@ class Respondents(Record):
         reference_population = estimate.reference_population
         if self.share < 1.0 and evidence.linearised and reference_population is None:
             # A simple random sample would be drawn from all units, also those that need no label.
-            reference_population = (evidence.population_covariance_parts / self.share, sample.population_size)
+            reference_population = (evidence.outcome_variance / self.share, sample.population_size)
         return replace(
             estimate,
             reference_population=reference_population,

@@ -1,23 +1,13 @@
-"""Guaranteed finite-sample intervals by betting, for bounded outcomes drawn without replacement.
+"""Guaranteed finite-sample intervals of a mean by betting, for bounded outcomes.
 
 A test of "the mean is m" by betting: a gambler bets on each unit that the mean is larger than m. If it is
-not, the probability that the capital ever reaches 1/α is at most α (Ville). The m for which it stays below
-1/α are the interval (Waudby-Smith & Ramdas 2023, section 4; without replacement, section 5). The only
-assumptions are the bounds and the random order.
+not, the probability that the capital ever reaches 1/α is at most α (Ville). The interval consists of the m
+for which the capital stays below 1/α (Waudby-Smith & Ramdas 2023, section 4; without replacement, section 5).
+The only assumptions are the bounds and the random order.
 
 Unit t multiplies the capital by 1 + λ_t (x_t − μ_t(m)), where μ_t(m) = (N m − Σ_{i<t} x_i) / (N − t + 1) is
-the mean of the remaining units. λ_t is predicted from the earlier units, and limited so that the capital
-stays positive. The capital then falls as m grows, so that a bound can be found by bisection.
-
-The second half has bounds of differences between models that are valid at every look, however the next units
-are chosen. Units are labelled in turn, unit t with known probabilities q_t of the remaining units. The gain g
-of a unit is the outcome of the first model minus that of the second: 1, 0 or −1 for right and wrong answers.
-If the mean gain is m, then E[g_t / q_t] = N m − Σ_{i<t} g_i, and each factor of the capital of a gambler who
-bets against it, 1 + λ_t (N m − Σ_{i<t} g_i − g_t / q_t) / N, has mean 1. The probability that the capital
-reaches 1/α is at most α at any look, if λ_t and q_t depend only on the earlier units (Waudby-Smith & Ramdas
-2023; unequal probabilities: Shekhar et al. 2023). There is no normal approximation and no correction for the
-number of looks. The capital is the mean over several gamblers, who expect different distances of the true
-difference from m.
+the mean of the remaining units. The bet λ_t is predicted from the earlier units, and limited so that the
+capital stays positive. The capital decreases in m, so that the end of the interval follows by bisection.
 """
 
 from __future__ import annotations
@@ -27,15 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import NO_DIVISOR, BoolArray, FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.intervals.evidence import Evidence
-from stratal.intervals.interval import Interval, tail_shares
 
 # Maximum share of the capital that one bet may lose; Waudby-Smith & Ramdas use 1/2 or 3/4.
-CUT = 0.75
+MAX_LOST_SHARE = 0.75
 
-# Seed of the order of labels: a fixed one, so that the same labels have the same interval.
+# A fixed seed for the order of the labels, so that the same labels have the same interval.
 _SEED = 20_230_217
 
 
@@ -52,7 +41,7 @@ def betting_ends(evidence: Evidence, errors: tuple[float, float], *, anytime: bo
     if not weighting.random_within_strata or (evidence.superpopulation and has_strata):
         problem = "betting intervals require a simple random sample, or a stratified sample of one population"
         raise InputError(problem, action="Use method='auto', or target='population'.")
-    # Labels are shuffled because the file may be sorted. An interval for every n needs the actual order.
+    # Labels are shuffled because their file may be sorted. Bounds that hold at every n need the actual order.
     if anytime:
         order = np.arange(evidence.n)
     else:
@@ -75,18 +64,18 @@ def betting_interval(
     Parameters
     ----------
     unit : float (n,)
-        Outcomes in [0, 1], in an order that is random, or that of a simple random draw.
+        Outcomes in [0, 1], in random order or in the order of a simple random draw.
     population_size : float
         N; infinite for independent draws.
     below, above : float
-        Error probabilities of the two bounds; 0 leaves a side open.
+        Error probabilities of the two bounds; with 0, there is no bound on this side.
     anytime : bool
-        Whether the bound must hold at every n at once, so that labelling may stop when it is narrow enough.
+        Whether the bounds must hold at every n simultaneously, so that labelling may stop at any label.
     """
     ones = np.ones(len(unit))
-    order = RandomOrder(weight=ones, largest=ones, is_complete=ones > 0, size=population_size)
+    order = RandomOrder(weight=ones, largest_weight=ones, is_complete=ones > 0, size=population_size)
     low, high = sequence_interval(unit, order, below, above, anytime=anytime)
-    # The mean is outside the bounds if the first outcomes are unlike the later ones.
+    # The mean of the labels may lie outside the bounds if the first labels differ from the later ones.
     value = float(unit.mean())
     return min(low, value), max(high, value)
 
@@ -101,23 +90,37 @@ def stratified_betting_interval(
     with_replacement: bool = False,
     anytime: bool = False,
 ) -> tuple[float, float]:
-    """Return guaranteed bounds of a stratified mean: Σ W_h times the strata's bounds.
+    """Return guaranteed bounds of a stratified mean: Σ W_h times the bounds of the strata.
 
-    The error probability is divided equally among the strata with unlabelled units (Bonferroni). This is
-    valid for any strata, but wide for many. The bounds of strata without a label are 0 and 1.
+    The error probability is divided equally among the strata with unlabelled units (Bonferroni). The result
+    is valid for any strata, but wide if there are many. The bounds of strata without a label are 0 and 1.
+
+    Parameters
+    ----------
+    unit : float (n,)
+        Outcomes in [0, 1]; see `betting_interval`.
+    stratum : int (n,)
+    sizes : int (H,)
+        N_h.
+    below, above : float
+        Error probabilities of the two bounds.
+    with_replacement : bool
+        Whether the draws are independent.
+    anytime : bool
+        As in `betting_interval`.
     """
     counts = np.bincount(stratum, minlength=len(sizes))
-    open_strata = max(int(np.sum((counts > 0) & (with_replacement | (counts < sizes)))), 1)
+    n_uncertain = max(int(np.sum((counts > 0) & (with_replacement | (counts < sizes)))), 1)
     shares = sizes / np.sum(sizes)
     low = high = 0.0
     for h, size in enumerate(np.where(with_replacement, np.inf, sizes).tolist()):
-        stratum_values = unit[stratum == h]
+        outcomes = unit[stratum == h]
         bounds = (0.0, 1.0)
-        if len(stratum_values) >= size:
-            bounds = (float(stratum_values.mean()),) * 2
-        elif len(stratum_values):
+        if len(outcomes) >= size:
+            bounds = (float(outcomes.mean()),) * 2
+        elif len(outcomes):
             bounds = betting_interval(
-                stratum_values, size, below / open_strata, above / open_strata, anytime=anytime
+                outcomes, size, below / n_uncertain, above / n_uncertain, anytime=anytime
             )
         low = low + shares[h] * bounds[0]
         high = high + shares[h] * bounds[1]
@@ -125,15 +128,15 @@ def stratified_betting_interval(
 
 
 def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
-    """Return the predicted λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15)."""
+    """Return the bets λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15)."""
     n = len(unit)
     t = np.arange(1, n + 1)
     # The formulas start from one label of ½ with the variance ¼, so that the first bet is defined.
     means = (0.5 + np.cumsum(unit)) / (t + 1)
     variances = (0.25 + np.cumsum((unit - means) ** 2)) / (t + 1)
-    before = np.r_[0.25, variances[:-1]]
+    previous_variances = np.r_[0.25, variances[:-1]]
     horizon = t * np.log1p(t) if anytime else float(n)
-    return np.asarray(np.sqrt(2.0 * np.log(1.0 / error) / (before * horizon)))
+    return np.asarray(np.sqrt(2.0 * np.log(1.0 / error) / (previous_variances * horizon)))
 
 
 # Number of bisections: the error of a bound is 2⁻⁴⁰ of the scale.
@@ -142,22 +145,23 @@ _BISECTIONS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RandomOrder(Record):
-    """The order in which units are labelled.
+    """Weights of units in the order in which they are labelled.
 
     Parameters
     ----------
     weight : float (t,)
-        v of each labelled unit: the share of its stratum in the unlabelled units over that in the draws left.
-    largest : float (t,)
-        The largest v that the next unit could have had.
+        v of each labelled unit: the share of its stratum in the unlabelled units, divided by the share of its
+        stratum in the remaining draws.
+    largest_weight : float (t,)
+        The largest possible v at each draw.
     is_complete : bool (t,)
-        Whether every stratum with unlabelled units had a unit left to draw.
+        Whether each stratum with unlabelled units had remaining draws.
     size : float
         N; infinite for independent draws.
     """
 
     weight: FloatArray
-    largest: FloatArray
+    largest_weight: FloatArray
     is_complete: BoolArray
     size: float
 
@@ -178,27 +182,27 @@ def random_order(
     drawn : int (H,) or (R, H)
         Number of drawn units, or that of each round.
     rounds : int (m,), optional
-        Round of each unit, from 0; rounds must follow each other.
+        Round of each unit, from 0, in increasing order.
     """
     if rounds is None:
         round_index = np.zeros(len(stratum), np.int64)
     else:
         round_index = rounds
-    plans = np.atleast_2d(drawn).astype(np.float64)
-    first = np.searchsorted(round_index, round_index)
+    drawn_by_round = np.atleast_2d(drawn).astype(np.float64)
+    round_start = np.searchsorted(round_index, round_index)
     in_stratum = stratum[:, None] == np.arange(len(sizes))
     n_drawn = _count_before(in_stratum)
-    unseen = sizes - _count_before(answered[:, None] & in_stratum)
-    units_to_come = plans.sum(axis=1)[round_index] - (np.arange(len(stratum)) - first)
-    to_come = plans[round_index] - (n_drawn - n_drawn[first])
+    unlabelled = sizes - _count_before(answered[:, None] & in_stratum)
+    remaining_total = drawn_by_round.sum(axis=1)[round_index] - (np.arange(len(stratum)) - round_start)
+    remaining = drawn_by_round[round_index] - (n_drawn - n_drawn[round_start])
     with np.errstate(divide="ignore", invalid="ignore"):
-        share_of_unseen = unseen / (int(np.sum(sizes)) - _count_before(answered))[:, None]
-        v = share_of_unseen * units_to_come[:, None] / to_come
-    is_exhaustive = np.all((to_come > 0) | (unseen == 0), axis=1)
+        unlabelled_share = unlabelled / (int(np.sum(sizes)) - _count_before(answered))[:, None]
+        v = unlabelled_share * remaining_total[:, None] / remaining
+    is_complete = np.all((remaining > 0) | (unlabelled == 0), axis=1)
     return RandomOrder(
         weight=v[in_stratum][answered],
-        largest=np.max(np.where(to_come > 0, v, 0.0), axis=1, initial=0.0)[answered],
-        is_complete=is_exhaustive[answered],
+        largest_weight=np.max(np.where(remaining > 0, v, 0.0), axis=1, initial=0.0)[answered],
+        is_complete=is_complete[answered],
         size=int(np.sum(sizes)),
     )
 
@@ -208,7 +212,7 @@ def sequence_interval(
 ) -> tuple[float, float]:
     """Return bounds (low, high) of the population mean that are valid after every label simultaneously.
 
-    Bounds for one n (`anytime` false) are narrower, because the bets are optimal for this number of labels.
+    If `anytime` is false, they are valid for this number of labels only, and narrower.
 
     Parameters
     ----------
@@ -216,7 +220,8 @@ def sequence_interval(
         Outcomes in [0, 1], in the order of labelling.
     order : RandomOrder
     below, above : float
-        Error probabilities of the two bounds; 0 leaves a side open.
+        Error probabilities of the two bounds; with 0, there is no bound on this side.
+    anytime : bool
     """
     if below > 0:
         low = _lower_bound(unit, order, below, anytime)
@@ -237,34 +242,34 @@ def log_capital(
     If the mean is at most m, the capital is a supermartingale, so that the probability that it reaches
     1 / error is at most `error` (Ville). It is infinite as soon as the labels make a mean of m impossible.
     """
+    # With unequal probabilities, the weighted deviation from a forecast has the mean of the remaining units.
     forecast = _forecast(unit) * order.is_complete
     payoff = order.weight * (unit - forecast) + forecast
-    least = forecast * (1.0 - np.maximum(order.largest, 1.0))
+    smallest_payoff = forecast * (1.0 - np.maximum(order.largest_weight, 1.0))
     mean = np.full(len(unit), m)
     if np.isfinite(order.size):
         mean = (order.size * m - np.r_[0.0, np.cumsum(unit)[:-1]]) / (order.size - np.arange(len(unit)))
     impossible = np.maximum.accumulate(np.r_[False, _exceeds_total(m, unit, order.size)[:-1]])
-    # The mean of the remaining units is 0 or negative only if m is impossible, which `steps` excludes.
-    fair = np.maximum(mean, 1e-12)
-    stake = np.minimum(predicted_bets(payoff, error, anytime), CUT / (fair - least))
-    steps = np.where(impossible, 0.0, np.log1p(stake * (payoff - fair)))
+    # The mean of the remaining units is 0 or negative only if m is impossible. These steps are set to 0.
+    mean = np.maximum(mean, 1e-12)
+    bets = np.minimum(predicted_bets(payoff, error, anytime), MAX_LOST_SHARE / (mean - smallest_payoff))
+    steps = np.where(impossible, 0.0, np.log1p(bets * (payoff - mean)))
     return np.where(_exceeds_total(m, unit, order.size), np.inf, np.cumsum(steps))
 
 
 def _lower_bound(unit: FloatArray, order: RandomOrder, error: float, anytime: bool) -> float:
-    """Return the largest m that is refuted after some label, at least the sum of the labels over N."""
+    """Return the largest m that is rejected after some label, at least the sum of the labels over N."""
 
-    def refuted(m: float) -> bool:
+    def is_rejected(m: float) -> bool:
         return bool(np.max(log_capital(m, unit, order, error, anytime)) >= -np.log(error))
 
     low = float(unit.sum() / order.size)
-    high = 1.0
-    if len(unit) == 0 or not refuted(low):
+    if len(unit) == 0 or not is_rejected(low):
         return low
-    return _bisect(refuted, low, high, _BISECTIONS)[0]
+    return bisect(is_rejected, low, 1.0, _BISECTIONS)[0]
 
 
-def _bisect(condition: Callable[[float], bool], low: float, high: float, times: int) -> tuple[float, float]:
+def bisect(condition: Callable[[float], bool], low: float, high: float, times: int) -> tuple[float, float]:
     """Return the bounds of the number up to which a condition holds, by repeated bisection."""
     for _ in range(times):
         middle = (low + high) / 2.0
@@ -286,163 +291,3 @@ def _forecast(unit: FloatArray) -> FloatArray:
 def _count_before(flags: BoolArray) -> IntArray:
     """Return the number of true flags before each flag (m, …)."""
     return np.asarray(np.cumsum(flags, axis=0) - flags, dtype=np.int64)
-
-
-# The smallest expected distance of the true difference if no indifference is given: smaller distances are
-# only detected after nearly all units have labels.
-SMALLEST_STEP = 0.0025
-
-# Number of gamblers, each of whom expects twice the distance of the previous one. For distances of 1 to 11
-# times the step, one of four is within a factor of √2. The loss from averaging is at most log 4, a fifth of
-# that from comparing 30 models.
-DOUBLINGS = 4
-
-# Weight, in labels, of the prior assumption that models differ on each unit on which their answers differ.
-PRIOR = 4.0
-
-# Number of bisections: the error of a bound is 2⁻²³ of the scale.
-_DIFFERENCE_BISECTIONS = 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DrawSteps(Record):
-    """The probabilities with which units were drawn in turn.
-
-    Parameters
-    ----------
-    inverse : float (t,)
-        1 / q of each unit.
-    largest : float (t,)
-        The largest possible 1 / q at each draw.
-    size : int
-        N.
-    """
-
-    inverse: FloatArray
-    largest: FloatArray
-    size: int
-
-
-def difference_capital(
-    gain: FloatArray,
-    spread: FloatArray,
-    draw_steps: DrawSteps,
-    m: float,
-    *,
-    step: float,
-    largest_gain: float = 1.0,
-    undrawn_total: FloatArray | float = np.inf,
-) -> FloatArray:
-    """Return the largest log capital (J,) of gamblers who bet that each of J differences is below m.
-
-    Parameters
-    ----------
-    gain : float (t, J)
-        g of each unit in the order of drawing; the largest possible one if its label is missing.
-    spread : float (t, J)
-        At each draw, Σ 1 / q over the units not drawn yet on which the two models can differ.
-    draw_steps : DrawSteps
-    m : float
-    step : float
-        The smallest distance below m that is expected.
-    largest_gain : float
-        The largest possible |g|.
-    undrawn_total : float (J,)
-        The largest possible Σ g of the units that were not drawn; infinite if unknown.
-    """
-    size = float(draw_steps.size)
-    inverse = draw_steps.inverse[:, None]
-    drawn = gain * inverse
-    fair = m * size - (np.cumsum(gain, axis=0) - gain)
-    excess = (fair - drawn) / size
-    # The variance of a draw: the largest possible one, times the share of it that occurred so far.
-    squares = drawn**2
-    possible = spread * largest_gain**2
-    squares_so_far = np.cumsum(squares, axis=0) - squares + PRIOR * possible
-    variance = (
-        squares_so_far
-        / np.maximum(np.cumsum(possible, axis=0) - possible + PRIOR * possible, NO_DIVISOR)
-        * possible
-    )
-    with np.errstate(divide="ignore"):
-        per_distance = np.where(variance > 0, size**2 / variance, 0.0)
-    # No bet may lose more than CUT of the capital, for any next label.
-    largest_bet = CUT * size / np.maximum(draw_steps.largest[:, None] * largest_gain - fair, 1e-9)
-    logs = np.stack(
-        [
-            np.cumsum(np.log1p(np.minimum(step * 2.0**doubling * per_distance, largest_bet) * excess), axis=0)
-            for doubling in range(DOUBLINGS)
-        ]
-    )
-    top = logs.max(axis=0)
-    capital = top + np.log(np.mean(np.exp(logs - top), axis=0))
-    largest_capital = np.maximum(capital.max(axis=0, initial=0.0), 0.0)
-    return np.where(gain.sum(axis=0) + undrawn_total < m * size, np.inf, largest_capital)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class DifferenceInterval(Interval):
-    """The interval of a difference that is valid simultaneously with those of all pairs, at every look.
-
-    Parameters
-    ----------
-    gains, losses : float (t, 1)
-        Gains of the first model over the second, and of the second over the first, at each draw. If a label
-        is missing, both are the largest possible ones.
-    spread : float (t, 1)
-        At each draw, Σ 1 / q over the units not drawn yet on which the two models can differ.
-    draw_steps : DrawSteps
-    step : float
-        The smallest expected distance between the difference and a refuted value.
-    largest_gain : float
-        The largest possible |gain| of a unit.
-    undrawn_total : float
-        The largest possible sum of the gains of the units that were not drawn.
-    pairs : int
-        Number of pairs of models whose intervals are valid simultaneously.
-    """
-
-    gains: FloatArray
-    losses: FloatArray
-    spread: FloatArray
-    draw_steps: DrawSteps
-    step: float
-    largest_gain: float
-    undrawn_total: float
-    pairs: int
-
-    method = "betting, valid at every look and for all pairs simultaneously"
-
-    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
-        """Return the lower and the upper limit."""
-        below, above = tail_shares(confidence_level, alternative)
-        if below > 0:
-            low = -self._upper(self.losses, below)
-        else:
-            low = -np.inf
-        if above > 0:
-            high = self._upper(self.gains, above)
-        else:
-            high = np.inf
-        return self.within(min(low, self.value), max(high, self.value))
-
-    def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the number of pairs divided by the largest capital of bets against the null."""
-        sides = {"two-sided": (1, -1), "less": (1,), "greater": (-1,)}[alternative]
-        capitals = [self._capital(self.gains if side > 0 else self.losses, side * null) for side in sides]
-        return float(min(1.0, len(sides) * self.pairs * np.exp(-max(capitals))))
-
-    def _capital(self, gain: FloatArray, m: float) -> float:
-        options = {"step": self.step, "largest_gain": self.largest_gain, "undrawn_total": self.undrawn_total}
-        return float(difference_capital(gain, self.spread, self.draw_steps, m, **options)[0])
-
-    def _upper(self, gain: FloatArray, error: float) -> float:
-        """Return the smallest m that is refuted, at most the largest possible mean given the labels."""
-        limit = np.log(self.pairs / error)
-        low = -self.largest_gain
-        high = min((gain.sum() + self.undrawn_total) / self.draw_steps.size, self.largest_gain)
-
-        def possible(m: float) -> bool:
-            return bool(self._capital(gain, m) < limit)
-
-        return float(_bisect(possible, low, high, _DIFFERENCE_BISECTIONS)[1])

@@ -1,7 +1,4 @@
-"""The evidence of an estimate, from which its interval is computed.
-
-`guards` has the guards for few labels.
-"""
+"""The evidence of an estimate: the numbers and arrays from which its interval is computed."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ from stratal.intervals.guards import (
     smoothed_moments,
     stratum_rates,
 )
-from stratal.intervals.interval import Ends, Interval, unseen_share
+from stratal.intervals.interval import Ends, Interval, max_unseen_share
 from stratal.intervals.looks import Look
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.simultaneous import SimultaneousLevel
@@ -39,8 +36,8 @@ from stratal.intervals.stratified import (
 )
 from stratal.question.question import SCALES, TARGETS
 
-# Weight, in clusters, of the worst case, in which all units of a cluster are alike: labels that agree show no
-# correlation within clusters.
+# Weight, in clusters, of the worst case, in which all units of a cluster have the same outcome. If all labels
+# agree, they contain no information about the correlation within clusters.
 _PRIOR_CLUSTERS = 2.0
 
 # A number of units this near a whole number is that whole number, up to rounding.
@@ -77,7 +74,7 @@ class IntervalEvidence(Protocol):
 
     @property
     def linearised(self) -> bool:
-        """Whether the labels are those of a linearised variable, and no outcomes."""
+        """Whether the labels are values of a linearised variable instead of outcomes."""
 
     @property
     def uses_proxy(self) -> bool:
@@ -158,13 +155,13 @@ class IntervalEvidence(Protocol):
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
 
-    def unseen(self, error: float) -> Number:
+    def max_unseen_share(self, error: float) -> Number:
         """Return the largest share of units unlike all labels with this error probability."""
 
-    def jump_reach(self, jump: Number, error: float) -> Number:
-        """Return the minimum distance of a limit, if units unlike all labels deviate by `jump`."""
+    def distance_for_unseen_units(self, deviation: Number, error: float) -> Number:
+        """Return the minimum distance of a limit from the value, if unseen units deviate by `deviation`."""
 
-    def possible_range(self) -> Ends:
+    def possible_means(self) -> Ends:
         """Return the smallest and the largest mean that the labels leave possible, on the 0–1 scale."""
 
 
@@ -240,7 +237,7 @@ class DerivedEvidence:
             expected_within = self.variances(labels).share(smooth) * smooth.within
         return np.maximum(smooth.spread - expected_within, 0.0)
 
-    def unseen(self: IntervalEvidence, error: float) -> Number:
+    def max_unseen_share(self: IntervalEvidence, error: float) -> Number:
         """Return the largest share of units unlike all labels with this error probability.
 
         It is computed as if all labels agreed.
@@ -250,23 +247,23 @@ class DerivedEvidence:
         agreeing = agreeing_rates(self.moments, superpopulation=self.superpopulation)
         return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
 
-    def jump_reach(self: IntervalEvidence, jump: Number, error: float) -> Number:
-        """Return the minimum distance (…,) of a limit, if units unlike all labels deviate by `jump`.
+    def distance_for_unseen_units(self: IntervalEvidence, deviation: Number, error: float) -> Number:
+        """Return the minimum distance (…,) of a limit from the value, if unseen units deviate by `deviation`.
 
-        If there are m such units, all of them are unlabelled with probability p(m) = C(N−m, n)/C(N, n). The
-        limit must then also allow for the error of the other units, at the quantile of error/p(m). m is the
-        largest possible number. If most units are labelled, the distance may be larger for fewer units. It is
-        then the maximum over m = 0, 1, …, which never decreases with the confidence level.
+        Unseen units are unlike all labels. If there are m of them, all are unlabelled with probability p(m) =
+        C(N−m, n)/C(N, n). The limit must then also allow for the error of the other units, at the quantile of
+        error/p(m). m is the largest possible number. If most units are labelled, the distance may be larger
+        for fewer units. It is then the maximum over m = 0, 1, …, which never decreases with the confidence
+        level.
         """
-        share = self.unseen(error)
+        unseen_share = self.max_unseen_share(error)
         labels = self.moments
         n_unlabelled = labels.units * (labels.shares * labels.unlabelled_shares).sum(axis=-1)
         # In a superpopulation or a very large population, the share is not a number of units.
-        if error <= 0 or self.superpopulation or not labels.units < _MAX_FINITE_SIZE:
-            return share * jump
-        if np.all(n_unlabelled >= labels.units):
-            return share * jump
-        unseen_units = np.asarray(np.minimum(share * labels.units, n_unlabelled))[..., None]
+        is_share_only = error <= 0 or self.superpopulation or not labels.units < _MAX_FINITE_SIZE
+        if is_share_only or np.all(n_unlabelled >= labels.units):
+            return unseen_share * deviation
+        unseen_units = np.asarray(np.minimum(unseen_share * labels.units, n_unlabelled))[..., None]
         max_unseen = math.ceil(float(np.max(unseen_units)) - _WHOLE_NUMBER_TOLERANCE)
         if np.all(2.0 * n_unlabelled < labels.units):
             numbers = np.arange(max_unseen + 1.0)
@@ -285,11 +282,11 @@ class DerivedEvidence:
         # If the unseen units are less probable than the error, no other error is added.
         quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(p_all_unlabelled, error), 1.0)), 0.0)
         standard_error = np.sqrt(self.textbook_variance)
-        distances = unseen_fractional / labels.units * np.asarray(jump)[..., None]
+        distances = unseen_fractional / labels.units * np.asarray(deviation)[..., None]
         distances = distances + quantiles * np.asarray(standard_error)[..., None]
-        return np.maximum(share * jump, distances.max(axis=-1))
+        return np.maximum(unseen_share * deviation, distances.max(axis=-1))
 
-    def possible_range(self: IntervalEvidence) -> Ends:
+    def possible_means(self: IntervalEvidence) -> Ends:
         """Return the means (…,) on the 0–1 scale if all unlabelled units have the lowest or highest outcome.
 
         They are 0 and 1 if the number of unlabelled units of the target is unknown.
@@ -380,7 +377,7 @@ class Evidence(DerivedEvidence, Record):
 
     @property
     def textbook_variance(self) -> float:
-        """The variance estimate of the design, 0 where labels agree; the guarded one of a single label."""
+        """The variance estimate of the design: 0 if all labels agree, guarded if there is only one label."""
         if np.isfinite(self.variance):
             # An unbiased variance of several parts may be negative.
             return max(self.variance, 0.0)
@@ -408,11 +405,11 @@ class Evidence(DerivedEvidence, Record):
     def guarded_variance(self) -> float:
         """The variance, at least that of the effective trials; for bounded outcomes only."""
         low, high = self.outcome_bounds
-        smooth = float(smoothed_moments(self.moments).mean)
-        floor = smooth * (1.0 - smooth) / self.trials * (high - low) ** 2
+        mean = float(smoothed_moments(self.moments).mean)
+        variance_of_trials = mean * (1.0 - mean) / self.trials * (high - low) ** 2
         if np.isfinite(self.variance):
-            return max(self.variance, floor)
-        return floor
+            return max(self.variance, variance_of_trials)
+        return variance_of_trials
 
     @property
     def are_clusters(self) -> bool:
@@ -492,25 +489,25 @@ class Evidence(DerivedEvidence, Record):
         outcome depends on the size of the cluster, most samples lack the many units of large clusters.
         """
         weighting = self.weighting
-        # Two clusters always lie on a line.
+        # A regression of two clusters has no residuals.
         if weighting.groups is None or weighting.draws < 3:
             return 0.0
-        # Deviations, so that the regression on sizes does not depend on the origin of the outcome.
+        # With deviations from the mean, the correction does not depend on the origin of the outcome.
         deviations = self.residuals - weighting.weights @ self.residuals / weighting.total
         covariances = weighting.covariance(np.column_stack([deviations, np.ones(self.n)]))
-        # Otherwise, the sum of the weights, which estimates 1, is the same in every draw up to rounding.
-        if covariances[1, 1] > ROUNDING_VARIANCE:
-            return float(covariances[0, 1] / covariances[1, 1] * (1.0 - weighting.total))
-        return 0.0
+        # Clusters of equal size: the sum of the weights, which estimates 1, is the same in every draw.
+        if covariances[1, 1] <= ROUNDING_VARIANCE:
+            return 0.0
+        return float(covariances[0, 1] / covariances[1, 1] * (1.0 - weighting.total))
 
     @property
     def large_cluster_correction(self) -> tuple[float, float, float]:
         """Change of the mean for the sizes of all clusters; factor of its error, and degrees of freedom.
 
         Most samples of clusters lack the largest, which contain many units. The number of these units follows
-        from the known squared sizes, and their mean from a regression on the size of the cluster. This is an
-        extrapolation, with a larger standard error; the third number is its degrees of freedom. The result is
-        (0, 1, 1) if the sizes contain no information.
+        from the known squared sizes, and their mean from a regression on the size of the cluster. This
+        extrapolation has a larger standard error than the estimate. The result is (0, 1, 1) if the sizes
+        contain no information.
         """
         large_cluster_mean = self.weighting.mean_over_cluster_sizes(
             self.residuals if self.uses_proxy else self.z
@@ -537,33 +534,35 @@ class Evidence(DerivedEvidence, Record):
         is_single_stratum = self.weighting.random_within_strata and len(self.weighting.counts) == 1
         return is_single_stratum and not self.superpopulation
 
-    def unseen(self, error: float) -> Number:
-        """Return the largest possible share of units unlike all labels; see `unseen_share`."""
+    def max_unseen_share(self, error: float) -> Number:
+        """Return the largest share of units unlike all labels with this error probability."""
         if self.weighting.random_within_strata:
-            return super(Evidence, self).unseen(error)
+            return super(Evidence, self).max_unseen_share(error)
         if self.superpopulation:
-            share = 0.0
+            labelled_share = 0.0
         else:
-            share = min(self.n / self.weighting.population_size, 1.0)
-        return unseen_share(self.weighting.effective_draws, share, error)
+            labelled_share = min(self.n / self.weighting.population_size, 1.0)
+        return max_unseen_share(self.weighting.effective_draws, labelled_share, error)
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
-        (low, high), unit, weighting = self.outcome_bounds, self.unit, self.weighting
+        low, high = self.outcome_bounds
+        unit = self.unit
+        weighting = self.weighting
         total = weighting.total
         size = weighting.population_size
         scale = (high - low) ** 2
         spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
-        # The mean is a ratio, unless the weights add up to one.
+        # The linearised variable of a ratio, because the sum of the weights may vary between samples.
         centred = (unit - weighting.weights @ unit / total) / total
-        plain = float(weighting.covariance(weighting.few_cluster_residuals(centred[:, None]))[0, 0])
+        without_lam = float(weighting.covariance(weighting.few_cluster_residuals(centred[:, None]))[0, 0])
         design_effect: Number = 1.0
         if not labels.by_stratum:
             information = smoothed_moments(labels).information
-            design_effect = remaining_share(spread / labels.draws, plain, information)
+            design_effect = remaining_share(spread / labels.draws, without_lam, information)
         return Variances(
-            residual=(self.variance - self.population_part) / scale,
-            plain=plain,
+            with_lam=(self.variance - self.population_part) / scale,
+            without_lam=without_lam,
             spread=spread,
             population_part=self.population_part / scale,
             uses_proxy=self.uses_proxy,
@@ -578,8 +577,8 @@ class Evidence(DerivedEvidence, Record):
         return skewness_of(self.residuals, self.weighting)
 
     @property
-    def population_covariance_parts(self) -> float:
-        """S², the estimated variance of z over the population; smoothed where all labels agree."""
+    def outcome_variance(self) -> float:
+        """S², the estimated variance of z over the population; smoothed if all labels agree."""
         weighting = self.weighting
         spread = float(weighting.population_covariance(self.z[:, None])[0, 0]) * weighting.population_size
         if not (np.isfinite(spread) and spread > 0) and self.bounds is not None:
@@ -591,7 +590,9 @@ class Evidence(DerivedEvidence, Record):
 def infer_outcome(
     z: FloatArray, outcome: OutcomeKind | None, bounds: tuple[float, float] | None
 ) -> tuple[OutcomeKind, tuple[float, float] | None]:
-    """Return the outcome's kind and bounds: as given, else binary if all labels are 0 or 1, else unbounded.
+    """Return the kind and the bounds of an outcome.
+
+    Without a kind, it is binary if all labels (n,) are 0 or 1, otherwise bounded if there are bounds.
 
     Raises
     ------
@@ -615,7 +616,7 @@ def infer_outcome(
         bounds = (0.0, 1.0)
     if bounds is None:
         raise InputError("a bounded outcome requires bounds", action="Give bounds=(lowest, highest).")
-    # The usual case, without the search for labels outside.
+    # The usual case. It needs no search for labels outside the bounds.
     if outcome == "binary" and binary_labels:
         return outcome, bounds
     if outcome == "binary":
@@ -633,13 +634,12 @@ def infer_outcome(
 def design_effect(
     variance: float, spread: float, n: int, population_size: float, target: str = "population"
 ) -> tuple[float | None, float | None]:
-    """Return the design effect and the effective sample size.
+    """Return the design effect and the effective sample size, or None if the outcome does not vary.
 
     The effective size m is that of a simple random sample of this population with the same variance:
-    (1 − m/N) S²/m = variance, so m = S² / (variance + S²/N). For a superpopulation the S²/N is in the
-    variance already.
+    (1 − m/N) S²/m = variance, so m = S² / (variance + S²/N). For a superpopulation, the variance already
+    includes S²/N. `spread` is S².
     """
-    # Without a spread of the outcome, every sample is equally precise.
     if not (spread > 0 and np.isfinite(variance)):
         return None, None
     if target == "population":
@@ -648,14 +648,16 @@ def design_effect(
         population_part = 0.0
     if variance + population_part > 0:
         # No sample has more labels than a census.
-        effective = min(spread / (variance + population_part), population_size)
+        effective_size = min(spread / (variance + population_part), population_size)
     else:
         # A variance of 0 is that of a census.
-        effective = population_size
-    random = spread / n - population_part
-    return (float(variance / random) if random > 0 else 1.0), float(effective)
+        effective_size = population_size
+    simple_random_variance = spread / n - population_part
+    if simple_random_variance > 0:
+        return float(variance / simple_random_variance), float(effective_size)
+    return 1.0, float(effective_size)
 
 
-def require_target(target: str) -> None:
+def check_target(target: str) -> None:
     """Raise an `InputError` for an unknown target."""
     check_choice("target", target, TARGETS)

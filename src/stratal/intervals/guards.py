@@ -262,19 +262,25 @@ def _variance_of_neighbours(means: FloatArray, has_one_label: Number) -> tuple[F
 
 
 def remaining_share(
-    plain: Number, residual: Number, information: Number, variance_with_unseen: Number = 0.0
+    without_lam: Number, with_lam: Number, information: Number, variance_with_unseen: Number = 0.0
 ) -> FloatArray:
     """Return the share (…,) of the variance that λ leaves, shrunk to 1: guard 2.
 
-    A share above 1 means that the proxy increases the variance. The increase is then divided by the larger
-    of the plain variance and `variance_with_unseen`, because labels that nearly agree have no variance.
+    Parameters
+    ----------
+    without_lam, with_lam : float (…,)
+        Variance of the estimate for λ = 0, and with the fitted λ.
+    information : float (…,)
+        Number of informative labels; see `SmoothedMoments`.
+    variance_with_unseen : float (…,)
+        Minimum of the variance by which an increase is divided: labels that nearly agree have no variance.
     """
-    is_usable = (np.asarray(plain) > ROUNDING) & np.isfinite(residual)
-    share = np.where(is_usable, residual, 1.0) / np.where(is_usable, plain, 1.0)
+    is_usable = (np.asarray(without_lam) > ROUNDING) & np.isfinite(with_lam)
+    share = np.where(is_usable, with_lam, 1.0) / np.where(is_usable, without_lam, 1.0)
     shrunk_share = (information * share + _LABELS_WITHOUT_GAIN) / (information + _LABELS_WITHOUT_GAIN)
-    plain_variance = np.where(np.isfinite(plain), plain, 0.0)
-    increase = np.maximum(np.where(np.isfinite(residual), residual, 0.0) - plain_variance, 0.0)
-    divisor = np.maximum(np.maximum(plain_variance, variance_with_unseen), ROUNDING)
+    finite_without_lam = np.where(np.isfinite(without_lam), without_lam, 0.0)
+    increase = np.maximum(np.where(np.isfinite(with_lam), with_lam, 0.0) - finite_without_lam, 0.0)
+    divisor = np.maximum(np.maximum(finite_without_lam, variance_with_unseen), ROUNDING)
     return np.asarray(np.where(is_usable & (share < 1.0), shrunk_share, 1.0 + increase / divisor))
 
 
@@ -284,14 +290,14 @@ class Variances:
 
     Parameters
     ----------
-    residual : float
-        The design variance of the estimate, inflated for λ; may be NaN or 0.
-    plain : float
-        The design variance of the outcome's weighted mean, without λ.
+    with_lam : float
+        The design variance of the estimate, inflated because λ is fitted; may be NaN or 0.
+    without_lam : float
+        The design variance of the weighted mean of the outcome.
     spread : float
         S², estimated.
     population_part : float
-        The part due to drawing the N units themselves.
+        The variance due to drawing the N units from a superpopulation.
     uses_proxy : bool
         Whether λ is not 0.
     superpopulation_draws : float
@@ -302,8 +308,8 @@ class Variances:
         The variance of an unstratified design over that of independent draws, shrunk to 1.
     """
 
-    residual: Number = np.nan
-    plain: Number = np.nan
+    with_lam: Number = np.nan
+    without_lam: Number = np.nan
     spread: Number = np.nan
     population_part: Number = 0.0
     uses_proxy: bool | BoolArray = False
@@ -321,11 +327,11 @@ class Variances:
         if self.uses_proxy is False:
             return np.ones(())
         variance_with_unseen = self.design_effect * smooth.variance_with_unseen
-        remaining = remaining_share(self.plain, self.residual, smooth.information, variance_with_unseen)
+        remaining = remaining_share(self.without_lam, self.with_lam, smooth.information, variance_with_unseen)
         return np.where(self.uses_proxy, remaining, 1.0)
 
     def superpopulation_part(self, smooth: SmoothedMoments) -> FloatArray:
-        """Return the variance (…,) due to drawing the N units themselves, from the smoothed moments."""
+        """Return the smoothed variance (…,) due to drawing the N units from a superpopulation."""
         spread = smooth.within if self.stratum_weights_known else smooth.spread
         return np.asarray(spread / self.superpopulation_draws)
 
@@ -333,20 +339,20 @@ class Variances:
 def effective_labels_of(smooth: SmoothedMoments, variances: Variances) -> FloatArray:
     """Return the number (…,) of independent labels with the same variance; guards 1 and 2 are applied.
 
-    It is the smaller of two numbers, from the smoothed and from the plain moments.
+    It is the smaller of two numbers, from the smoothed moments and from the estimated variances.
     """
     share = variances.share(smooth)
     smooth_variance = share * variances.design_effect * smooth.variance
     smooth_variance = smooth_variance + variances.superpopulation_part(smooth)
     variance = (
-        np.where(variances.uses_proxy, share * variances.plain, variances.residual)
+        np.where(variances.uses_proxy, share * variances.without_lam, variances.with_lam)
         + variances.population_part
     )
     is_usable = np.isfinite(variance) & (variance > ROUNDING) & (np.asarray(variances.spread) > ROUNDING)
     is_positive = smooth_variance > 0
     smooth_labels = np.where(is_positive, smooth.spread / np.where(is_positive, smooth_variance, 1.0), np.inf)
-    plain_labels = np.where(is_usable, variances.spread / np.where(is_usable, variance, 1.0), np.inf)
-    return np.asarray(np.minimum(smooth_labels, plain_labels))
+    unsmoothed_labels = np.where(is_usable, variances.spread / np.where(is_usable, variance, 1.0), np.inf)
+    return np.asarray(np.minimum(smooth_labels, unsmoothed_labels))
 
 
 def binary_trials(effective_labels: Number, smooth: SmoothedMoments) -> FloatArray:

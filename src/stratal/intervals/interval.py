@@ -1,4 +1,4 @@
-"""`Interval`: the protocol of all interval methods, with the p-value that agrees with an interval."""
+"""`Interval`: the base class of all interval methods, and the p-value that agrees with an interval."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from stratal.arrays import FloatArray, Number
 from stratal.errors import InputError, check_choice, invalid_confidence_level_error
 
-# Decimals of an error probability; see `tail_shares`.
-_DIGITS = 15
+# Decimals to which an error probability is rounded; see `error_probabilities`.
+_ERROR_DECIMALS = 15
 
 # Names as in SciPy: `less` has only an upper limit, `greater` only a lower one.
 ALTERNATIVES = ("two-sided", "less", "greater")
@@ -33,7 +33,7 @@ class ConfidenceInterval:
         In the outcome's units; infinite on the open side of a one-sided interval of an unbounded outcome.
     confidence_level : float
     method : str
-        How it was made, `auto` resolved.
+        Name of the method that was used; `auto` is replaced by the method that it selected.
     alternative : {"two-sided", "less", "greater"}
         `less` bounds the value from above, `greater` from below, as in SciPy.
     """
@@ -58,22 +58,30 @@ class ConfidenceInterval:
 
 
 def check_confidence_level(confidence_level: object) -> None:
-    """Raise an `InputError` for anything but a number between 0 and 1."""
+    """Raise an `InputError` unless the confidence level is a number between 0 and 1."""
     if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
         raise invalid_confidence_level_error(confidence_level)
 
 
-# Confidence level instead of 0, for which there is no interval.
+def check_alternative(alternative: object) -> None:
+    """Raise an `InputError` for an unknown alternative."""
+    check_choice("alternative", alternative, ALTERNATIVES)
+
+
+# Smallest and largest confidence level at which intervals are computed: at 0 and 1 there is none.
 _MIN_LEVEL = 1e-12
+_MAX_LEVEL = 1.0 - 1e-12
 
 
 def two_sided_level(error: float) -> float:
-    """Return the confidence level with an error on each side; with errors of one half, it is nearly 0."""
+    """Return the confidence level of an interval with this error probability on each side."""
     return max(1.0 - 2.0 * error, _MIN_LEVEL)
 
 
-def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float]:
-    """Return the error probabilities of an interval: how much may lie under `low`, and over `high`.
+def error_probabilities(confidence_level: float, alternative: str) -> tuple[float, float]:
+    """Return the probabilities that the true value lies below `low`, and above `high`.
+
+    The probability of a side without a limit is 0.
 
     Raises
     ------
@@ -81,9 +89,10 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
         For a level outside (0, 1) or an unknown alternative.
     """
     check_confidence_level(confidence_level)
-    check_choice("alternative", alternative, ALTERNATIVES)
-    # 1 − .975 and (1 − .95) / 2 differ in their last bits, and what is made of them would too.
-    error = round(1.0 - confidence_level, _DIGITS) or 1.0 - confidence_level
+    check_alternative(alternative)
+    # 1 − .975 and (1 − .95) / 2 differ in their last bits. Rounding makes their limits equal. A probability
+    # that would be rounded to 0 is kept.
+    error = round(1.0 - confidence_level, _ERROR_DECIMALS) or 1.0 - confidence_level
     if alternative == "two-sided":
         return error / 2.0, error / 2.0
     if alternative == "less":
@@ -91,62 +100,64 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     return (error, 0.0)
 
 
-# Stands for infinity in the search for a p-value, which subtracts.
-_FAR = 1e300
-# Stands for the distance of a null that is an end of the interval, which contains its ends.
-_AT_AN_END = 1e-300
+# Replaces an infinite distance in the root search, which subtracts distances.
+_MAX_DISTANCE = 1e300
+# Replaces a distance of 0: an interval contains its ends.
+_MIN_DISTANCE = 1e-300
 
 
-def p_value(null: float, interval: Callable[[float], Ends]) -> float:
+def p_value_by_inversion(null: float, interval: Callable[[float], Ends]) -> float:
     """Return the p-value of `null`: one minus the smallest level whose interval contains it.
 
-    Found by root search on the level, so that a test and an interval can never contradict each other.
+    It is the root of a search over the level, so that the test and the interval always agree.
 
     Parameters
     ----------
     null : float
         The hypothetical value.
     interval : callable
-        Confidence level to (low, high); the intervals must be nested.
+        Returns (low, high) for a confidence level. The interval of a higher level must contain that of a
+        lower level.
 
     Raises
     ------
     InputError
         If `null` is not a number.
     """
-
     if not isinstance(null, Real) or np.isnan(float(null)):
         raise InputError("the hypothetical value is not a number", given=repr(null), allowed="a number")
 
-    from scipy.optimize import brentq  # takes longer to import than anything else here
+    from scipy.optimize import brentq  # slow to import
 
-    def inside(level: float) -> float:
-        """Return how far within the interval the null lies: positive inside and at its ends, else negative.
+    def signed_distance(level: float) -> float:
+        """Return the distance from the null to the nearer end, negative if the interval excludes the null.
 
-        A limit may lie at a bound of the estimate for a range of levels, of which the root is the smallest.
+        It is positive at an end. If an end is the same for a range of levels, the root is the smallest level.
         """
         low, high = interval(level)
-        distance = float(np.clip(min(null - low, high - null), -_FAR, _FAR))
+        distance = float(np.clip(min(null - low, high - null), -_MAX_DISTANCE, _MAX_DISTANCE))
         if distance != 0.0:
             return distance
-        return _AT_AN_END
+        return _MIN_DISTANCE
 
-    # At levels of 0 and 1 there is no interval.
-    smallest = 1e-12
-    largest = 1.0 - 1e-12
-    if inside(smallest) > 0:
+    if signed_distance(_MIN_LEVEL) > 0:
         return 1.0
-    if inside(largest) < 0:
+    if signed_distance(_MAX_LEVEL) < 0:
         return 0.0
-    # On log(1 − level) small p-values keep their relative precision.
-    ends = np.log1p(-smallest), np.log1p(-largest)
-    log_error = brentq(lambda error: inside(-np.expm1(error)), *ends, xtol=1e-12, maxiter=500)
-    return float(np.exp(log_error))
+    # The search is over log(1 − level), so that small p-values keep their relative precision.
+    log_p_value = brentq(
+        lambda log_error: signed_distance(-np.expm1(log_error)),
+        np.log1p(-_MIN_LEVEL),
+        np.log1p(-_MAX_LEVEL),
+        xtol=1e-12,
+        maxiter=500,
+    )
+    return float(np.exp(log_p_value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Interval(ABC):
-    """The interval of an estimate at any level: the one protocol of all interval methods.
+    """The interval of an estimate at any confidence level: the base class of all interval methods.
 
     Parameters
     ----------
@@ -169,21 +180,21 @@ class Interval(ABC):
         """Return the lower and the upper end."""
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the p-value: one minus the highest level whose interval excludes `null`."""
-        return p_value(null, lambda level: self.ends(level, alternative))
+        """Return the p-value of `null`; see `p_value_by_inversion`."""
+        return p_value_by_inversion(null, lambda level: self.ends(level, alternative))
 
-    def by(self, method: str) -> Interval | None:
-        """Return the interval by one of its own methods; None for any other."""
+    def with_method(self, method: str) -> Interval | None:
+        """Return the interval by another method, or None if this interval does not offer the method."""
         if method == "auto":
             return self
         return None
 
     def with_df(self, degrees_of_freedom: float) -> Interval:
-        """Return the interval with the degrees of freedom of all estimates that hold together."""
+        """Return the interval with the common degrees of freedom of simultaneous estimates."""
         return self
 
-    def within(self, low: float, high: float) -> tuple[float, float]:
-        """Return the ends cut at the bounds."""
+    def clip_to_bounds(self, low: float, high: float) -> tuple[float, float]:
+        """Return the ends, moved to the nearer bound if they lie outside the bounds."""
         if self.bounds is None:
             return low, high
         lowest, highest = self.bounds
@@ -199,23 +210,24 @@ class Interval(ABC):
         )
 
 
-# Probability with which a sample misses a share of units: the usual error of a 95% statement.
+# Error probability of `max_unseen_share` in notes: that of a one-sided 95% limit.
 UNSEEN_PROBABILITY = 0.05
 
 
-def unseen_share(draws: Number, fraction: Number, error: float) -> FloatArray:
-    """Return the largest share (…,) of units that `draws` labels can have missed.
+def max_unseen_share(draws: Number, fraction: Number, error: float) -> FloatArray:
+    """Return the largest share (…,) of units unlike all labels, as an upper confidence limit.
 
     Parameters
     ----------
     draws : float (…,)
-        Labels, or the number of equally weighted ones that they are worth.
+        Number of labels, or of equally weighted labels with the same precision.
     fraction : float (…,)
-        Share of the population that is labelled; the rest alone can be unseen. 0 for an endless one.
+        Labelled share of the population; 0 for an infinite population.
     error : float
-        Its probability; 0 where that side is open.
+        Error probability of the limit; with 0, the share is 0.
     """
     if error <= 0:
         return np.zeros(np.shape(draws))
-    share = -np.expm1(np.log(error) / np.maximum(draws, 1.0))
-    return np.asarray(np.minimum((1.0 - fraction / 2.0) * share, 1.0 - fraction))
+    binomial_limit = -np.expm1(np.log(error) / np.maximum(draws, 1.0))  # (1 − share)^draws = error
+    # Without replacement, the limit is about (N − n/2) / N times the binomial one.
+    return np.asarray(np.minimum((1.0 - fraction / 2.0) * binomial_limit, 1.0 - fraction))

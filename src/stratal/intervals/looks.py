@@ -19,7 +19,7 @@ from scipy.special import ndtr, ndtri
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.intervals.interval import tail_shares
+from stratal.intervals.interval import error_probabilities
 
 # Maximum number of looks. With more, `betting-anytime` is about as narrow.
 MAX_LOOKS = 50
@@ -129,7 +129,7 @@ class Look:
 
     def level(self, confidence_level: float, alternative: str) -> float:
         """Return the confidence level of this look's interval, for a simultaneous level of all looks."""
-        error = max(tail_shares(confidence_level, alternative))
+        error = max(error_probabilities(confidence_level, alternative))
         sides = 2 if alternative == "two-sided" else 1
         spending_function = SPENDING[self.planned.boundary]
         shares = np.arange(1, len(self.information) + 1) / self.planned.number

@@ -1,8 +1,8 @@
-"""Intervals of a mean by the name of their method, and the method that `auto` stands for.
+"""Intervals of a mean by the name of their method, and the method that `auto` selects.
 
-One table serves `estimate` and `simulate`. The values of the evidence are numbers, or arrays (R,) of as many
-replicates. To add a method, write a function of (interval, confidence level, alternative) and add it to
-`TABLE`.
+`estimate` and `simulate` use the same methods: numbers of the evidence are floats, or arrays (R,) for R
+replicates. To add a method, write a function of (interval, confidence level, alternative) that returns the
+lower and the upper end, and add it to `INTERVAL_METHODS`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,15 @@ from stratal.errors import InputError, suggest_names, warn_caller
 from stratal.intervals import proportion
 from stratal.intervals.betting import betting_ends
 from stratal.intervals.evidence import Evidence, IntervalEvidence
-from stratal.intervals.interval import ConfidenceInterval, Ends, Interval, tail_shares
-from stratal.intervals.interval_types import nothing_varies
+from stratal.intervals.interval import (
+    ConfidenceInterval,
+    Ends,
+    Interval,
+    check_alternative,
+    check_confidence_level,
+    error_probabilities,
+)
+from stratal.intervals.interval_types import no_variation_error
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 
 
@@ -28,7 +35,8 @@ def interval_of(
     evidence: Evidence, confidence_level: float, method: str = "auto", alternative: str = "two-sided"
 ) -> ConfidenceInterval:
     """Return the interval of one method; see `Estimate.confidence_interval`."""
-    tail_shares(confidence_level, alternative)
+    check_confidence_level(confidence_level)
+    check_alternative(alternative)
     interval = find_interval(evidence, method)
     name = interval.method
     level = confidence_level
@@ -52,13 +60,13 @@ def p_value_of(
     evidence: Evidence, null: float, method: str = "auto", alternative: str = "two-sided"
 ) -> float:
     """Return the p-value of one method; see `Estimate.p_value`."""
-    tail_shares(0.95, alternative)
-    p = find_interval(evidence, method).p_value(null, alternative)
+    check_alternative(alternative)
+    p_value = find_interval(evidence, method).p_value(null, alternative)
     if evidence.simultaneous is not None:
-        p = evidence.simultaneous.adjusted_p_value(p, alternative, normal=method == "normal")
-    if evidence.planned_look is None:
-        return p
-    return evidence.planned_look.adjusted_p_value(p, alternative)
+        p_value = evidence.simultaneous.adjusted_p_value(p_value, alternative, normal=method == "normal")
+    if evidence.planned_look is not None:
+        p_value = evidence.planned_look.adjusted_p_value(p_value, alternative)
+    return p_value
 
 
 def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
@@ -78,10 +86,10 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
         )
     if evidence.interval is not None:
         is_undefined = not np.isfinite(evidence.value)
-        interval = evidence.interval.by("auto" if is_undefined else method)
+        interval = evidence.interval.with_method("auto" if is_undefined else method)
         if interval is not None:
             return interval
-    refuse_unfit_method(evidence, method)
+    check_method_applies(evidence, method)
     if evidence.linearised and evidence.degrees_of_freedom == 0:
         problem = (
             "the relevant labels are in one cluster, or in one cluster per stratum, so there is no interval"
@@ -98,20 +106,22 @@ def find_interval(evidence: IntervalEvidence, method: str) -> Interval:
     if evidence.bounds is None:
         _ = evidence.textbook_variance  # raises an error for a single label
     if evidence.bounds is None and not (evidence.census or evidence.varies):
-        raise nothing_varies()
+        raise no_variation_error()
     if method == "bootstrap" and not (evidence.census or evidence.varies):
         # Resampled labels would all agree too. The exact interval depends on their number.
         method = "clopper-pearson"
     return MeanInterval(value=evidence.value, bounds=evidence.bounds, method=method, evidence=evidence)
 
 
-# Methods of functions of means, such as the means of groups.
+# Methods that apply to functions of means, such as the means of groups.
 LINEARISED_METHODS = ("auto", "t", "normal", "survey")
 
 
-def refuse_unfit_method(evidence: IntervalEvidence, method: str) -> None:
+def check_method_applies(evidence: IntervalEvidence, method: str) -> None:
     """Raise an error for a method that does not apply to this kind of estimate, for any labels."""
-    if method == "auto" or (evidence.interval is not None and evidence.interval.by(method) is not None):
+    if method == "auto" or (
+        evidence.interval is not None and evidence.interval.with_method(method) is not None
+    ):
         return
     if evidence.linearised and method not in LINEARISED_METHODS:
         raise InputError(
@@ -121,21 +131,23 @@ def refuse_unfit_method(evidence: IntervalEvidence, method: str) -> None:
             action="Choose one of these methods: interval= (--interval). Alternatively, leave out by= "
             "(--by), metric= (--metric) and estimand= (--estimand).",
         )
-    if evidence.bounds is not None and TABLE[method].reads_skewness:
+    if evidence.bounds is not None and INTERVAL_METHODS[method].reads_skewness:
         action = "Set the method to 'auto', whose interval stays within the bounds."
         raise InputError(f"method '{method}' can only be used for outcomes without bounds", action=action)
-    if evidence.bounds is None and TABLE[method].needs_bounds:
+    if evidence.bounds is None and INTERVAL_METHODS[method].needs_bounds:
         problem = f"method '{method}' requires an outcome with bounds"
         action = "Give bounds=(lowest, highest) if the outcome has them."
-        raise InputError(problem, allowed=", ".join(repr(name) for name in UNBOUNDED), action=action)
+        raise InputError(
+            problem, allowed=", ".join(repr(name) for name in METHODS_WITHOUT_BOUNDS), action=action
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeanInterval(Interval):
     """The interval of a mean by one method.
 
-    Values that do not depend on the level (resampled means, effective trials) are computed once, so that a
-    p-value takes no longer than an interval.
+    Numbers that do not depend on the level (resampled means, effective trials) are computed once, because a
+    p-value needs the interval at many levels.
     """
 
     method: str = "clopper-pearson"
@@ -145,17 +157,17 @@ class MeanInterval(Interval):
         """Return the lower and the upper end."""
         if self.evidence.census:
             return self.value, self.value
-        method = TABLE[self.method]
+        method = INTERVAL_METHODS[self.method]
         low, high = method.ends(self, confidence_level, alternative)
         if method.needs_bounds:
             lowest, highest = self.evidence.outcome_bounds
             low = lowest + (highest - lowest) * low
             high = lowest + (highest - lowest) * high
-        errors = tail_shares(confidence_level, alternative)
-        if method.counts_trials and self.has_jumps:
-            low, high = self._with_jumps(low, high, errors)
+        errors = error_probabilities(confidence_level, alternative)
+        if method.counts_trials and self.allows_for_unseen_units:
+            low, high = self._widen_for_unseen_units(low, high, errors)
         if method.widened:
-            low, high = self._with_cluster_sizes(low, high, max(errors))
+            low, high = self._widen_for_cluster_sizes(low, high, max(errors))
         return self._within_bounds(low, high, alternative)
 
     @property
@@ -170,20 +182,20 @@ class MeanInterval(Interval):
 
     @cached_property
     def rates(self) -> StratumRates:
-        """Rates of the strata."""
+        """Rates of the strata, on the 0–1 scale."""
         return self.evidence.rates
 
     @cached_property
     def standard_error(self) -> Number:
-        """Standard error by the formula."""
+        """Standard error of the design, without guards."""
         return np.sqrt(self.evidence.textbook_variance)
 
     @cached_property
     def textbook_error(self) -> Number:
-        """The same, with a warning if it is 0 because the labels all agree."""
+        """Standard error of the design, with a warning if it is 0 because all labels agree."""
         if not self.evidence.varies:
-            what = f"all labels are equal, so the textbook interval '{self.method}' has width 0"
-            warn_caller(f"{what}; use method='auto'")
+            problem = f"all labels are equal, so the textbook interval '{self.method}' has width 0"
+            warn_caller(f"{problem}; use method='auto'")
         return self.standard_error
 
     @cached_property
@@ -198,21 +210,21 @@ class MeanInterval(Interval):
 
     @cached_property
     def replicates(self) -> FloatArray:
-        """Deviations of resampled means."""
+        """Deviations of resampled means from the mean (10,000,)."""
         return bootstrap_deviations(self.labels)
 
     @property
     def labels(self) -> Evidence:
-        """The evidence of one estimate, for methods that read the labels one by one."""
+        """The evidence of one estimate, for methods that use single labels."""
         assert isinstance(self.evidence, Evidence)
         return self.evidence
 
     @cached_property
-    def has_jumps(self) -> bool:
-        """Whether the limits must allow for units unlike all labels.
+    def allows_for_unseen_units(self) -> bool:
+        """Whether the limits must be widened for units unlike all labels.
 
-        For outcomes of 0 and 1 without a proxy, the test already does. The means of clusters are not 0 or 1,
-        so that a cluster unlike all drawn ones has the same effect as such a unit.
+        The limits of 0–1 outcomes already allow for them if there is no proxy or if there are strata. The
+        means of clusters are not 0 or 1: an unseen cluster has the same effect as an unseen unit.
         """
         evidence = self.evidence
         if evidence.outcome != "binary" or evidence.are_clusters:
@@ -220,8 +232,8 @@ class MeanInterval(Interval):
         return bool(evidence.uses_proxy and not evidence.in_strata)
 
     @cached_property
-    def _jumps(self) -> FloatArray:
-        """Deviations of units unlike all labels, towards the lower and the upper bound (2, …).
+    def _unseen_deviations(self) -> FloatArray:
+        """Largest deviations of units unlike all labels, towards the lower and the upper bound (2, …).
 
         The square is the squared distance from the value to the bound, plus the variance over units of the
         values expected from the strata and λ.
@@ -231,26 +243,32 @@ class MeanInterval(Interval):
         distances = np.array([self.value - lowest, highest - self.value]) / scale
         return np.asarray(scale * np.sqrt(distances**2 + self.evidence.expected_spread))
 
-    def _with_jumps(self, low: Number, high: Number, errors: tuple[float, float]) -> Ends:
-        """Return limits that allow for few large residuals, and for units unlike all labels.
+    def _widen_for_unseen_units(self, low: Number, high: Number, errors: tuple[float, float]) -> Ends:
+        """Return limits that allow for few large residuals, observed or unseen.
 
-        The skewness of trials of 0 and 1 follows from their rate. That of a graded outcome, or of residuals
-        from a proxy, depends on few large residuals: observed ones (`proportion.jump_reach`), or unseen ones.
+        The skewness of 0–1 outcomes follows from their rate. The skewness of graded outcomes, and of
+        residuals from a proxy, depends on a few large residuals.
         """
-        observed_distances = proportion.jump_reach(self.skewness, errors)
+        poisson_distances = proportion.poisson_distances(self.skewness, errors)
         below, above = (
-            np.maximum(self.evidence.jump_reach(jump, error), self.standard_error * observed)
-            for error, jump, observed in zip(errors, self._jumps, observed_distances, strict=True)
+            np.maximum(
+                self.evidence.distance_for_unseen_units(deviation, error),
+                self.standard_error * poisson_distance,
+            )
+            for error, deviation, poisson_distance in zip(
+                errors, self._unseen_deviations, poisson_distances, strict=True
+            )
         )
         return np.minimum(low, self.value - below), np.maximum(high, self.value + above)
 
     @cached_property
-    def _cluster_sizes(self) -> tuple[float, float, float, float]:
+    def _cluster_size_corrections(self) -> tuple[float, float, float, float]:
+        """Shift of the mean for the mean size, and for all sizes, with its error factor and df."""
         return (self.evidence.mean_size_correction, *self.evidence.large_cluster_correction)
 
-    def _with_cluster_sizes(self, low: Number, high: Number, error: float) -> Ends:
-        """Return limits that allow for different sizes of the drawn clusters and of all clusters."""
-        mean_size_shift, large_cluster_shift, error_factor, df = self._cluster_sizes
+    def _widen_for_cluster_sizes(self, low: Number, high: Number, error: float) -> Ends:
+        """Return limits that allow for a difference in size between the drawn clusters and all clusters."""
+        mean_size_shift, large_cluster_shift, error_factor, df = self._cluster_size_corrections
         if mean_size_shift == 0.0 and large_cluster_shift == 0.0:
             return low, high
         value = self.value
@@ -270,7 +288,7 @@ class MeanInterval(Interval):
         )
 
     def _within_bounds(self, low: Number, high: Number, alternative: str) -> Ends:
-        """Return limits within the bounds and the possible means, which include the value."""
+        """Return limits within the bounds and the possible means, on both sides of the value."""
         if self.bounds is None:
             lowest, highest = (-np.inf, np.inf)
         else:
@@ -279,7 +297,7 @@ class MeanInterval(Interval):
             problem = "these labels do not determine the width of this interval"
             raise InputError(problem, action="Label more units, or set the method to 'auto'.")
         if self.bounds is not None and not self.evidence.linearised:
-            lowest_mean, highest_mean = self.evidence.possible_range()
+            lowest_mean, highest_mean = self.evidence.possible_means()
             low = np.maximum(low, lowest + (highest - lowest) * lowest_mean)
             high = np.minimum(high, lowest + (highest - lowest) * highest_mean)
         if alternative == "less":
@@ -290,6 +308,7 @@ class MeanInterval(Interval):
             high = highest
         else:
             high = np.minimum(np.maximum(high, self.value), highest)
+        # Only a census has an interval of width 0.
         if np.any(is_flat := low == high):
             low = np.where(is_flat, np.maximum(np.nextafter(low, -np.inf), lowest), low)
             high = np.where(is_flat, np.minimum(np.nextafter(high, np.inf), highest), high)
@@ -307,6 +326,7 @@ def _t_ends(
     degrees_of_freedom: Number,
     skewness: Number = 0.0,
 ) -> Ends:
+    """Return Student's t with a standard error `error`; see `proportion.student_t`."""
     return proportion.student_t(
         interval.value,
         error,
@@ -365,14 +385,14 @@ def _logit(interval: MeanInterval, confidence_level: float, alternative: str) ->
     )
 
 
-def _trials_of_weights(interval: MeanInterval, error: float) -> Number:
-    """Return the trials, reduced for the degrees of freedom that unequal weights cost."""
+def _trials_for_weights(interval: MeanInterval, error: float) -> Number:
+    """Return the trials, reduced because unequal weights reduce the degrees of freedom of the variance."""
     evidence = interval.evidence
     return interval.trials * proportion.df_correction(evidence.n, evidence.satterthwaite_df, error)
 
 
 def _blaker(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
-    trials = _trials_of_weights(interval, max(tail_shares(confidence_level, alternative)))
+    trials = _trials_for_weights(interval, max(error_probabilities(confidence_level, alternative)))
     return proportion.blaker(
         interval.unit_value, trials, confidence_level=confidence_level, alternative=alternative
     )
@@ -381,18 +401,18 @@ def _blaker(interval: MeanInterval, confidence_level: float, alternative: str) -
 def _clopper_pearson(
     interval: MeanInterval, confidence_level: float, alternative: str, *, by_strata: bool = False
 ) -> Ends:
-    """Return Clopper–Pearson's interval. For one stratum, or `by_strata`, it is found by test inversion."""
-    errors = tail_shares(confidence_level, alternative)
+    """Return Clopper–Pearson's interval; by test inversion for one stratum, and with `by_strata`."""
+    errors = error_probabilities(confidence_level, alternative)
     if interval.evidence.in_one_stratum or (by_strata and interval.evidence.in_strata):
         return stratified_clopper_pearson(interval.rates, *errors)
-    trials = _trials_of_weights(interval, max(errors))
+    trials = _trials_for_weights(interval, max(errors))
     return proportion.clopper_pearson(
         interval.unit_value, trials, confidence_level=confidence_level, alternative=alternative
     )
 
 
 def _korn_graubard(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
-    error = max(tail_shares(confidence_level, alternative))
+    error = max(error_probabilities(confidence_level, alternative))
     trials = korn_graubard_trials(interval.labels, interval.trials, error)
     return proportion.clopper_pearson(
         interval.unit_value, trials, confidence_level=confidence_level, alternative=alternative
@@ -400,10 +420,10 @@ def _korn_graubard(interval: MeanInterval, confidence_level: float, alternative:
 
 
 def korn_graubard_trials(evidence: Evidence, guarded_trials: Number, error: float) -> Number:
-    """Return Korn & Graubard's effective size n* = θ(1 − θ)/variance · (t_{n−1} / t_ν)², without any guard.
+    """Return Korn & Graubard's effective size n* = θ(1 − θ)/variance · (t_{n−1} / t_ν)², without guards.
 
-    As in R's `svyciprop(method = "beta")`, ν is the number of draws minus the number of strata. If the labels
-    all agree, it is the guarded number of trials. `error` is that of one side.
+    As in R's `svyciprop(method = "beta")`, ν is the number of draws minus the number of strata. If all labels
+    agree, the result is `guarded_trials`. `error` is the error probability of one side.
     """
     low, high = evidence.outcome_bounds
     value = unit_scale(evidence.value, evidence.outcome_bounds)
@@ -421,35 +441,36 @@ def korn_graubard_trials(evidence: Evidence, guarded_trials: Number, error: floa
 # ---- resampling and betting
 
 # Number of replicates. A limit of a 95% interval then has a Monte Carlo error of 0.03 standard errors.
-REPLICATES = 10_000
+_REPLICATES = 10_000
 
 # A fixed seed, so that the same labels have the same interval.
-BOOTSTRAP_SEED = 20_240_611
+_BOOTSTRAP_SEED = 20_240_611
 
 # Maximum number of resampled labels in memory at once: 32 MB.
 _BATCH_CELLS = 4_000_000
 
 
 def _bootstrap(interval: MeanInterval, confidence_level: float, alternative: str) -> Ends:
-    below, above = tail_shares(confidence_level, alternative)
+    below, above = error_probabilities(confidence_level, alternative)
     low, high = np.quantile(interval.replicates, [below, 1.0 - above])
     return interval.value + low, interval.value + high
 
 
 def bootstrap_deviations(evidence: Evidence) -> FloatArray:
-    """Return the rescaling bootstrap of Rao & Wu (1988): deviations of means with the variance of the design.
+    """Return deviations of bootstrap means from the mean (10,000,), with the variance of the design.
 
-    In each stratum n_h − 1 units are drawn with replacement from the n_h, and their mean's deviation is
-    scaled by √(1 − f_h), so that the bootstrap variance is W_h² (1 − f_h) s_h² / n_h exactly.
+    This is the rescaling bootstrap of Rao & Wu (1988). In each stratum, n_h − 1 units are drawn with
+    replacement from the n_h, and the deviation of their mean is multiplied by √(1 − f_h). The bootstrap
+    variance is then exactly W_h² (1 − f_h) s_h² / n_h.
     """
-    rng = np.random.default_rng(BOOTSTRAP_SEED)
+    rng = np.random.default_rng(_BOOTSTRAP_SEED)
     weighting = evidence.weighting
     values, factors = weighting.resampling_variables(evidence.residuals)
     deviations = rescaled_deviations(values, weighting.stratum, factors, rng=rng)
     within = stratum_covariances(values[:, None], weighting.stratum, len(factors))[:, 0, 0]
-    spread = float(factors @ np.nan_to_num(within))
-    if spread > 0:
-        return np.asarray(deviations * np.sqrt(evidence.variance / spread))
+    bootstrap_variance = float(factors @ np.nan_to_num(within))
+    if bootstrap_variance > 0:
+        return np.asarray(deviations * np.sqrt(evidence.variance / bootstrap_variance))
     # Every stratum has one label, which cannot be resampled. The normal distribution is used instead.
     return np.asarray(np.sqrt(evidence.variance) * rng.standard_normal(len(deviations)))
 
@@ -459,7 +480,7 @@ def rescaled_deviations(
     stratum: IntArray,
     factors: FloatArray,
     *,
-    replicates: int = REPLICATES,
+    replicates: int = _REPLICATES,
     rng: np.random.Generator,
 ) -> FloatArray:
     """Return bootstrap deviations (replicates,) of Σ W_h ȳ_h.
@@ -467,9 +488,10 @@ def rescaled_deviations(
     Parameters
     ----------
     values : float (n,)
+        The variable y.
     stratum : int (n,)
     factors : float (H,)
-        W_h² (1 − f_h) / n_h, the factors of s_h² in the variance. Strata with one label are left out.
+        W_h² (1 − f_h) / n_h, the factors of s_h² in the variance. Strata with one label contribute 0.
     replicates : int
     rng : numpy Generator
     """
@@ -492,29 +514,28 @@ def rescaled_deviations(
 def _betting(
     interval: MeanInterval, confidence_level: float, alternative: str, *, anytime: bool = False
 ) -> Ends:
-    errors = tail_shares(confidence_level, alternative)
+    errors = error_probabilities(confidence_level, alternative)
     return betting_ends(interval.labels, errors, anytime=anytime)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One kind of interval, and its requirements.
+    """An interval method and its requirements.
 
     Parameters
     ----------
     ends : callable
         Returns (low, high) for an interval, a confidence level and an alternative.
     needs_bounds : bool
-        Whether it applies only to outcomes with bounds. Its ends are then on the 0–1 scale.
+        Whether the method applies only to outcomes with bounds. Its ends are then on the 0–1 scale.
     reads_skewness : bool
-        Whether it depends on third powers of the labels. It then applies only to outcomes without bounds.
+        Whether the method uses third powers of the labels. It then applies only to outcomes without bounds.
     reads_labels : bool
-        Whether it requires the single labels, not only their sums. It is then not available for replicates.
+        Whether the method uses single labels, not only their sums. It is then not available for replicates.
     counts_trials : bool
-        Whether it treats labels as trials of 0 and 1, so that the limits must allow for units unlike all
-        labels.
+        Whether the method treats labels as 0–1 trials. Its limits are then widened for few large residuals.
     widened : bool
-        Whether it is widened for clusters of unequal size. The other methods are as in textbooks.
+        Whether the limits are widened for clusters of unequal size. Textbook methods are not.
     """
 
     ends: Callable[[MeanInterval, float, str], Ends]
@@ -525,17 +546,19 @@ class Method:
     widened: bool = False
 
 
-_counting = partial(Method, needs_bounds=True, counts_trials=True)
+_trials_method = partial(Method, needs_bounds=True, counts_trials=True)
 
 # Every method by name.
-TABLE: dict[str, Method] = {
-    "clopper-pearson": _counting(ends=_clopper_pearson, widened=True),
-    "stratified-clopper-pearson": _counting(ends=partial(_clopper_pearson, by_strata=True), widened=True),
-    # The interval of textbooks does not allow for few large residuals, nor for clusters of other sizes.
+INTERVAL_METHODS: dict[str, Method] = {
+    "clopper-pearson": _trials_method(ends=_clopper_pearson, widened=True),
+    "stratified-clopper-pearson": _trials_method(
+        ends=partial(_clopper_pearson, by_strata=True), widened=True
+    ),
+    # As in textbooks, without allowance for few large residuals and for clusters of unequal size.
     "korn-graubard": Method(ends=_korn_graubard, needs_bounds=True, reads_labels=True),
-    "blaker": _counting(ends=_blaker, widened=True),
-    "wilson": _counting(ends=_wilson),
-    "logit": _counting(ends=_logit),
+    "blaker": _trials_method(ends=_blaker, widened=True),
+    "wilson": _trials_method(ends=_wilson),
+    "logit": _trials_method(ends=_logit),
     "t": Method(ends=_student),
     "normal": Method(ends=_normal),
     "survey": Method(ends=_survey, reads_labels=True),
@@ -545,5 +568,5 @@ TABLE: dict[str, Method] = {
     "skewness-corrected": Method(ends=_skewness_corrected, reads_skewness=True, widened=True),
 }
 
-INTERVAL_METHOD_NAMES = ("auto", *TABLE)
-UNBOUNDED = tuple(name for name, method in TABLE.items() if not method.needs_bounds)
+INTERVAL_METHOD_NAMES = ("auto", *INTERVAL_METHODS)
+METHODS_WITHOUT_BOUNDS = tuple(name for name, method in INTERVAL_METHODS.items() if not method.needs_bounds)

@@ -214,7 +214,7 @@ class FisherInterval(OffsetInterval):
         ratio = (1.0 - min(value**2, 1.0)) / max(1.0 - self.value**2, 1.0 - _MAX_CORRELATION)
         return replace(self, value=value, standard_error=self.standard_error * ratio)
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the correlation."""
         if self.standard_error == 0.0:
             return 0.0, 0.0

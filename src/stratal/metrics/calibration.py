@@ -93,12 +93,12 @@ class UpperLimit(OffsetInterval):
 
     method = "upper limit"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value; all of the error is above."""
         if alternative == "two-sided":
             error = 2.0 * error
-        above = self.two_sided.lengths(error, "less")[1]
-        return self.value, math.hypot(above, float(self.by_error.lengths(error, "two-sided")[1]))
+        above = self.two_sided.offsets(error, "less")[1]
+        return self.value, math.hypot(above, float(self.by_error.offsets(error, "two-sided")[1]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -110,7 +110,7 @@ class JointInterval(OffsetInterval):
 
     method = "joint"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
         interval = self.single.confidence_interval(two_sided_level(error / self.count))
         return self.value - interval.low, interval.high - self.value
@@ -141,7 +141,7 @@ class QuadraticInterval(OffsetInterval):
 
     method = "joint intervals"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
         level = two_sided_level(error / len(self.outcomes))
         intervals = [outcome.confidence_interval(level) for outcome in self.outcomes]
@@ -151,7 +151,7 @@ class QuadraticInterval(OffsetInterval):
             smallest, largest = spread_range(low, high, self.shares)
         else:
             smallest, largest = distance_range(low - self.scores, high - self.scores, self.shares)
-        length = float(self.by_error.lengths(error, "two-sided")[1])
+        length = float(self.by_error.offsets(error, "two-sided")[1])
         below = math.hypot(max(self.value - smallest, 0.0), length)
         above = math.hypot(max(largest - self.value, 0.0), length)
         # The quantity is not below 0; the value, corrected for noise, may be.
@@ -196,7 +196,7 @@ class UncertaintyInterval(OffsetInterval):
 
     method = "interval of the mean"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
         interval = self.mean.confidence_interval(two_sided_level(error))
         ends = [end * (1.0 - end) for end in (interval.low, interval.high)]

@@ -42,7 +42,7 @@ class _BinsInterval(OffsetInterval):
 
     method = "sum of bins"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the value."""
         low, high = self._limits_of_differences(0.5 * error / len(self.mean_labels))
         min_distances = np.maximum(np.maximum(low, -high), 0.0)

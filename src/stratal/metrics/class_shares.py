@@ -19,7 +19,7 @@ from stratal.estimation.mover import ShareFunctionInterval, limits_of_function
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.share_estimates import cell_correlation, mean_of, rate_in_strata
 from stratal.estimation.share_functions import CellsOfClass, RatesOfClass, TwoShareFunction, split_rates
-from stratal.intervals.interval import Interval, tail_shares
+from stratal.intervals.interval import Interval, error_probabilities
 from stratal.intervals.interval_types import BinomialInterval, Term
 from stratal.population.rules import possible_levels
 
@@ -200,7 +200,7 @@ class CountedAnswersInterval(Interval):
         # On each side, the limits of a cell use half of the error probability, in addition to the inner
         # interval, which uses all of it. The coverage was nevertheless 0.94 or more in the most difficult
         # populations (docs/decisions/0011).
-        level = 1.0 - max(tail_shares(confidence_level, alternative))
+        level = 1.0 - max(error_probabilities(confidence_level, alternative))
         limits = self.misses.confidence_interval(level)
         misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _N_GRID_POINTS)
         fewest_hits = min(self.hits.confidence_interval(level).low, self.answered)

@@ -33,7 +33,7 @@ from stratal.intervals.interval_types import (
     StudentInterval,
     SumInterval,
     Term,
-    nothing_varies,
+    no_variation_error,
 )
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.joined_labels import JoinedLabels, join_labels
@@ -353,11 +353,11 @@ class _RatioInterval(OffsetInterval):
 
     method = "log-t"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the ratio."""
         if self.error == 0:
             if np.isfinite(self.degrees_of_freedom):
-                raise nothing_varies()
+                raise no_variation_error()
             return 0.0, 0.0
         quantile = -float(student_quantile(error, self.degrees_of_freedom))
         with np.errstate(over="ignore"):

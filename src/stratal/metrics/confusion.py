@@ -151,7 +151,7 @@ class Confusion:
             if not varies:
                 variance = min(smoothed_trials.standard_error**2, largest_variance)
         elif is_averaged(name, which) and any(_agrees(rate) for rate in of_shares.rates):
-            length_below, length_above = of_shares.lengths(ONE_STANDARD_ERROR, "two-sided")
+            length_below, length_above = of_shares.offsets(ONE_STANDARD_ERROR, "two-sided")
             variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
         interval: Interval
         if of_shares is not None:
@@ -301,7 +301,7 @@ class Confusion:
         if of_two is not None:
             k = 1 if which is None else which
             interval = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
-            error = sum(interval.lengths(ONE_STANDARD_ERROR, "two-sided")) / 2.0
+            error = sum(interval.offsets(ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
             disagreement = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
             slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.total**2)
@@ -723,7 +723,7 @@ class UnseenClassesInterval(OffsetInterval):
 
     method = "mover"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the mean."""
         low, high = self.labelled_mean.confidence_interval(two_sided_level(error))
         lowest = self.share * low

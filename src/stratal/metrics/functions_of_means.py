@@ -106,7 +106,7 @@ class FiellerInterval(OffsetInterval):
 
     method = "fieller"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the ratio, with `error` on each side."""
         # If the mean denominator may be 0, every ratio is possible.
         if not self.one_sign and not self._excludes_zero(np.array([[0.0, 1.0]]), error)[0]:

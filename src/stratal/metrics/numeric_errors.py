@@ -47,7 +47,7 @@ class RootInterval(OffsetInterval):
 
     method = "root of the mean square"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the root."""
         low, high = self.square.confidence_interval(two_sided_level(error))
         return self.value - float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0))) - self.value
@@ -63,7 +63,7 @@ class ExplainedInterval(OffsetInterval):
 
     method = "mover"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the explained share."""
         level = two_sided_level(error)
         around = directions(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
@@ -88,7 +88,7 @@ class LogResidualInterval(OffsetInterval):
 
     method = "log-t"
 
-    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+    def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the explained share."""
         rest = 1.0 - self.value
         log_distance = -float(student_quantile(error, self.degrees_of_freedom)) * self.standard_error / rest

@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centre_within_strata
 from stratal.estimation.linearised import numeric_gradient, target_covariance
-from stratal.intervals.interval import Interval, tail_shares
+from stratal.intervals.interval import Interval, error_probabilities
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 
 # Function that returns a correlation, given the means (5,) of x, y, x², y² and xy.
@@ -215,7 +215,7 @@ class RarerValueInterval(Interval):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         low, high = self.inner.ends(confidence_level, alternative)
-        error = max(tail_shares(confidence_level, alternative))
+        error = max(error_probabilities(confidence_level, alternative))
         # A one-sided limit with such an error is on the other side of the value: there is nothing to extend.
         if error >= 0.5:
             return low, high
@@ -226,7 +226,7 @@ class RarerValueInterval(Interval):
             part = 1.0 / (1.0 + (unseen.labels / _N_HALF_EXTENSION) ** _EXTENSION_POWER)
             extended_low = min(extended_low, low - part * (low - (self.value - below)))
             extended_high = max(extended_high, high + part * (self.value + above - high))
-        return self.within(extended_low, extended_high)
+        return self.clip_to_bounds(extended_low, extended_high)
 
     def _distances(self, error: float, unseen: UnseenUnits) -> tuple[float, float]:
         """Return the distances of the MOVER limits below and above the correlation."""

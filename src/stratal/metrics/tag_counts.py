@@ -162,7 +162,7 @@ class TagCounts(Record):
         )
         result = of_variable(value, variables.mean(axis=1), self.weighting, target, inside)
         # Half the width of an interval at the level of one standard error.
-        below, above = interval.lengths(ONE_STANDARD_ERROR, "two-sided")
+        below, above = interval.offsets(ONE_STANDARD_ERROR, "two-sided")
         error = result.standard_error
         if not error > 0 or any(not term.evidence.variance > 0 for term in terms):
             # Equal labels of a tag show no variance, but the interval of the tag depends on their number.

@@ -26,7 +26,7 @@ from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.estimates import Estimates, with_intervals, with_tables
 from stratal.estimation.estimator_comparison import compare_estimators, proxy_check
 from stratal.estimation.resolve import outcomes
-from stratal.intervals.interval import tail_shares
+from stratal.intervals.interval import check_confidence_level
 from stratal.labels.accepted_types import labels_with_sample_ids
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement
 from stratal.labels.joined_labels import join_labels
@@ -187,7 +187,7 @@ def findings(
     from stratal.labels.label_files import read_labels_if_table  # a plan needs no labels
 
     labels = read_labels_if_table(labels, sample)
-    tail_shares(confidence_level, "two-sided")
+    check_confidence_level(confidence_level)
     request = _resolve_request(sample, labels, estimates, **options)
     if estimates is None:
         estimates = estimate(sample, labels, **options)

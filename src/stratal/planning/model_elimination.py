@@ -18,7 +18,12 @@ from stratal.designs.disagreements import (
     PoissonDraw,
     unit_sizes,
 )
-from stratal.intervals.betting import DOUBLINGS, SMALLEST_STEP, DrawSteps, difference_capital
+from stratal.intervals.difference_betting import (
+    MIN_EXPECTED_DISTANCE,
+    N_GAMBLERS,
+    DrawSteps,
+    difference_capital,
+)
 from stratal.metrics.class_functions import SIGNED, Shares, metric_function
 
 # Criterion of labels that name the preferred model.
@@ -139,8 +144,8 @@ def update_state(
         difference_capital,
         gains,
         spread,
-        DrawSteps(inverse=draws.inverse, largest=draws.largest, size=differences.size),
-        step=max(design.indifference, SMALLEST_STEP),
+        DrawSteps(inverse_probability=draws.inverse, largest_inverse=draws.largest, size=differences.size),
+        min_distance=max(design.indifference, MIN_EXPECTED_DISTANCE),
         largest_gain=max_difference,
         undrawn_total=remaining,
     )
@@ -183,7 +188,7 @@ def labels_to_decide(
         inverse = np.divide(1.0, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
         n_units = np.maximum(np.sum(sizes > 0), 1)
         draw_variance = sizes.sum() * (inverse @ counts) / len(codes) ** 2
-    log_capital = math.log(len(others) / (1.0 - confidence)) + math.log(DOUBLINGS)
-    distance = np.maximum(gaps[others], 0.0) + max(indifference, SMALLEST_STEP)
+    log_capital = math.log(len(others) / (1.0 - confidence)) + math.log(N_GAMBLERS)
+    distance = np.maximum(gaps[others], 0.0) + max(indifference, MIN_EXPECTED_DISTANCE)
     labels_needed = n_units * -np.expm1(-2.0 * log_capital * draw_variance / distance**2 / n_units)
     return float(np.max(labels_needed[counts.any(axis=0)], initial=0.0))

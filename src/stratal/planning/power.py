@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from stratal.arrays import Record
 from stratal.errors import InputError, not_positive_error
-from stratal.intervals.interval import tail_shares
+from stratal.intervals.interval import check_confidence_level
 from stratal.protocols import JsonDict
 from stratal.strata.arguments import whole_number
 from stratal.whole_numbers import rounded_up
@@ -72,7 +72,7 @@ def plan_to_detect(
     for name, share in shares.items():
         if share is not None:
             _check_share(name, share)
-    tail_shares(confidence_level, "two-sided")
+    check_confidence_level(confidence_level)
     # Rounded, so that shares such as 1 − 0.9 give whole numbers of labels.
     if equal_answers is None:
         different = 1.0

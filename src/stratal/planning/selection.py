@@ -25,7 +25,7 @@ from stratal.estimation.estimate import Estimate, linearised_estimate, undefined
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable
 from stratal.estimation.resolve import class_column, number_column, refuse_mismatched_models
-from stratal.intervals.betting import SMALLEST_STEP, DifferenceInterval, DrawSteps
+from stratal.intervals.difference_betting import MIN_EXPECTED_DISTANCE, DifferenceInterval, DrawSteps
 from stratal.labels.joined_labels import join_labels
 from stratal.labels.missing_codes import refuse_missing_codes
 from stratal.metrics.class_functions import CLASS_METRICS, METRICS, SIGNED, is_f_measure
@@ -448,9 +448,11 @@ class Selection(PageDisplay):
             losses=np.where(is_labelled, -gain, missing)[is_used, None],
             spread=draws.inverse_probability_sums(differences, np.array([j]))[is_used],
             draw_steps=DrawSteps(
-                inverse=draws.inverse[is_used], largest=draws.largest[is_used], size=differences.size
+                inverse_probability=draws.inverse[is_used],
+                largest_inverse=draws.largest[is_used],
+                size=differences.size,
             ),
-            step=max(design.indifference, SMALLEST_STEP),
+            min_distance=max(design.indifference, MIN_EXPECTED_DISTANCE),
             largest_gain=largest_gain,
             undrawn_total=largest_gain * float(is_undrawn.sum()),
             pairs=math.comb(len(design.answers), 2),

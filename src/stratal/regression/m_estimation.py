@@ -585,7 +585,7 @@ class Coefficients(Estimates):
         method = method or self.interval
         interval = None
         if isinstance(self.estimates, CoefficientEstimates):
-            interval = self.estimates.interval.by(method)
+            interval = self.estimates.interval.with_method(method)
         if interval is None:
             return Estimates.confidence_interval(self, confidence_level, method, alternative)
         low, high = interval.ends(confidence_level, alternative)

@@ -34,7 +34,7 @@ from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.share_estimates import mean_of
 from stratal.intervals.hypergeometric import quantile_ranks
-from stratal.intervals.interval import Interval, tail_shares
+from stratal.intervals.interval import Interval, check_alternative, error_probabilities
 from stratal.intervals.interval_types import StudentInterval
 from stratal.intervals.proportion import student_quantile, upper_tail
 from stratal.regression.losses import MeanLoss
@@ -234,7 +234,7 @@ class ScoreInterval(Interval):
         """λ per stratum (H,)."""
         return self.fit.lam[:, 0]
 
-    def by(self, method: str) -> Interval | None:
+    def with_method(self, method: str) -> Interval | None:
         """Return the limits by Student's t or the normal distribution."""
         limits_by_method = {"auto": self, "t": self, "normal": replace(self, degrees_of_freedom=np.inf)}
         return limits_by_method.get(method)
@@ -245,7 +245,7 @@ class ScoreInterval(Interval):
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
-        miss = max(tail_shares(confidence_level, alternative))
+        miss = max(error_probabilities(confidence_level, alternative))
         critical = float(student_quantile(1.0 - miss, self.degrees_of_freedom))
         starts, ends, _ = self.rectified.distribution_at_gaps(self.lam)
         level = self.rectified.loss.probability * ends[-1]
@@ -266,7 +266,7 @@ class ScoreInterval(Interval):
             low = -np.inf
         if alternative == "greater":
             high = np.inf
-        return self.within(low, high)
+        return self.clip_to_bounds(low, high)
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value of the hypothesis that the quantile is `null`."""
@@ -474,7 +474,7 @@ class WoodruffInterval(Interval):
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit. If the labels do not determine one, it is the bound."""
-        error_below, error_above = tail_shares(confidence_level, alternative)
+        error_below, error_above = error_probabilities(confidence_level, alternative)
         low, high = self.bounds or (-np.inf, np.inf)
         weighting = self.weighting
         is_simple = weighting.random_within_strata and len(weighting.counts) == 1
@@ -525,7 +525,7 @@ class WoodruffInterval(Interval):
         """Return the p-value of the hypothesis that the quantile is `null`."""
         if alternative == "two-sided":
             return min(1.0, 2.0 * min(self.p_value(null, side) for side in ("less", "greater")))
-        tail_shares(0.95, alternative)
+        check_alternative(alternative)
         if alternative == "greater":  # the quantile is above the null if too few units are at or below it
             return self.share(self.z <= null).p_value(self.probability, alternative="less")
         return self._p_value_below(null)

@@ -24,7 +24,7 @@ from stratal.intervals.guards import (
     effective_labels_of,
     smoothed_moments,
 )
-from stratal.intervals.methods import TABLE, find_interval
+from stratal.intervals.methods import INTERVAL_METHODS, find_interval
 from stratal.intervals.proportion import mean_skewness, student_t
 from stratal.planning.interim_widths import stratum_labels
 from stratal.simulation.draws import StratumSums, Truth, sample_variance
@@ -82,7 +82,7 @@ class Settings:
         else:
             auto = "clopper-pearson"
         names = [auto if name == "auto" else name for name in self.intervals]
-        methods = [TABLE[name] for name in names if name in TABLE]
+        methods = [INTERVAL_METHODS[name] for name in names if name in INTERVAL_METHODS]
         if self.bounds is None:
             return any(method.reads_skewness for method in methods)
         return any(method.counts_trials for method in methods)
@@ -246,8 +246,8 @@ class Replicates(evidence.DerivedEvidence):
         within = stratum_variances(counts, sizes, *self._unit_scale_sums)
         scale = (high - low) ** 2
         return Variances(
-            residual=(self.estimated_variances - self.population_parts) / scale,
-            plain=variance_contributions(self.factors, within).sum(axis=1),
+            with_lam=(self.estimated_variances - self.population_parts) / scale,
+            without_lam=variance_contributions(self.factors, within).sum(axis=1),
             spread=_population_variance(labels.means, within, labels.counts, sizes),
             population_part=self.population_parts / scale,
             uses_proxy=self.uses_proxy,
@@ -298,7 +298,7 @@ def replicate_means(
         a proxy that does not exist.
     """
     check_choice("estimator", estimator, ("auto", *SIMULATED_ESTIMATORS))
-    evidence.require_target(settings.target)
+    evidence.check_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' requires a proxy", action="Give the population a proxy.")
     counts = sums.counts
@@ -364,7 +364,11 @@ def _fit_lam(
 
 PUBLISHED = "published"
 # `published`: value ± z · standard error as in the papers, without guards or truncation at the bounds.
-INTERVALS = ("auto", *(name for name, method in TABLE.items() if not method.reads_labels), PUBLISHED)
+INTERVALS = (
+    "auto",
+    *(name for name, method in INTERVAL_METHODS.items() if not method.reads_labels),
+    PUBLISHED,
+)
 
 
 def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, FloatArray]]:

@@ -19,7 +19,7 @@ from stratal.designs import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.resolve import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
-from stratal.intervals.interval import ConfidenceInterval, tail_shares
+from stratal.intervals.interval import ConfidenceInterval, error_probabilities
 from stratal.labels.annotation_tools import Task, ToolAnswers
 from stratal.labels.labels import Labels
 from stratal.labels.row_checks import refuse_other_rows
@@ -566,7 +566,9 @@ def anytime_interval(
     order = random_order(
         sample.stratum[rows], answered, sample.summary.sizes, drawn_counts, sample.round[rows] - 1
     )
-    unit_low, unit_high = sequence_interval(unit_outcomes, order, *tail_shares(confidence_level, "two-sided"))
+    unit_low, unit_high = sequence_interval(
+        unit_outcomes, order, *error_probabilities(confidence_level, "two-sided")
+    )
     # No value is compatible with the labels.
     if unit_low > unit_high:
         problem = "labels changed over time by more than chance can explain: no single value fits all of them"

@@ -27,8 +27,8 @@ from stratal.evaluation.labelled_sample import LabelledSample, read_labelled_sam
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
-from stratal.intervals.evidence import require_target
-from stratal.intervals.interval import tail_shares
+from stratal.intervals.evidence import check_target
+from stratal.intervals.interval import check_confidence_level
 from stratal.metrics.calibration import Calibration
 from stratal.metrics.ranking import only_proxy, scores_of_class
 from stratal.metrics.threshold_goal import (
@@ -354,8 +354,8 @@ def threshold(
     """
     requirement = SetRequirement.parse(require)
     if target is not None:
-        require_target(target)
-    tail_shares(confidence_level, "greater")
+        check_target(target)
+    check_confidence_level(confidence_level)
     request = EvaluationRequest(by=by, confidence_level=confidence_level, **options)
     is_table = form_of(sample, labels) not in (SourceForm.SAMPLE, SourceForm.STUDY)
     if is_table:

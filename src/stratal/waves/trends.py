@@ -14,7 +14,7 @@ from stratal import __version__
 from stratal.errors import InputError, listing
 from stratal.estimation.estimate import Estimate
 from stratal.evaluation.request import EvaluationRequest
-from stratal.intervals.interval import tail_shares
+from stratal.intervals.interval import check_confidence_level
 from stratal.protocols import JsonDict
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import warnings_among
@@ -296,7 +296,7 @@ def trend(
         if options.pop(name, None):
             raise InputError(f"trend takes no {name}=", allowed="options that hold for every wave")
     confidence_level = options.get("confidence_level", 0.95)
-    tail_shares(confidence_level, "two-sided")
+    check_confidence_level(confidence_level)
     if reference < 1:
         raise InputError(
             "reference= (--reference) must be a number of waves", given=reference, allowed="1 or more"

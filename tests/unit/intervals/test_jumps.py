@@ -8,23 +8,23 @@ from scipy.stats import chi2
 
 import stratal
 from stratal.intervals.guards import UnitMoments, Variances, stratum_rates
-from stratal.intervals.proportion import jump_reach
+from stratal.intervals.proportion import poisson_distances
 from stratal.intervals.stratified import stratified_clopper_pearson
 
 
 @pytest.mark.parametrize("jumps", [1, 2, 4, 9, 100])
 def test_the_reach_of_seen_jumps_is_garwoods_exact_limit(jumps):
     """A count of k has standard deviation √k and skewness 1/√k."""
-    below, above = jump_reach(1 / np.sqrt(jumps), (0.025, 0.025))
+    below, above = poisson_distances(1 / np.sqrt(jumps), (0.025, 0.025))
 
     assert below == 0
     assert above * np.sqrt(jumps) + jumps == pytest.approx(chi2.ppf(0.975, 2 * jumps + 2) / 2)
 
 
 def test_the_reach_turns_with_the_lean_and_is_open_where_no_error_is_left():
-    assert jump_reach(-0.5, (0.025, 0.025))[0] == jump_reach(0.5, (0.025, 0.025))[1]
-    assert jump_reach(-0.5, (0.0, 0.05))[0] == 0
-    assert [float(reach) for reach in jump_reach(0.0, (0.025, 0.025))] == [0.0, 0.0]
+    assert poisson_distances(-0.5, (0.025, 0.025))[0] == poisson_distances(0.5, (0.025, 0.025))[1]
+    assert poisson_distances(-0.5, (0.0, 0.05))[0] == 0
+    assert [float(reach) for reach in poisson_distances(0.0, (0.025, 0.025))] == [0.0, 0.0]
 
 
 def test_a_two_valued_proxy_that_erred_on_no_label_may_err_on_others():

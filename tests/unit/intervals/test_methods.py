@@ -14,13 +14,13 @@ from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals import proportion
-from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.methods import TABLE, UNBOUNDED, korn_graubard_trials
+from stratal.intervals.interval import ConfidenceInterval, error_probabilities, p_value_by_inversion
+from stratal.intervals.methods import INTERVAL_METHODS, METHODS_WITHOUT_BOUNDS, korn_graubard_trials
 from stratal.intervals.proportion import student_t
 
 COUNTS = [(0, 5), (1, 20), (18, 20), (20, 20), (7, 30), (250, 500)]
 
-BOUNDED = tuple(name for name, kind in TABLE.items() if not kind.reads_skewness)
+BOUNDED = tuple(name for name, kind in INTERVAL_METHODS.items() if not kind.reads_skewness)
 
 
 def simple(z, size: int = 1000, **options) -> Estimate:
@@ -187,8 +187,8 @@ def test_p_value_of_student_t():
 
 
 def test_small_p_values_keep_their_precision():
-    assert p_value(10.0, lambda level: (-20 * level, 20 * level)) == pytest.approx(0.5)
-    assert p_value(0.0, lambda level: (1.0, 2.0)) == 0.0
+    assert p_value_by_inversion(10.0, lambda level: (-20 * level, 20 * level)) == pytest.approx(0.5)
+    assert p_value_by_inversion(0.0, lambda level: (1.0, 2.0)) == 0.0
 
 
 def test_unbounded_labels_that_agree_are_refused():
@@ -213,7 +213,7 @@ def test_bad_requests():
     with pytest.raises(InputError, match="requires an outcome with bounds"):
         simple([0.2, 3.0, 1.0]).confidence_interval(method="wilson")
     with pytest.raises(InputError):
-        tail_shares(1.0, "two-sided")
+        error_probabilities(1.0, "two-sided")
 
 
 def test_labels_outside_the_bounds_are_refused():
@@ -238,10 +238,10 @@ def test_interval_is_unpackable_and_contains():
 
 
 def test_a_hypothetical_value_that_is_no_number_has_no_p_value():
-    from stratal.intervals.interval import p_value
+    from stratal.intervals.interval import p_value_by_inversion
 
     with pytest.raises(InputError, match="not a number"):
-        p_value(float("nan"), lambda level: (-level, level))
+        p_value_by_inversion(float("nan"), lambda level: (-level, level))
 
 
 @pytest.mark.parametrize("method", ["korn-graubard", "clopper-pearson", "wilson", "logit", "blaker"])
@@ -307,7 +307,7 @@ def test_each_end_of_an_interval_is_that_of_one_side_with_half_the_error(method)
 
 def test_each_end_without_bounds_is_that_of_one_side_too():
     z = np.random.default_rng(1).lognormal(size=40)
-    for method in UNBOUNDED:
+    for method in METHODS_WITHOUT_BOUNDS:
         found = simple(z)
         low, high = found.confidence_interval(0.9, method=method)
         assert found.confidence_interval(0.95, method=method, alternative="greater").low == low

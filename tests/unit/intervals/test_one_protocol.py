@@ -10,7 +10,7 @@ import pytest
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.interval import Interval
-from stratal.intervals.methods import TABLE, find_interval
+from stratal.intervals.methods import INTERVAL_METHODS, find_interval
 
 
 def evidence_of(method: str):
@@ -19,14 +19,14 @@ def evidence_of(method: str):
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([300, 200]))
     z = (np.arange(40) % 5 > 0).astype(float)
     bounds = (0.0, 1.0)
-    if not TABLE[method].needs_bounds:
+    if not INTERVAL_METHODS[method].needs_bounds:
         z = z + np.arange(40) / 100.0
         bounds = None
     none = np.zeros((40, 0))
     return estimate_mean(z, none, weighting, None, stratum=stratum, bounds=bounds).evidence
 
 
-@pytest.mark.parametrize("method", TABLE)
+@pytest.mark.parametrize("method", INTERVAL_METHODS)
 def test_every_method_is_an_interval_whose_p_value_agrees_with_its_ends(method):
     interval = find_interval(evidence_of(method), method)
 
@@ -40,7 +40,7 @@ def test_every_method_is_an_interval_whose_p_value_agrees_with_its_ends(method):
         assert interval.p_value(inside) >= 0.1 - 1e-6 >= interval.p_value(outside) - 2e-6
 
 
-@pytest.mark.parametrize("method", TABLE)
+@pytest.mark.parametrize("method", INTERVAL_METHODS)
 def test_an_interval_is_data(method):
     interval = find_interval(evidence_of(method), method)
     copy = pickle.loads(pickle.dumps(interval))
