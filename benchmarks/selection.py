@@ -26,7 +26,7 @@ from sklearn.datasets import load_digits, make_classification
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs.disagreements import DifferingUnits, Disagreements, LikelyAccuracies, PoissonDraw
+from stratal.designs.disagreements import CorrectProbabilities, DifferingUnits, Disagreements, SuccessiveDraws
 from stratal.planning.model_elimination import SelectionState, labels_to_decide, outcomes_of, update_state
 from stratal.planning.selection import FIRST_ROUND, LATER_ROUND_SHARE
 from stratal.proxy.agreement import estimate_accuracies
@@ -79,7 +79,7 @@ def run(
     """
     every = tuple(range(codes.shape[1]))
     agreed = estimate_accuracies(codes, 1024)[0]
-    chances = LikelyAccuracies(codes) if criterion == "accuracy" else None
+    chances = CorrectProbabilities(codes) if criterion == "accuracy" else None
     differences_from = partial(DifferingUnits, codes)
     leader = int(np.argmax(agreed))
     standing = SelectionState(leader=leader, survivors=every, rivals=tuple(j for j in every if j != leader))
@@ -92,7 +92,11 @@ def run(
         criterion=criterion,
         indifference=INDIFFERENCE,
     )
-    clocks, distinct, history = PoissonDraw(uniform), len({column.tobytes() for column in codes.T.copy()}), []
+    clocks, distinct, history = (
+        SuccessiveDraws(uniform),
+        len({column.tobytes() for column in codes.T.copy()}),
+        [],
+    )
     while standing.rivals and (until is None or len(clocks.rows) < until):
         sizes = np.ones(len(codes)) if random else design.sizes(codes, *standing)
         count = max(FIRST_ROUND, int(LATER_ROUND_SHARE * len(clocks.rows)))

@@ -28,7 +28,7 @@ class ClusterWeighting(Weighting):
     cluster : int (n,)
         Cluster of each labelled unit, 0 … m − 1. Each cluster has a labelled unit.
     drawn : int (m,)
-        Number of units of each cluster, labelled or not.
+        Number of drawn units of each cluster, labelled or not.
     clusters : int
         M, number of clusters in the population.
     size : int
@@ -64,13 +64,13 @@ class ClusterWeighting(Weighting):
         return len(self.drawn)
 
     @property
-    def groups(self) -> IntArray:
+    def unit_clusters(self) -> IntArray:
         """The clusters (n,)."""
         return self.cluster
 
     def covariance(self, variables: FloatArray) -> FloatArray:
-        """See `between_clusters`."""
-        return between_clusters(variables * self.weights[:, None], self.cluster, self.clusters)
+        """See `between_cluster_covariance`."""
+        return between_cluster_covariance(variables * self.weights[:, None], self.cluster, self.clusters)
 
     @property
     def undrawn_share(self) -> float:
@@ -78,10 +78,14 @@ class ClusterWeighting(Weighting):
         return max(1.0 - self.draws / self.clusters, 0.0)
 
     def few_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
-        """Return residuals (n,) or (n, q) of the mean of a group, times `GroupClusters.stretch`."""
+        """Return residuals (n,) or (n, q) of a mean, with the correction "CR2" of Bell & McCaffrey (2002).
+
+        `member` (n,) is the mask of the units of the mean; by default all.
+        """
+        # The only cluster has no variance between clusters, which could be corrected.
         if self.draws < 2:
             return residuals
-        return np.asarray((residuals.T * self.group_clusters_of(member).stretch).T)
+        return np.asarray((residuals.T * self.group_clusters_of(member).cr2_factors).T)
 
     @property
     def are_sizes_equal(self) -> bool:
@@ -94,7 +98,7 @@ class ClusterWeighting(Weighting):
 
     @property
     def lacks_cluster_sizes(self) -> bool:
-        """Whether drawn clusters differ in size, and `squared_sizes` are not known."""
+        """Whether drawn clusters differ in size, and `squared_sizes` is not known."""
         return self.squared_sizes is None and bool(np.ptp(self.drawn) > 0)
 
     def mean_over_cluster_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
@@ -106,28 +110,28 @@ class ClusterWeighting(Weighting):
         uninformative.
         """
         m = self.draws
-        share = self.drawn / self.drawn.sum()
-        # The mean size of a unit's cluster, over the drawn clusters and over all.
-        drawn_size = float(self.drawn @ self.drawn / self.drawn.sum())
+        unit_shares = self.drawn / self.drawn.sum()
+        # The mean size of a unit's cluster, over the units of the drawn clusters and over all units.
+        drawn_mean_size = float(self.drawn @ self.drawn / self.drawn.sum())
         if self.squared_sizes is None:
-            population_size = drawn_size
+            mean_size = drawn_mean_size
         else:
-            population_size = self.squared_sizes / self.size
-        deviations = self.drawn - drawn_size
-        size_variance = share @ deviations**2
-        sizes_differ = abs(population_size - drawn_size) > np.sqrt(ROUNDING_VARIANCE) * drawn_size
-        # Two clusters lie on every line, so that their residuals would be 0.
-        if m < 3 or not sizes_differ or size_variance <= ROUNDING_VARIANCE * drawn_size**2:
+            mean_size = self.squared_sizes / self.size
+        deviations = self.drawn - drawn_mean_size
+        size_variance = unit_shares @ deviations**2
+        sizes_differ = abs(mean_size - drawn_mean_size) > np.sqrt(ROUNDING_VARIANCE) * drawn_mean_size
+        # A line through two clusters leaves no residuals.
+        if m < 3 or not sizes_differ or size_variance <= ROUNDING_VARIANCE * drawn_mean_size**2:
             return None
         weights = self.weights
         means = np.bincount(self.cluster, weights * variable) / np.bincount(self.cluster, weights)
-        slope = share @ (deviations * means) / size_variance
-        residuals = means - share @ means - deviations * slope
+        slope = unit_shares @ (deviations * means) / size_variance
+        residuals = means - unit_shares @ means - deviations * slope
         # The prediction is a weighted mean of the clusters' means.
-        prediction_weights = share * (1.0 + (population_size - drawn_size) * deviations / size_variance)
+        prediction_weights = unit_shares * (1.0 + (mean_size - drawn_mean_size) * deviations / size_variance)
         variance = float((1.0 - m / self.clusters) * np.sum((prediction_weights * residuals) ** 2))
-        freedom = 2.0 * np.sum(prediction_weights**2) ** 2 / np.sum(prediction_weights**4)
-        return float(prediction_weights @ means), variance, float(np.clip(freedom, 1.0, m - 1.0))
+        df = 2.0 * np.sum(prediction_weights**2) ** 2 / np.sum(prediction_weights**4)
+        return float(prediction_weights @ means), variance, float(np.clip(df, 1.0, m - 1.0))
 
     def superpopulation_covariance(
         self, variables: FloatArray, *, stratum_weights_known: bool = False
@@ -141,36 +145,26 @@ class ClusterWeighting(Weighting):
             return np.full((variables.shape[1], variables.shape[1]), np.nan)
         weights = self.weights / self.weights.sum()
         centred = self.few_cluster_residuals(variables - weights @ variables)
-        between = between_clusters(centred * weights[:, None], self.cluster, np.inf)
+        between = between_cluster_covariance(centred * weights[:, None], self.cluster, np.inf)
         return between * (self.draws / self.clusters)
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Return degrees of freedom by Bell & McCaffrey (2002): m − 1 for equal sizes, otherwise fewer."""
         if self.draws < 2:
             return 1.0
-        clusters = self.group_clusters_of(None)
-        return max(bell_mccaffrey(clusters.parts, clusters.squares), 1.0)
+        drawn_clusters = self.group_clusters_of(None)
+        return max(bell_mccaffrey(drawn_clusters.weight_shares, drawn_clusters.squared_weights), 1.0)
 
 
-def between_clusters(weighted_variables: FloatArray, cluster: IntArray, clusters: float) -> FloatArray:
+def between_cluster_covariance(
+    weighted_variables: FloatArray, cluster: IntArray, clusters: float
+) -> FloatArray:
     """Return the covariance of sums of weighted variables under a random draw of m of M clusters.
 
     It is (1 − m/M) m / (m − 1) Σ (t_c − t̄)², where t_c is the sum over a cluster (Cochran, eq. 9A.2; Lohr,
     eq. 5.2). There is no variance within clusters, because all units of a drawn cluster are in the sample.
-
-    Parameters
-    ----------
-    weighted_variables : float (n, q)
-        Variables of the labelled units times their weights.
-    cluster : int (n,)
-        0 … m − 1.
-    clusters : float
-        M; infinite for independent draws.
-
-    Returns
-    -------
-    float (q, q)
-        NaN for one cluster out of several.
+    `weighted_variables` (n, q) are times the weights of the labelled units, `cluster` (n,) is 0 … m − 1, and
+    `clusters` is M; infinite for independent draws. The result is (q, q).
     """
     m = code_count(cluster)
     q = weighted_variables.shape[1]
@@ -244,7 +238,7 @@ class ClusterSample(Design):
     def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw clusters with all of their units."""
         levels = population.levels(self.cluster)
-        count = self._count(len(levels), population.size)
+        count = self._n_clusters_to_draw(len(levels), population.size)
         names = np.array(list(levels))
         order = np.lexsort((names, keys_of_ids(names.tolist(), seed, "cluster:")))
         drawn_names = names[order[:count]]
@@ -265,8 +259,8 @@ class ClusterSample(Design):
             raise InputError("a cluster sample requires the column of its clusters", action=action)
         return cls(cluster=cluster, budget=budget)
 
-    def _count(self, clusters: int, size: int) -> int:
-        """Return m, at least 2 and at most M."""
+    def _n_clusters_to_draw(self, clusters: int, size: int) -> int:
+        """Return m, at least 2 and at most M, for a population of M clusters with N units in all."""
         if self.n_clusters is not None:
             count = whole_number("n_clusters", self.n_clusters)
         else:

@@ -1,11 +1,11 @@
 """Units on which the candidates for the best model disagree, drawn in rounds until the best model is known.
 
 A unit with the permanent random number u is drawn when its exposure reaches −log(1 − u), an exponential
-waiting time; its exposure grows in proportion to its size x of the round. The next unit is then i with
-probability x_i / Σ x among the remaining units. This does not depend on previous draws, because the
-exponential distribution is memoryless (Efraimidis & Spirakis 2006), and holds even if sizes change between
-rounds because models are eliminated. Draws are nested, and the probabilities of each draw are known exactly,
-as the bounds of `stratal.intervals.difference_betting` require.
+waiting time. Per unit of time, the exposure increases by the size x of the unit in the current round. The
+next unit is then i with probability x_i / Σ x among the remaining units. This does not depend on previous
+draws, because the exponential distribution is memoryless (Efraimidis & Spirakis 2006). It holds even if sizes
+change between rounds because models are eliminated. Draws are nested, and the probabilities of each draw are
+known exactly, as the bounds of `stratal.intervals.difference_betting` require.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ from stratal.question.tags import read_sets
 # .6 need the same number of labels, and .1 a third more.
 MIN_RELATIVE_SIZE = 0.5
 
-
 # Number of units whose answers determine the estimated accuracies of the models before there are labels.
 UNITS_FOR_ACCURACIES = 1_024
 
-# Number of units whose sums over models are formed at the same time. A number for each model stays in the
-# cache: with four times as many units, the sums take six times as long.
+# Number of units in each slice of a sum. Their answers stay in the cache of the processor: with four times as
+# many units, the sums take six times as long.
 _UNITS_AT_ONCE = 4_096
 
 # Number of the latest draws that are kept: an update needs the draw before its new round and the one with it.
@@ -76,7 +75,8 @@ class DifferingUnits:
         The answers as numbers.
     reference : int
     counts_agreements : bool
-        Whether units on which all models agree affect the criterion too; all units then count as different.
+        Whether units on which all models agree affect the criterion too. Every unit then counts as one on
+        which every model differs.
     """
 
     def __init__(self, codes: IntArray, reference: int, *, counts_agreements: bool = False) -> None:
@@ -87,7 +87,7 @@ class DifferingUnits:
         self.size = len(codes)
 
     def of_model(self, model: int) -> BoolArray:
-        """Return on which units (N,) a model differs; the answers of one model are contiguous in memory."""
+        """Return on which units (N,) a model differs."""
         return np.asarray((self._codes[:, model] != self._reference_answers) | self._counts_agreements)
 
     def of_units(self, rows: IntArray | slice) -> BoolArray:
@@ -106,20 +106,20 @@ class DifferingUnits:
         """Return Σ 1/x (k,) over the units that remained before a round and on which each model differs."""
         if draw_round not in self._sums:
             sums = np.zeros(self._codes.shape[1])
-            for units in _runs(self.size):
-                # A product with bool is not computed by BLAS.
+            for units in _unit_slices(self.size):
+                # BLAS, which is faster, has no products with bool.
                 sums += draw_round.inverse_sizes[units] @ self.of_units(units).astype(np.float64)
             self._sums[draw_round] = sums
         return self._sums[draw_round]
 
 
-def _runs(size: int) -> list[slice]:
+def _unit_slices(size: int) -> list[slice]:
     """Return slices that cover all units."""
     return [slice(start, start + _UNITS_AT_ONCE) for start in range(0, size, _UNITS_AT_ONCE)]
 
 
-class PoissonDraw:
-    """A draw of one unit after another, with sizes that may change between rounds.
+class SuccessiveDraws:
+    """Draws of one unit after another, with sizes that may change between rounds.
 
     Parameters
     ----------
@@ -128,62 +128,64 @@ class PoissonDraw:
 
     Attributes
     ----------
-    remaining_time : float (N,)
+    remaining_exposure : float (N,)
         Exposure at which the unit is drawn, minus its current exposure.
     exposure : float (N,)
+        Sum over the rounds of the unit's size times the elapsed time.
     drawn : bool (N,)
-    rows : int (t,)
+    rows : int (n,)
         The drawn units, in the order of the draw.
-    inverse : float (t,)
+    inverse_probability : float (n,)
         1 / q of each drawn unit, where q is its probability in that draw.
-    largest : float (t,)
-        Largest possible 1 / q in that draw.
+    max_inverse_probability : float (n,)
+        Largest possible 1 / q in that draw, that of the smallest size.
     """
 
     def __init__(self, uniform: FloatArray) -> None:
-        self.remaining_time = -np.log1p(-uniform)
+        self.remaining_exposure = -np.log1p(-uniform)
         self.exposure = np.zeros(len(uniform))
         self.drawn = np.zeros(len(uniform), dtype=bool)
         self.rows = np.empty(0, np.int64)
-        self.inverse = np.empty(0)
-        self.largest = np.empty(0)
+        self.inverse_probability = np.empty(0)
+        self.max_inverse_probability = np.empty(0)
         self._rounds: tuple[DrawRound, ...] = ()
 
-    def copy(self) -> PoissonDraw:
+    def copy(self) -> SuccessiveDraws:
         """Return a draw that can be continued without changing this one."""
         copied = copy.copy(self)
-        copied.remaining_time = self.remaining_time.copy()
+        copied.remaining_exposure = self.remaining_exposure.copy()
         copied.exposure = self.exposure.copy()
         copied.drawn = self.drawn.copy()
         return copied
 
     def draw(self, sizes: FloatArray, count: int) -> int:
-        """Draw a round of up to `count` units with a positive size; return their number."""
+        """Draw a round of up to `count` units, in proportion to their sizes (N,); return their number."""
         candidates = np.flatnonzero(~self.drawn & (sizes > 0))
         count = min(count, len(candidates))
         if count < 1:
             return 0
         x = sizes[candidates]
-        waiting_times = self.remaining_time[candidates] / x
+        waiting_times = self.remaining_exposure[candidates] / x
         earliest = np.flatnonzero(waiting_times <= np.partition(waiting_times, count - 1)[count - 1])
         first = earliest[np.argsort(waiting_times[earliest], kind="stable")[:count]]
         new_rows = candidates[first]
         elapsed = float(waiting_times[first[-1]])
+        # Σ x over the remaining units before each draw.
         totals = x.sum() - np.concatenate([[0.0], np.cumsum(x[first])[:-1]])
         inverse_sizes = np.zeros(len(sizes))
         inverse_sizes[candidates] = 1.0 / x
         self._rounds += (DrawRound(inverse_sizes=inverse_sizes, rows=new_rows, totals=totals),)
-        self.remaining_time[candidates] -= x * elapsed
+        self.remaining_exposure[candidates] -= x * elapsed
         # If all units are drawn, each has the probability 1.
         if count == len(candidates):
             elapsed = np.inf
-        # Units that are already drawn are exposed too: their probability is that of being drawn by now.
+        # The exposure of drawn units increases, too: `probability` is that of a draw in any round so far.
         has_size = sizes > 0
         self.exposure[has_size] += sizes[has_size] * elapsed
         self.drawn[new_rows] = True
         self.rows = np.concatenate([self.rows, new_rows])
-        self.inverse = np.concatenate([self.inverse, totals / x[first]])
-        self.largest = np.concatenate([self.largest, totals / x.min()])
+        self.inverse_probability = np.concatenate([self.inverse_probability, totals / x[first]])
+        self.max_inverse_probability = np.concatenate([self.max_inverse_probability, totals / x.min()])
         return count
 
     @property
@@ -209,24 +211,26 @@ def unit_sizes(
     """Return the size (N,) of each unit in a round: √ of the share of rivals that differ from the leader.
 
     These sizes minimise the sum of the variances of the differences between the leader and its rivals. Units
-    on which no survivor differs have size 0, unless the criterion `counts_agreements`.
+    on which no survivor differs have size 0, unless units on which all models agree affect the criterion
+    (`counts_agreements`). `codes` (N, k) are the answers as numbers. `survivors` are the models that could
+    still be the best, and `rivals` those of them that are not yet distinguished from the leader.
     """
     # A loop over models, because the answers of one model are contiguous in memory.
     leader_answers = codes[:, leader]
-    differing_rivals = np.zeros(len(codes), dtype=np.int16)
-    differ = np.zeros(len(codes), dtype=bool)
+    n_differing_rivals = np.zeros(len(codes), dtype=np.int16)
+    survivor_differs = np.zeros(len(codes), dtype=bool)
     for model in np.union1d(survivors, rivals).tolist():
         differs = codes[:, model] != leader_answers
         if model in survivors:
-            differ |= differs
+            survivor_differs |= differs
         if model in rivals:
-            differing_rivals += differs
-    sizes = np.sqrt(differing_rivals / max(len(rivals), 1))
-    if np.any(differ):
-        min_size = MIN_RELATIVE_SIZE * np.sqrt(np.mean(sizes[differ] ** 2))
+            n_differing_rivals += differs
+    sizes = np.sqrt(n_differing_rivals / max(len(rivals), 1))
+    if np.any(survivor_differs):
+        min_size = MIN_RELATIVE_SIZE * np.sqrt(np.mean(sizes[survivor_differs] ** 2))
     else:
         min_size = 1.0
-    return np.asarray(np.where(differ | counts_agreements, np.maximum(sizes, min_size), 0.0))
+    return np.asarray(np.where(survivor_differs | counts_agreements, np.maximum(sizes, min_size), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +250,9 @@ class Disagreements(Design):
         `accuracy`, `preference` or a metric of classes.
     positive : str, optional
         The class of the metric.
-    confidence, indifference : float
+    confidence : float
+        Probability with which the selected model is the best, or worse by less than `indifference`.
+    indifference : float
     budget : int, optional
         Largest number of labels.
 
@@ -282,12 +288,18 @@ class Disagreements(Design):
         self, codes: IntArray, leader: int, survivors: tuple[int, ...], rivals: tuple[int, ...]
     ) -> FloatArray:
         """Return the sizes (N,) of the units of a round, from answers (N, k) as numbers."""
-        groups = (np.array(group, np.int64) for group in (survivors, rivals))
-        return unit_sizes(codes, leader, *groups, counts_agreements=self.counts_agreements)
+        return unit_sizes(
+            codes,
+            leader,
+            np.array(survivors, np.int64),
+            np.array(rivals, np.int64),
+            counts_agreements=self.counts_agreements,
+        )
 
-    def with_round(self, count: int, leader: int, *groups: tuple[int, ...]) -> Disagreements:
-        """Return the design with another round; `groups` are its survivors and rivals."""
-        survivors, rivals = groups
+    def with_round(
+        self, count: int, leader: int, survivors: tuple[int, ...], rivals: tuple[int, ...]
+    ) -> Disagreements:
+        """Return the design with another round of `count` units."""
         return replace(
             self,
             units=(*self.units, count),
@@ -333,22 +345,26 @@ class ModelAnswers:
     codes: IntArray
     code_by_answer: dict[Any, int]
     # The latest draws by their rounds, and the latest differences by their reference model.
-    _draws: dict[tuple[Any, ...], PoissonDraw] = field(default_factory=dict, init=False, repr=False)
+    _draws: dict[tuple[Any, ...], SuccessiveDraws] = field(default_factory=dict, init=False, repr=False)
     _differences: dict[tuple[int, bool], DifferingUnits] = field(default_factory=dict, init=False, repr=False)
 
-    def draws(self, design: Disagreements, rounds: int | None = None) -> PoissonDraw:
-        """Return the draw of all rounds of a design, or of the first `rounds`; it must not be continued."""
-        states = list(zip(design.leaders, design.survivors, design.rivals, strict=True))
-        steps = tuple(zip(design.units, states, strict=True))[:rounds]
-        if steps in self._draws:
-            return self._draws[steps]
-        if steps:
-            draws = self.draws(design, len(steps) - 1).copy()
-            count, state = steps[-1]
-            draws.draw(design.sizes(self.codes, *state), count)
+    def draws(self, design: Disagreements, rounds: int | None = None) -> SuccessiveDraws:
+        """Return the draws of all rounds of a design, or of the first `rounds`.
+
+        They are cached, so that a caller that adds a round must copy them first.
+        """
+        models = zip(design.leaders, design.survivors, design.rivals, strict=True)
+        # The number of units of each round, and the arguments of its sizes.
+        round_arguments = tuple(zip(design.units, models, strict=True))[:rounds]
+        if round_arguments in self._draws:
+            return self._draws[round_arguments]
+        if round_arguments:
+            draws = self.draws(design, len(round_arguments) - 1).copy()
+            count, size_arguments = round_arguments[-1]
+            draws.draw(design.sizes(self.codes, *size_arguments), count)
         else:
-            draws = PoissonDraw(self.candidates.uniform)
-        self._draws[steps] = draws
+            draws = SuccessiveDraws(self.candidates.uniform)
+        self._draws[round_arguments] = draws
         for outdated in [*self._draws][:-_DRAWS_KEPT]:
             del self._draws[outdated]
         return draws
@@ -364,17 +380,17 @@ class ModelAnswers:
         return self._differences[key]
 
     @cached_property
-    def n_distinct(self) -> int:
-        """The number of models with different answers."""
+    def n_distinct_models(self) -> int:
+        """The number of models, where models with the same answers to all units count once."""
         return len({column.tobytes() for column in self.codes.T})
 
     @cached_property
-    def likely_accuracies(self) -> LikelyAccuracies:
-        """The probabilities that answers are correct, from the models' agreement without labels."""
-        return LikelyAccuracies(self.codes)
+    def correct_probabilities(self) -> CorrectProbabilities:
+        """The probability that each answer is correct, from the models' agreement without labels."""
+        return CorrectProbabilities(self.codes)
 
 
-class LikelyAccuracies:
+class CorrectProbabilities:
     """The probability that each answer is correct, from the agreement of the models without labels.
 
     Parameters
@@ -385,32 +401,35 @@ class LikelyAccuracies:
 
     def __init__(self, codes: IntArray) -> None:
         self._codes = codes
-        self._votes = estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[1]
+        _, self._vote_weights = estimate_accuracies(codes, UNITS_FOR_ACCURACIES)
 
     def of_units(self, rows: IntArray | slice) -> FloatArray:
-        """Return the probabilities (n, k) for these units."""
-        return answer_shares(self._codes[rows], self._votes)
+        """Return the probabilities (n, k) of the models' answers to these units."""
+        return answer_shares(self._codes[rows], self._vote_weights)
 
     @cached_property
     def totals(self) -> FloatArray:
         """The sum (k,) of the probabilities of each model over all units."""
-        sums = [self.of_units(units).sum(axis=0) for units in _runs(len(self._codes))]
+        sums = [self.of_units(units).sum(axis=0) for units in _unit_slices(len(self._codes))]
         return np.asarray(np.sum(sums, axis=0))
 
 
-# Cache of the last answers of each population, because every round of a selection needs them.
-_READ: WeakKeyDictionary[Population, dict[tuple[tuple[str, ...], int], ModelAnswers]] = WeakKeyDictionary()
+# Cache of the latest answers of each population, by their columns and the seed, because every round of a
+# selection needs them.
+_ANSWERS_BY_POPULATION: WeakKeyDictionary[Population, dict[tuple[tuple[str, ...], int], ModelAnswers]] = (
+    WeakKeyDictionary()
+)
 
 
 def units_and_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
-    """Return all units and the answers of the models, which are read once for all rounds."""
-    if (answers, seed) not in _READ.get(population, {}):
-        _READ[population] = {(answers, seed): _read_answers(population, answers, seed)}
-    return _READ[population][answers, seed]
+    """Return all units and the answers of the models; they are cached for the next rounds."""
+    if (answers, seed) not in _ANSWERS_BY_POPULATION.get(population, {}):
+        _ANSWERS_BY_POPULATION[population] = {(answers, seed): _read_answers(population, answers, seed)}
+    return _ANSWERS_BY_POPULATION[population][answers, seed]
 
 
 def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -> ModelAnswers:
-    """Return all units and the answers of the models; the order of tags in a set does not matter."""
+    """Read all units and the answers of the models; sets with the same tags in another order are equal."""
     candidates = population.units_below_size_limit(SizeMeasure(kind="equal"), 1.0, seed)
     columns = {name: candidates.drawn.groups[population.require_group(name)] for name in answers}
     for name, column in columns.items():
@@ -424,7 +443,8 @@ def _read_answers(population: Population, answers: tuple[str, ...], seed: int) -
             columns[name] = np.array(texts, dtype=np.str_)
     drawn = replace(candidates.drawn, groups={**candidates.drawn.groups, **columns})
     codes, code_by_answer = coded_answers(list(columns.values()))
-    # A round compares all answers. The fewer bytes each has, the faster it is; `answer_shares` adds 1.
+    # A round compares all answers, which is faster with few bytes per answer. The type must hold the largest
+    # code plus 1, which `answer_shares` computes.
     codes = codes.astype(np.min_scalar_type(-len(code_by_answer) - 2))
     return ModelAnswers(
         candidates=replace(candidates, drawn=drawn), codes=codes, code_by_answer=code_by_answer

@@ -73,7 +73,7 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
 
 
 def with_set_texts(drawn: DrawnUnits, sample: Sample) -> DrawnUnits:
-    """Return units of a population with their answers as texts of sets, if the sample has sets."""
+    """Return units of a population with the group columns that are sets in the sample as texts of sets."""
     outcome = sample.question.outcome
     if not outcome.holds_sets:
         return drawn
@@ -91,7 +91,7 @@ def with_set_texts(drawn: DrawnUnits, sample: Sample) -> DrawnUnits:
 
 
 def require_same_draw(earlier: Sample, later: Sample) -> None:
-    """Raise an error if a later sample does not contain an earlier one, or has another population.
+    """Raise an error if `later` does not contain all units of `earlier`, or has another population.
 
     Raises
     ------
@@ -119,8 +119,8 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
         raise other_population_error(differences, actual="another population in a later round")
 
 
-def require_planned(sample: Sample, planned: Population) -> None:
-    """Raise an error if a sample was drawn from another population than that of the plan.
+def require_planned_population(sample: Sample, planned: Population) -> None:
+    """Raise an error if a sample was drawn from another population than that of the plan, `planned`.
 
     Raises
     ------
@@ -151,11 +151,15 @@ def rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
 
 
 def describe_differences(proxies: Sequence[str], digest: PopulationDigest, other: PopulationDigest) -> str:
-    """Return a description of the differences between the digests of two populations, empty if equal."""
+    """Return the differences between the digests of two populations as text after a colon; empty if equal.
+
+    `proxies` are the names of the proxies: other numeric columns are features.
+    """
     if digest.ids != other.ids:
         return " ids differ"
     names = []
     for key in digest.different_columns(other):
+        # The digest of a column has the key TYPE:NAME.
         column_type, _, name = key.partition(":")
         if column_type == "group":
             noun = "column"
@@ -174,7 +178,10 @@ def describe_differences(proxies: Sequence[str], digest: PopulationDigest, other
 
 
 def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:
-    """Return the stored columns (n,) of a sample or of drawn units, by their names in errors."""
+    """Return the stored columns (n,) of a `Sample` or of `DrawnUnits`, by their names in errors.
+
+    Only a sample has the names of its proxies; for `DrawnUnits` they are given.
+    """
     if proxy_names is None:
         names = units.proxy_names
     else:
@@ -188,7 +195,10 @@ def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[s
 def check_equal_units(
     texts: Sequence[str], read_columns: Mapping[str, AnyArray], stored_columns: Mapping[str, AnyArray]
 ) -> None:
-    """Raise an error for a value of a drawn unit that differs; only common columns (n,) are compared."""
+    """Raise an error for a unit, with its id in `texts` (n,), with different values in two sources.
+
+    Only the columns (n,) that both sources have are compared.
+    """
     for name, values in stored_columns.items():
         if name not in read_columns:
             continue
@@ -203,7 +213,10 @@ def check_equal_units(
 
 
 def other_population_error(difference: str, actual: str, allowed: str | None = None) -> InputError:
-    """Return the error for a population that is not that of the sample."""
+    """Return the error for a population that is not that of the sample.
+
+    `difference` begins with a space, or is empty.
+    """
     problem = "this is not the population from which the sample was drawn"
     if difference:
         problem += f":{difference}"
@@ -223,9 +236,13 @@ def _compare_strata(sample: Sample, population: Population) -> None:
     if rule is None or any(name not in stored_columns for name in rule.columns):
         return
     sizes = population.summarise(rule).sizes
-    if not np.array_equal(sizes, sample.summary.sizes):
-        sizes_text, stored_text = (f"strata of {n.tolist()[:5]} units" for n in (sizes, sample.summary.sizes))
-        raise other_population_error(" strata differ", actual=sizes_text, allowed=stored_text)
+    stored_sizes = sample.summary.sizes
+    if not np.array_equal(sizes, stored_sizes):
+        raise other_population_error(
+            " strata differ",
+            actual=f"strata of {sizes.tolist()[:5]} units",
+            allowed=f"strata of {stored_sizes.tolist()[:5]} units",
+        )
 
 
 def _short_text(value: object) -> str:
@@ -279,16 +296,16 @@ def extend_sample(sample: Sample, design: Design, population: Population) -> Sam
 def _add_random_units(sample: Sample, design: Design, population: Population) -> Sample:
     """Return the units of an external sample with further random units, so that strata have n_h units.
 
-    Externally chosen units do not have the smallest permanent random numbers. Among the n_h units that have
-    them, at least n_h minus the units of the sample are other units. The first of these in the random order
-    of a draw are a simple random sample of all other units.
+    A draw of n_h units contains at least n_h minus m_h units that are not among the m_h units of the sample,
+    and is in random order. The first of them are a simple random sample of all units that are not in the
+    sample.
     """
-    realised, drawn, _, summary = design.select(population, sample.seed)
-    counts = realised.counts
+    drawn_design, drawn, _, summary = design.select(population, sample.seed)
+    counts = drawn_design.counts
     if counts is None:
         raise InputError(
             "a sample of rows that were labelled elsewhere can only be extended within strata",
-            given=f"design {realised.kind!r}",
+            given=f"design {drawn_design.kind!r}",
             allowed="a simple random or stratified design",
         )
     is_other = rows_of(id_texts(drawn.ids), sample.ids) < 0
@@ -313,11 +330,11 @@ def _add_random_units(sample: Sample, design: Design, population: Population) ->
     else:
         sizes = summary.sizes
     probabilities = (counts / sizes)[units.stratum]
-    return make_sample(realised, population, sample.seed, units, probabilities, summary)
+    return make_sample(drawn_design, population, sample.seed, units, probabilities, summary)
 
 
 def _append_columns(columns: Mapping[str, AnyArray], added: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
-    """Return the common columns, with the added entries after the others."""
+    """Return the columns that both have, with the added entries after the others."""
     return {name: np.concatenate([columns[name], added[name]]) for name in columns if name in added}
 
 

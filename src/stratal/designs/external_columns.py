@@ -19,14 +19,15 @@ from stratal.randomness import id_array, id_texts
 from stratal.tables.row_index import refuse_two_ids, require_unique_index
 from stratal.tables.small_table import SmallTable, is_missing
 
-# The table in messages, and what to do about its column of labels.
+# Name of the table in errors.
 LABEL_TABLE = "the table of labels"
 
+# Next step in the error for a table without the column of labels.
 VALUE_ACTION = "Name the label column: value= (--value COL)."
 
 
 def id_column(columns: SmallTable, name: str | None) -> str | None:
-    """Return the column of ids, None if rows are only numbered."""
+    """Return the column of ids: `name`, or one that is usual for ids; None if rows are only numbered."""
     if name == ROW_NUMBER_ID and columns.find(ROW_NUMBER_ID) is None:
         return None
     if name is not None:
@@ -34,6 +35,7 @@ def id_column(columns: SmallTable, name: str | None) -> str | None:
     if columns.index is None:
         return columns.find(*ID_NAMES)
     require_unique_index(columns.index, columns.table_name)
+    # A dataframe's index is the last column of the table.
     *others, index_name = columns.columns
     refuse_two_ids(index_name, id_columns(others), columns.table_name)
     return index_name
@@ -72,7 +74,7 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
     """Return sizes by stratum from a mapping or a table, in which a stratum may occur in several rows."""
     if sizes is None:
         return None
-    # A mapping of columns is a table; a mapping of numbers has the strata as keys.
+    # A mapping of names to lists is a table; a mapping of names to numbers has the strata as keys.
     if isinstance(sizes, Mapping) and not all(isinstance(v, list | np.ndarray) for v in sizes.values()):
         sizes = {"stratum": list(sizes), "size": list(sizes.values())}
     columns = SmallTable.of(sizes, "sizes")
@@ -88,8 +90,8 @@ def stratum_sizes(sizes: object, stratum: str | None) -> dict[str, int] | None:
         )
     names = columns.texts(stratum_column).tolist()
     size_by_stratum = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
-    for name, number in zip(names, numbers.tolist(), strict=True):
-        if size_by_stratum[name] != number:
+    for name, size in zip(names, numbers.tolist(), strict=True):
+        if size_by_stratum[name] != size:
             problem = f"{columns.table_name}: a stratum occurs twice, with different sizes"
             raise InputError(problem, given=repr(name), action="Keep the size of the whole population.")
     return size_by_stratum
@@ -106,9 +108,9 @@ def labelled_rows(columns: SmallTable, options: ExternalOptions) -> list[int]:
 
 
 def labels_from(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = False) -> Labels:
-    """Return a column of labels as `Labels` of these ids; `sets` if a label is a set of tags.
+    """Return the column `value` of labels as `Labels` of these ids (n,).
 
-    The column may be that of the joined labels of several annotators.
+    With `sets`, each label is a set of tags. The column may contain the joined labels of several annotators.
     """
     annotators = columns_of_annotators(columns, value)
     if annotators:
@@ -122,7 +124,7 @@ def labels_from(ids: AnyArray, columns: SmallTable, value: str, *, sets: bool = 
 
 
 def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
-    """Return another column of the table of an external sample as labels."""
+    """Return the column `value` as labels, from the table from which an external sample was made."""
     columns = SmallTable.of(table, LABEL_TABLE, (value,))
     # The table may have rows that are not in the sample: units without a label.
     if len(columns) != sample.size:
@@ -136,14 +138,20 @@ def labels_of(sample: UnitRows, table: object, value: str) -> Labels:
 
 
 def holds_sets(columns: SmallTable, predicted: str | None, tags: str | None) -> bool:
-    """Return whether the model's answers are sets of tags, if declared or if every answer is a list."""
+    """Return whether the model's answers are sets of tags.
+
+    They are if `tags` declares a format of sets, or if every entry of the column `predicted` is a list.
+    """
     if predicted is None or tags == NO_SETS:
         return False
     return tags is not None or all(read_set(cell) is not None for cell in columns.answers(predicted))
 
 
 def columns_of_units(columns: SmallTable, options: ExternalOptions) -> dict[str, AnyArray]:
-    """Return the columns of strata, groups and the proxy, by their names in the table."""
+    """Return the columns (n,) of strata, groups and the proxy, by their names in the table.
+
+    The groups are included only if there is a proxy, because only means of proxies depend on them.
+    """
     unit_columns = {}
     if options.stratum is not None:
         unit_columns[columns.find(options.stratum) or options.stratum] = columns.texts(options.stratum)

@@ -19,57 +19,47 @@ from stratal.strata.strata import Strata
 from stratal.tables.small_table import SmallTable
 
 
-def stratified_parts(
+def stratified_fields(
     columns: SmallTable, options: ExternalOptions, others: OtherUnits | None
 ) -> dict[str, Any]:
-    """Return strata, design and summary of a simple random sample of each stratum, or of all units."""
+    """Return the fields of `Sample` for a simple random sample of each stratum, or of all units.
+
+    They are `stratum` and `inclusion_probability` of the labelled rows (n,), `summary`, and `design` as a
+    dict. `others` are the units without a label, if they are known.
+    """
     if options.stratum:
-        labelled = columns.texts(options.stratum)
+        stratum_names = columns.texts(options.stratum)
     else:
-        labelled = np.full(len(columns), SINGLE_STRATUM)
-    sizes: Mapping[str, object] | None
+        stratum_names = np.full(len(columns), SINGLE_STRATUM)
+    stated_sizes: Mapping[str, object] | None
     if options.stratum is None and options.population_size is not None:
-        sizes = {SINGLE_STRATUM: options.population_size}
+        stated_sizes = {SINGLE_STRATUM: options.population_size}
     else:
-        sizes = stratum_sizes(options.sizes, options.stratum)
-    unlabelled: Mapping[str, tuple[float, float, int]] = {}
+        stated_sizes = stratum_sizes(options.sizes, options.stratum)
+    moments_by_stratum: Mapping[str, tuple[float, float, int]] = {}
     if others is not None:
-        unlabelled = others.strata
-    names = sorted({*labelled.tolist(), *(sizes or {}), *unlabelled})
-    codes = np.searchsorted(np.array(names), labelled)
+        moments_by_stratum = others.strata
+    names = sorted({*stratum_names.tolist(), *(stated_sizes or {}), *moments_by_stratum})
+    codes = np.searchsorted(np.array(names), stratum_names)
     counts = np.bincount(codes, minlength=len(names))
     for name in names:
-        if options.proxy_moments is not None and name not in unlabelled:
-            allowed = ", ".join(list(unlabelled)[:8])
+        if options.proxy_moments is not None and name not in moments_by_stratum:
+            allowed = ", ".join(list(moments_by_stratum)[:8])
             raise InputError(f"proxy_moments has no row for stratum {name!r}", allowed=allowed)
-    moments = np.array([unlabelled.get(name, (0.0, 0.0, 0)) for name in names])
-    unlabelled_counts = None if others is None else moments[:, 2]
-    n_total = _stratum_sizes_checked(names, counts, unlabelled_counts, sizes, columns.table_name)
-    summary = StratumSummary.without_proxies(n_total)
+    # Mean and variance of the proxy of the other units, and their number, for each stratum.
+    moments = np.array([moments_by_stratum.get(name, (0.0, 0.0, 0)) for name in names])
+    other_counts = None if others is None else moments[:, 2]
+    sizes = _checked_stratum_sizes(names, counts, other_counts, stated_sizes, columns.table_name)
+    summary = StratumSummary.without_proxies(sizes)
     is_separate = False
     if others is not None and options.first_proxy:
-        # Moments of the proxy over the n labelled and the m other units together (Chan, Golub & LeVeque
-        # 1983).
-        values = columns.numbers(options.first_proxy)
-        n = counts
-        mean, variance, m = moments.T
-        labelled_means = np.bincount(codes, values, minlength=len(n)) / n
-        labelled_squares = np.bincount(codes, (values - labelled_means[codes]) ** 2, minlength=len(n))
-        other_squares = variance * np.maximum(m - 1, 0)
-        between = n * m / (n + m) * (labelled_means - mean) ** 2
-        joint_means = (n * labelled_means + m * mean) / (n + m)
-        joint_variances = (labelled_squares + other_squares + between) / (n + m)
-        summary = StratumSummary(
-            sizes=n_total,
-            proxy_means=joint_means[:, None],
-            proxy_covariances=joint_variances[:, None, None],
-        )
-        is_separate = bool(np.any(m != n_total - counts))
+        summary = _summary_with_proxy(sizes, codes, columns.numbers(options.first_proxy), moments)
+        is_separate = bool(np.any(moments[:, 2] != sizes - counts))
     if is_separate:
         design: dict[str, Any] = {
             "kind": "separate-samples",
             "names": names,
-            "shares": n_total / n_total.sum(),
+            "shares": sizes / sizes.sum(),
             "means": moments[:, 0],
             "variances": moments[:, 1],
             "counts": moments[:, 2],
@@ -80,21 +70,50 @@ def stratified_parts(
         design = stratified_design(options.stratum, names, counts, summary)
     return {
         "stratum": codes,
-        "inclusion_probability": np.minimum(counts / n_total, 1.0)[codes],
+        "inclusion_probability": np.minimum(counts / sizes, 1.0)[codes],
         "summary": summary,
         "design": design,
     }
 
 
-def _stratum_sizes_checked(
+def _summary_with_proxy(
+    sizes: IntArray, stratum: IntArray, proxy: FloatArray, moments: FloatArray
+) -> StratumSummary:
+    """Return the proxy moments over labelled and other units of sizes N_h (Chan, Golub & LeVeque 1983).
+
+    `stratum` and `proxy` (n,) are those of the labelled units. `moments` (H, 3) are mean and variance of the
+    proxy of the other units, and their number.
+    """
+    mean, variance, m = moments.T
+    n = np.bincount(stratum, minlength=len(sizes))
+    labelled_means = np.bincount(stratum, proxy, minlength=len(n)) / n
+    labelled_squares = np.bincount(stratum, (proxy - labelled_means[stratum]) ** 2, minlength=len(n))
+    other_squares = variance * np.maximum(m - 1, 0)
+    between = n * m / (n + m) * (labelled_means - mean) ** 2
+    joint_means = (n * labelled_means + m * mean) / (n + m)
+    joint_variances = (labelled_squares + other_squares + between) / (n + m)
+    return StratumSummary(
+        sizes=sizes,
+        proxy_means=joint_means[:, None],
+        proxy_covariances=joint_variances[:, None, None],
+    )
+
+
+def _checked_stratum_sizes(
     names: list[str],
     counts: IntArray,
-    unlabelled: FloatArray | None,
-    sizes_by_stratum: Mapping[str, object] | None,
-    label: str,
+    other_counts: FloatArray | None,
+    stated_sizes: Mapping[str, object] | None,
+    table_name: str,
 ) -> IntArray:
-    """Return N_h (H,); raise an error for sizes that contradict the labelled units."""
-    if sizes_by_stratum is None and unlabelled is None:
+    """Return N_h (H,), as stated, or n_h `counts` plus the numbers of other units (H,).
+
+    Raises
+    ------
+    InputError
+        If the sizes are unknown, or contradict the labelled units.
+    """
+    if stated_sizes is None and other_counts is None:
         raise InputError(
             "the table does not state from which population the labels were drawn",
             allowed="population= (--population FILE), sizes= of the strata (--sizes FILE), weight= "
@@ -102,23 +121,23 @@ def _stratum_sizes_checked(
             action="Labels chosen by hand or by outcome are not a random sample: nothing can be estimated.",
         )
     for name in names:
-        if sizes_by_stratum is not None and name not in sizes_by_stratum:
+        if stated_sizes is not None and name not in stated_sizes:
             raise InputError(
-                f"{label}: stratum {name!r} has no size", allowed=suggest_names(name, sizes_by_stratum)
+                f"{table_name}: stratum {name!r} has no size", allowed=suggest_names(name, stated_sizes)
             )
     if np.any(counts == 0):
-        problem = f"{label}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
+        problem = f"{table_name}: stratum {names[int(np.argmin(counts))]!r} has no labelled unit"
         raise InputError(
             problem, action="Merge this stratum with another one, in the table and in the sizes."
         )
-    if sizes_by_stratum is None:
-        assert unlabelled is not None
-        return counts + unlabelled.astype(np.int64)
-    sizes = np.array([sizes_by_stratum[name] for name in names], np.int64)
+    if stated_sizes is None:
+        assert other_counts is not None
+        return counts + other_counts.astype(np.int64)
+    sizes = np.array([stated_sizes[name] for name in names], np.int64)
     # With a separate unlabelled sample, sizes may be shares.
-    if unlabelled is None and np.any(counts > sizes):
+    if other_counts is None and np.any(counts > sizes):
         h = int(np.argmax(counts > sizes))
-        problem = f"{label}: stratum {names[h]!r} has more labelled units than its size"
+        problem = f"{table_name}: stratum {names[h]!r} has more labelled units than its size"
         raise InputError(
             problem,
             given=f"{counts[h]} of {sizes[h]}",
@@ -132,6 +151,7 @@ def stratified_design(
 ) -> dict[str, Any]:
     """Return the stratified design of these strata and counts as a dict."""
     sizes = summary.sizes
+    # Values that the table does not contain.
     unknown = np.full(len(sizes), np.nan)
     proxy_means = unknown
     proxy_variances = unknown
@@ -154,7 +174,10 @@ def stratified_design(
 
 
 def cluster_design(cluster: str, sizes: Mapping[str, int], drawn: AnyArray) -> dict[str, Any]:
-    """Return the design of a simple random sample of whole clusters; `sizes` are the rows of each."""
+    """Return the design of a simple random sample of whole clusters as a dict.
+
+    `sizes` are the numbers of rows of all clusters by name, and `drawn` (m,) the names of the drawn ones.
+    """
     return {
         "kind": "clusters",
         "cluster": cluster,
@@ -165,15 +188,19 @@ def cluster_design(cluster: str, sizes: Mapping[str, int], drawn: AnyArray) -> d
     }
 
 
-# Weights with a sum of at most the number of units, up to this share of rounding, are relative.
+# Weights are relative if their sum is at most the number of units, up to this relative rounding error.
 _WEIGHT_TOLERANCE = 1e-9
 
 
-def weighted_parts(
+def weighted_fields(
     columns: SmallTable, options: ExternalOptions, others: OtherUnits | None
 ) -> dict[str, Any]:
-    """Return design and summary of a sample with weights, inclusion probabilities or clusters."""
+    """Return the fields of `Sample` for a sample with weights, inclusion probabilities or clusters.
+
+    They are those of `stratified_fields`, with a single stratum. The design stores the strata.
+    """
     size = options.population_size
+    # Product of weight and stored inclusion probability.
     scale = 1.0
     n = len(columns)
     if others is not None:
@@ -189,7 +216,7 @@ def weighted_parts(
     else:
         if weights_from_sizes:
             # Clusters without weights: all units of a stratum have the weight N_h / n_h.
-            weights = 1.0 / stratified_parts(columns, options, others)["inclusion_probability"]
+            weights = 1.0 / stratified_fields(columns, options, others)["inclusion_probability"]
         else:
             weights = columns.numbers(options.weight or "", positive=True)
         total = float(weights.sum())

@@ -40,7 +40,7 @@ class ExternalOptions(DeclaredRoles):
     has_all_units: bool = False
 
     @property
-    def categories(self) -> tuple[str, ...]:
+    def group_columns(self) -> tuple[str, ...]:
         """Columns that the sample keeps as groups: groups, strata and roles, but no proxies."""
         roles = self.roles
         role_columns = [
@@ -51,7 +51,7 @@ class ExternalOptions(DeclaredRoles):
 
     @property
     def proxies(self) -> tuple[str, ...]:
-        """The columns of proxies; means and strata use the first."""
+        """The columns of proxies; means and the moments of strata use only the first."""
         if self.proxy is None:
             return ()
         if isinstance(self.proxy, str):

@@ -1,13 +1,14 @@
-"""`Sample.from_labelled`: the parts of an external sample, which was drawn and labelled elsewhere."""
+"""`Sample.from_labelled`: the fields of an external sample, which was drawn and labelled elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from stratal.arrays import AnyArray, FloatArray
 from stratal.designs.external_columns import (
     LABEL_TABLE,
     columns_of_units,
@@ -20,8 +21,8 @@ from stratal.designs.external_columns import (
 from stratal.designs.external_designs import (
     cluster_design,
     stratified_design,
-    stratified_parts,
-    weighted_parts,
+    stratified_fields,
+    weighted_fields,
 )
 from stratal.designs.external_options import ExternalOptions
 from stratal.designs.other_units import OtherUnits, level_means_of, other_units, stated_moments
@@ -33,13 +34,14 @@ from stratal.population.population import Population
 from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import MAX_STORED_LEVELS, Categories, Everything, Rule
 from stratal.question import Outcome, Question
+from stratal.question.scores import Score
 from stratal.randomness import id_texts
 from stratal.report.notes import RANDOM_ROWS, Note
 from stratal.tables.row_groups import labelled_groups
 from stratal.tables.small_table import SmallTable
 
 
-def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str, Any], Labels]:
+def fields_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str, Any], Labels]:
     """Return the fields of an external sample, with the design as a dict, and its labels."""
     number_columns = (*options.proxies, options.weight, options.inclusion_probability)
     rows = SmallTable.of(table, LABEL_TABLE, names_of_labels(options.value)).with_shares(number_columns)
@@ -55,24 +57,31 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
         if is_partial and options.cluster is not None:
             _require_complete_clusters(columns, options, labelled)
         if is_partial or options.has_all_units:
-            return _parts_of_complete_table(columns, options, labelled)
+            return _fields_of_complete_table(columns, options, labelled)
         # Every row seems to have a label, but some may be words such as NA for labels that are missing.
         distinct_labels = dict.fromkeys(map(str, columns.values(options.value)))
         refuse_no_answer_words(list(distinct_labels))
     if len(options.proxies) > 1:
         problem = "several proxies require a table of all units, including those without a label"
         raise InputError(problem, given=", ".join(options.proxies), allowed="one proxy")
-    id_name = id_column(columns, options.id)
-    row_numbers = np.arange(len(columns))
-    labelled = labelled_rows(columns, options)
+    return _fields_of_stated_sampling(columns, options)
+
+
+def _fields_of_stated_sampling(
+    columns: SmallTable, options: ExternalOptions
+) -> tuple[dict[str, Any], Labels]:
+    """Return the fields and the labels of a sample whose sizes, weights or other units are stated."""
+    n_rows = len(columns)
+    row_numbers = labelled_rows(columns, options)
     columns, others = _labelled_and_others(columns, options)
+    id_name = id_column(columns, options.id)
     if id_name is not None:
         ids = ids_of(columns, options.id)
-    elif len(columns) == len(row_numbers):
-        ids = row_numbers
+    elif len(columns) == n_rows:
+        ids = np.arange(n_rows)
     else:
         # Rows without a label were removed, and the others keep their numbers.
-        ids = row_numbers[labelled]
+        ids = np.array(row_numbers)
     if options.cluster is not None and options.proxies:
         raise InputError(
             "a proxy cannot be used for clusters if every row has a label, or if weights or sizes are stated",
@@ -81,13 +90,13 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
         )
     has_weights = options.weight is not None or options.inclusion_probability is not None
     if has_weights or options.cluster is not None:
-        design_parts = weighted_parts(columns, options, others)
+        design_fields = weighted_fields(columns, options, others)
     else:
-        design_parts = stratified_parts(columns, options, others)
+        design_fields = stratified_fields(columns, options, others)
     bounds = options.bounds
+    # (0, 1) is the default: bounds that the population has are used instead.
     if others is not None and others.proxy is not None and bounds == (0.0, 1.0):
         bounds = others.proxy.bounds
-    group_names = options.categories
     answer = options.roles.answer
     sets = holds_sets(columns, answer, options.tags)
     if options.first_proxy:
@@ -97,45 +106,61 @@ def parts_of_labelled(table: object, options: ExternalOptions) -> tuple[dict[str
     else:
         proxy_info = ()
         proxies = np.zeros((len(ids), 0))
-    if id_name is None:
-        row_base = 0
-    else:
-        row_base = None
-    parts = design_parts | {
+    question = _question_of_columns(options, id_name, scores=tuple(info.score(answer) for info in proxy_info))
+    fields = design_fields | {
         "ids": ids,
         "proxies": proxies,
         "proxy_info": proxy_info,
         "seed": 0,
-        "groups": {name: columns.texts(name, sets=sets and name == answer) for name in group_names},
+        "groups": _group_columns(columns, options, sets=sets),
         "level_means": level_means_of(
             columns,
             options,
             others,
-            design_kind=design_parts["design"]["kind"],
-            stratum_means=design_parts["summary"].proxy_means,
+            design_kind=design_fields["design"]["kind"],
+            stratum_means=design_fields["summary"].proxy_means,
         ),
-        "question": Question(
-            id=id_name or "id",
-            row_base=row_base,
-            scores=tuple(info.score(answer) for info in proxy_info),
-            **options.roles.fields,
-            outcome=Outcome(tag_format=options.tags),
-            groups=group_names,
-            stratum=options.stratum,
-            cluster=options.cluster,
-            weight=options.weight,
-        ),
+        "question": replace(question, weight=options.weight),
     }
     labels = labels_from(ids, columns, options.value, sets=sets)
     if others is not None:
         labels = replace(labels, notes=(*labels.notes, *others.notes))
-    return parts, labels
+    return fields, labels
+
+
+def _group_columns(columns: SmallTable, options: ExternalOptions, *, sets: bool) -> dict[str, AnyArray]:
+    """Return the columns (n,) that the sample stores as groups; with `sets`, answers are texts of sets."""
+    answer = options.roles.answer
+    return {name: columns.texts(name, sets=sets and name == answer) for name in options.group_columns}
+
+
+def _question_of_columns(
+    options: ExternalOptions, id_name: str | None, scores: tuple[Score, ...]
+) -> Question:
+    """Return the question with the roles of the columns. Without a column of ids, rows have numbers from 0."""
+    if id_name is None:
+        row_base = 0
+    else:
+        row_base = None
+    return Question(
+        id=id_name or "id",
+        row_base=row_base,
+        scores=scores,
+        **options.roles.fields,
+        outcome=Outcome(tag_format=options.tags),
+        groups=options.group_columns,
+        stratum=options.stratum,
+        cluster=options.cluster,
+    )
 
 
 def _require_complete_clusters(
     columns: SmallTable, options: ExternalOptions, labelled: Sequence[int]
 ) -> None:
-    """Raise an error if only some rows of clusters have labels: it is then unknown which rows were drawn."""
+    """Raise an error if only some rows of clusters have labels: it is then unknown which rows were drawn.
+
+    `labelled` are the numbers of the rows with a label.
+    """
     assert options.cluster is not None
     if options.stratum is not None:
         raise InputError(
@@ -158,35 +183,20 @@ def _require_complete_clusters(
     )
 
 
-def _parts_of_complete_table(
+def _fields_of_complete_table(
     columns: SmallTable, options: ExternalOptions, labelled: list[int]
 ) -> tuple[dict[str, Any], Labels]:
     """Return the fields and the labels of the sample of a table that has all units.
 
-    The rows with a label, `labelled` (n,), are a simple random sample of all rows, or of each stratum.
+    The rows with a label, `labelled` (n,), are a simple random sample of all rows, of each stratum, or of
+    the clusters.
     """
     id_name = id_column(columns, options.id)
     ids = ids_of(columns, options.id)
-    roles = options.roles
-    sets = holds_sets(columns, roles.answer, options.tags)
-    groups = {name: columns.texts(name, sets=sets and name == roles.answer) for name in options.categories}
+    sets = holds_sets(columns, options.roles.answer, options.tags)
+    groups = _group_columns(columns, options, sets=sets)
     proxies = {name: columns.numbers(name) for name in options.proxies}
-    bounds = None
-    scaled = None
-    if proxies:
-        scaled = options.scaled
-        # The default (0, 1) is not a statement of the user: the population derives bounds from the proxy.
-        if options.bounds != (0.0, 1.0):
-            bounds = options.bounds
-    population = Population.from_arrays(
-        proxy=proxies or None,
-        ids=ids,
-        groups=groups,
-        tags=options.tags,
-        bounds=bounds,
-        scaled=scaled,
-        **roles.keywords,
-    )
+    population = _population_of_table(options, ids, groups, proxies)
     rows = np.array(labelled)
     drawn_clusters = np.empty(0, dtype=object)
     if options.cluster is not None:
@@ -206,22 +216,20 @@ def _parts_of_complete_table(
             f"{columns.table_name}: stratum {rule.levels[int(np.argmin(counts))]!r} has no labelled unit"
         )
         raise InputError(problem, action="Merge this stratum with another one in the table.")
-    design: dict[str, Any] = {"kind": "simple-random", "budget": len(rows)}
-    if isinstance(rule, Categories):
-        design = stratified_design(rule.column, list(rule.levels), counts, summary)
-    sizes = {name: population.levels(name) for name in groups}
+    level_sizes = {name: population.levels(name) for name in groups}
     inclusion_probability = (counts / summary.sizes)[codes]
     if options.cluster is not None:
-        design = cluster_design(options.cluster, sizes[options.cluster], drawn_clusters)
-        inclusion_probability = np.full(len(rows), len(drawn_clusters) / len(sizes[options.cluster]))
-    if id_name is None:
-        row_base = 0
+        cluster_sizes = level_sizes[options.cluster]
+        design = cluster_design(options.cluster, cluster_sizes, drawn_clusters)
+        inclusion_probability = np.full(len(rows), len(drawn_clusters) / len(cluster_sizes))
+    elif isinstance(rule, Categories):
+        design = stratified_design(rule.column, list(rule.levels), counts, summary)
     else:
-        row_base = None
+        design = {"kind": "simple-random", "budget": len(rows)}
     drawn_proxies = np.zeros((len(rows), len(proxies)))
     for k, values in enumerate(proxies.values()):
         drawn_proxies[:, k] = values[rows]
-    parts = {
+    fields = {
         "ids": ids[rows],
         "stratum": codes,
         "inclusion_probability": inclusion_probability,
@@ -231,25 +239,41 @@ def _parts_of_complete_table(
         "design": design,
         "seed": 0,
         "groups": {name: values[rows] for name, values in groups.items()},
-        "totals": {name: levels for name, levels in sizes.items() if len(levels) <= MAX_STORED_LEVELS},
+        "totals": {name: sizes for name, sizes in level_sizes.items() if len(sizes) <= MAX_STORED_LEVELS},
         "population": population,
         "declared_random": True,
-        "question": Question(
-            id=id_name or "id",
-            row_base=row_base,
-            scores=population.scores,
-            **roles.fields,
-            outcome=Outcome(tag_format=options.tags),
-            groups=tuple(groups),
-            stratum=options.stratum,
-            cluster=options.cluster,
-        ),
+        "question": _question_of_columns(options, id_name, scores=population.scores),
     }
     labels = labels_from(ids[labelled], columns.only(labelled), options.value, sets=sets)
     if len(labelled) == len(columns):
-        return parts, labels
+        return fields, labels
     note = Note(RANDOM_ROWS, _selection_text(options, len(labelled), len(columns), len(drawn_clusters)))
-    return parts, replace(labels, notes=(*labels.notes, note))
+    return fields, replace(labels, notes=(*labels.notes, note))
+
+
+def _population_of_table(
+    options: ExternalOptions,
+    ids: AnyArray,
+    groups: Mapping[str, AnyArray],
+    proxies: Mapping[str, FloatArray],
+) -> Population:
+    """Return the population of all rows (N,) of a table, with these columns (N,)."""
+    bounds = None
+    scaled = None
+    if proxies:
+        scaled = options.scaled
+        # The default (0, 1) is not a statement of the user: the population derives bounds from the proxy.
+        if options.bounds != (0.0, 1.0):
+            bounds = options.bounds
+    return Population.from_arrays(
+        proxy=dict(proxies) or None,
+        ids=ids,
+        groups=groups,
+        tags=options.tags,
+        bounds=bounds,
+        scaled=scaled,
+        **options.roles.keywords,
+    )
 
 
 def _selection_text(options: ExternalOptions, n_labelled: int, n_rows: int, n_clusters: int) -> str:
@@ -280,19 +304,19 @@ def _labelled_and_others(
         return columns, None
     rows = labelled_rows(columns, options)
     if rows:
-        empty = sorted({*range(len(columns))} - {*rows})
+        unlabelled_rows = sorted({*range(len(columns))} - {*rows})
         labelled = columns.only(rows)
     else:
-        empty = []
+        unlabelled_rows = []
         labelled = columns
     if options.population is None:
-        if not empty:
+        if not unlabelled_rows:
             allowed = "rows with an empty label, population= (--population FILE), or proxy_moments="
             raise InputError(
                 f"{columns.table_name}: a proxy requires the units that have no label", allowed=allowed
             )
-        others = other_units(columns_of_units(columns.only(empty), options), options)
-        note = f"{len(empty):,} rows without a label are the other units of the population"
+        others = other_units(columns_of_units(columns.only(unlabelled_rows), options), options)
+        note = f"{len(unlabelled_rows):,} rows without a label are the other units of the population"
         return labelled, replace(others, notes=(note,))
     name = id_column(columns, options.id)
     if name is None:
@@ -303,5 +327,7 @@ def _labelled_and_others(
     # The population may have another name for its ids, unless the user names the column.
     id_name = name if options.id else None
     others = other_units(options.population, options, ids, unit_columns, id_name)
-    left_out_notes = (f"{len(empty):,} rows without a label were left out",) if empty else ()
-    return labelled, replace(others, notes=(*others.notes, *left_out_notes))
+    notes = list(others.notes)
+    if unlabelled_rows:
+        notes.append(f"{len(unlabelled_rows):,} rows without a label were left out")
+    return labelled, replace(others, notes=tuple(notes))

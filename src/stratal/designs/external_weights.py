@@ -80,7 +80,7 @@ class WithReplacementWeighting(Weighting):
         return code_count(self.cluster)
 
     @property
-    def groups(self) -> IntArray | None:
+    def unit_clusters(self) -> IntArray | None:
         """The clusters (n,); None if each unit is a cluster."""
         if self.draws < len(self.cluster):
             return self.cluster

@@ -1,4 +1,4 @@
-"""Clusters with labelled units of a group: their number, and the corrections for few clusters."""
+"""Clusters with labelled units of a group (domain): their number, and the corrections for few clusters."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class GroupClusters(Record):
     ----------
     cluster : int (n,)
         Cluster of each labelled unit, 0 … m − 1.
-    parts : float (m,)
+    weight_shares : float (m,)
         g_c, the share of each cluster in the weights of the group; 0 for clusters without a unit of the
         group.
-    squares : float (m,)
+    squared_weights : float (m,)
         Σ w² of the units of the group in each cluster, where the weights w of the group have the sum 1.
     strata : int
         Number of strata with clusters of the group.
@@ -33,8 +33,8 @@ class GroupClusters(Record):
     """
 
     cluster: IntArray
-    parts: FloatArray
-    squares: FloatArray
+    weight_shares: FloatArray
+    squared_weights: FloatArray
     strata: int
     undrawn_share: float = 1.0
 
@@ -48,25 +48,29 @@ class GroupClusters(Record):
         member: BoolArray,
         undrawn_share: float = 1.0,
     ) -> GroupClusters:
-        """Count the clusters (n,) in strata (n,) of the member units (n,), whose weights are (n,)."""
-        inside = np.abs(weights) * member
+        """Return the clusters of a group.
+
+        `cluster`, `stratum` and `weights` (n,) are those of all labelled units; `member` (n,) is the mask of
+        the units of the group. Weights of calibrated samples may be negative: their sizes count.
+        """
+        member_weights = np.abs(weights) * member
         m = code_count(cluster)
-        sums = np.asarray(np.bincount(cluster, inside, minlength=m), dtype=np.float64)
-        # A group without weights has no clusters: all parts are 0.
-        total = float(sums.sum()) or 1.0
-        squares = np.bincount(cluster, (inside / total) ** 2, minlength=m)
+        weights_of_clusters = np.asarray(np.bincount(cluster, member_weights, minlength=m), dtype=np.float64)
+        # A group without weights has no clusters: all shares are 0.
+        total = float(weights_of_clusters.sum()) or 1.0
+        squared_weights = np.bincount(cluster, (member_weights / total) ** 2, minlength=m)
         return cls(
             cluster=cluster,
-            parts=sums / total,
-            squares=np.asarray(squares, np.float64),
+            weight_shares=weights_of_clusters / total,
+            squared_weights=np.asarray(squared_weights, np.float64),
             strata=len(np.unique(stratum[member])),
             undrawn_share=undrawn_share,
         )
 
     @property
     def count(self) -> int:
-        """Clusters with a labelled unit of the group."""
-        return int(np.count_nonzero(self.parts))
+        """Number of clusters with a labelled unit of the group."""
+        return int(np.count_nonzero(self.weight_shares))
 
     @property
     def design_df(self) -> int:
@@ -78,29 +82,29 @@ class GroupClusters(Record):
         """Bell and McCaffrey's degrees of freedom, at most `design_df`; 0 if there is no interval."""
         if self.count < 2 or self.design_df < 1:
             return 0.0
-        used = self.parts > 0
-        parts = self.parts[used]
-        squares = self.squares[used]
+        has_members = self.weight_shares > 0
+        weight_shares = self.weight_shares[has_members]
         correlation = _INTRACLUSTER_CORRELATION
-        variances = (1.0 - correlation) * squares + correlation * parts**2
-        return min(float(self.design_df), max(bell_mccaffrey(parts, variances), 1.0))
+        # Variance of the total of units with equal variances and this correlation.
+        variances = (1.0 - correlation) * self.squared_weights[has_members] + correlation * weight_shares**2
+        return min(float(self.design_df), max(bell_mccaffrey(weight_shares, variances), 1.0))
 
     @property
     def effective_count(self) -> float:
         """Effective number of clusters of the group (Kish): 1 / Σ g_c²."""
-        return float(1.0 / np.sum(self.parts**2))
+        return float(1.0 / np.sum(self.weight_shares**2))
 
     @property
-    def stretch(self) -> FloatArray:
+    def cr2_factors(self) -> FloatArray:
         """Factor (n,) of the residuals of a mean of the group, √((1 − 1/m) / (1 − g_c)).
 
         Each cluster influences the mean, so that the variance of its residuals is too small by the factor
         1 − g_c (Bell & McCaffrey 2002, "CR2"). The factor m / (m − 1) of the covariance is removed, because
         it counts all drawn clusters, including those without a unit of the group.
         """
-        m = len(self.parts)
+        m = len(self.weight_shares)
         # A cluster with all weight of the group has no residual, and there is no interval.
-        leverage_complement = np.where(self.parts < 1.0, 1.0 - self.parts, 1.0)
+        leverage_complement = np.where(self.weight_shares < 1.0, 1.0 - self.weight_shares, 1.0)
         if m > 1:
             factors = np.sqrt((1.0 - 1.0 / m) / leverage_complement)
         else:
@@ -108,33 +112,36 @@ class GroupClusters(Record):
         return np.asarray(factors[self.cluster])
 
 
-def bell_mccaffrey(parts: FloatArray, variances: AnyArray) -> float:
+def bell_mccaffrey(g: FloatArray, variances: AnyArray) -> float:
     """Return Satterthwaite's degrees of freedom of the variance between clusters for their weighted mean.
 
     Let Ω be the covariance of the residual totals of clusters, multiplied by 1/√(1 − g_c), for independent
-    units with equal variances. The variance estimate, their sum of squares, has the degrees of freedom (tr
-    Ω)² / tr Ω² (Bell & McCaffrey 2002; Imbens & Kolesár 2016).
+    units with equal variances. The variance estimate is the sum of their squares. Its degrees of freedom are
+    (tr Ω)² / tr Ω² (Bell & McCaffrey 2002; Imbens & Kolesár 2016).
 
     Parameters
     ----------
-    parts : float (m,)
+    g : float (m,)
         g_c, the share of each cluster in the mean, with sum 1.
     variances : float (m,)
-        The variance of each cluster's total, up to a common factor.
+        v, the variance of each cluster's total, up to a common factor.
     """
-    stretch = 1.0 / (1.0 - parts)
+    inverse_complements = 1.0 / (1.0 - g)
     total_variance = variances.sum()
-    trace = stretch * (variances - 2.0 * parts * variances + total_variance * parts**2)
+    diagonal = inverse_complements * (variances - 2.0 * g * variances + total_variance * g**2)
     # tr Ω² without the m × m matrix: Ω is diag(v) − g v' − v g' + Σv g g', with scaled rows and columns.
-    squared_parts = stretch @ parts**2
-    crossed_parts = stretch @ (parts * variances)
-    squared_variances = stretch @ variances**2
-    off_diagonal = (
-        2.0 * (squared_parts * squared_variances + crossed_parts**2)
-        - 4.0 * total_variance * squared_parts * crossed_parts
-        + (total_variance * squared_parts) ** 2
+    sum_gg = inverse_complements @ g**2
+    sum_gv = inverse_complements @ (g * variances)
+    sum_vv = inverse_complements @ variances**2
+    # The squares of g v' + v g' − Σv g g', and those of diag(v) with its products with the other terms.
+    squares_of_outer_products = (
+        2.0 * (sum_gg * sum_vv + sum_gv**2)
+        - 4.0 * total_variance * sum_gg * sum_gv
+        + (total_variance * sum_gg) ** 2
     )
-    diagonal = (
-        stretch**2 * variances * (variances - 4.0 * parts * variances + 2.0 * total_variance * parts**2)
+    terms_with_diag_v = (
+        inverse_complements**2 * variances * (variances - 4.0 * g * variances + 2.0 * total_variance * g**2)
     )
-    return float(round(trace.sum() ** 2 / (off_diagonal + diagonal.sum()), 9))
+    trace_of_square = squares_of_outer_products + terms_with_diag_v.sum()
+    # Rounded, so that equal clusters give a whole number.
+    return float(round(diagonal.sum() ** 2 / trace_of_square, 9))

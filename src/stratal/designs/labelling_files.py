@@ -84,23 +84,10 @@ def write_labelling_folder(
     choices: Sequence[str] | None = None,
     labels: Labels | None = None,
 ) -> LabellingFolder:
-    """Write the sample and the table to label to a new folder. After an error, no file is written.
+    """Write the sample and the table to label to a new or empty folder. After an error, no file is written.
 
-    Parameters
-    ----------
-    sample : Sample
-    folder : Path
-        New or empty.
-    plan_json : str, optional
-        Contents of `plan.json`.
-    choices : sequence of str, optional
-        If given, the table is a workbook that accepts only these labels, or any text if there are no choices.
-    labels : Labels, optional
-        Labels of earlier rounds, which are written to `labels.csv`.
-
-    Returns
-    -------
-    LabellingFolder
+    `plan_json` are the contents of `plan.json`, and `labels` those of earlier rounds for `labels.csv`. With
+    `choices`, the table is a workbook that accepts only these labels, or any text if `choices` is empty.
     """
     for name in RESERVED:
         if name in sample.shown or sample.question.id == name:
@@ -211,10 +198,7 @@ def _has_no_label(path: Path) -> bool:
 
 
 def token_column(sample: Sample) -> dict[str, str]:
-    """Return the name and the value of the column that identifies the rows of a sample without ids.
-
-    It is empty for samples with ids; see `stratal.designs.sample.row_token`.
-    """
+    """Return the name and the value of the column that identifies the sample; empty for samples with ids."""
     token = sample.question.sample_token
     if token is None:
         return {}
@@ -230,21 +214,11 @@ def columns_to_fill(sample: Sample) -> tuple[str, ...]:
 
 
 def write_table_to_label(sample: Sample, path: Path) -> int:
-    """Write the table that the annotators fill in: id, shown columns, and the empty columns to fill in.
+    """Write the table that the annotators fill in; return the number of units to label.
 
     If ids are row numbers, the column `sample_token` identifies the rows. The table has the units of the
     latest round in the order of the sample, which is random across strata. A text that a spreadsheet would
     interpret as a formula gets a leading apostrophe, which is removed when labels are read.
-
-    Parameters
-    ----------
-    sample : Sample
-    path : Path
-
-    Returns
-    -------
-    int
-        Number of units to label.
     """
     table = labelling_rows(sample)
     _write_csv(table, path)

@@ -79,9 +79,9 @@ class CalibratedWeighting(Weighting):
         return self.base.draws
 
     @property
-    def groups(self) -> IntArray | None:
+    def unit_clusters(self) -> IntArray | None:
         """The cluster of each unit, if clusters were drawn."""
-        return self.base.groups
+        return self.base.unit_clusters
 
     @property
     def primary_strata(self) -> IntArray:
@@ -116,23 +116,18 @@ class CalibratedWeighting(Weighting):
         return np.asarray(variables - self.auxiliary @ slopes)
 
     def _residuals(self, variables: FloatArray) -> FloatArray:
+        """Return the residuals (n, q) times g."""
         return self.unexplained(variables, self.base.weights) * self.ratio[:, None]
 
 
 def fitted_ratios(
     weights: FloatArray, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
 ) -> FloatArray:
-    """Return the factors g (n,) of the weights for which Σ w g x are the known means.
+    """Return the factors g (n,) of positive weights w (n,) for which Σ w g x are the known means (p,).
 
-    Parameters
-    ----------
-    weights : float (n,)
-        Positive.
-    auxiliary : float (n, p)
-    means : float (p,)
-    method : {"raking", "regression"}
-        g = exp(x'λ), which is always positive, by Newton's method; or g = 1 + x'λ, which needs one step and
-        may be negative (Deville & Särndal 1992, cases 2 and 1).
+    x are the auxiliary variables (n, p). With "raking", g = exp(x'λ), which is always positive, by Newton's
+    method. With "regression", g = 1 + x'λ, which needs one step and may be negative (Deville & Särndal 1992,
+    cases 2 and 1).
 
     Raises
     ------
@@ -142,6 +137,7 @@ def fitted_ratios(
     is_raking = method == "raking"
     lam = np.zeros(auxiliary.shape[1])
     ratio = np.ones(len(weights))
+    # Known means minus those of the current weights.
     shortfall = means - auxiliary.T @ weights
     for _ in range(_MAX_NEWTON_STEPS):
         if np.max(np.abs(shortfall)) < _MEAN_TOLERANCE:
@@ -152,20 +148,21 @@ def fitted_ratios(
         step = np.asarray(np.linalg.lstsq(matrix, shortfall, rcond=None)[0], dtype=np.float64)
         for _ in range(_MAX_STEP_HALVINGS):
             with np.errstate(over="ignore", invalid="ignore"):
-                power = auxiliary @ (lam + step)
+                linear_predictor = auxiliary @ (lam + step)
                 if is_raking:
-                    trial = np.exp(power)
+                    trial_ratio = np.exp(linear_predictor)
                 else:
-                    trial = 1.0 + power
-                remaining = means - auxiliary.T @ (weights * trial)
-            if np.all(np.isfinite(remaining)) and np.sum(remaining**2) < np.sum(shortfall**2):
+                    trial_ratio = 1.0 + linear_predictor
+                trial_shortfall = means - auxiliary.T @ (weights * trial_ratio)
+            is_finite = np.all(np.isfinite(trial_shortfall))
+            if is_finite and np.sum(trial_shortfall**2) < np.sum(shortfall**2):
                 break
             step = step / 2.0
         else:
             break
         lam = lam + step
-        ratio = trial
-        shortfall = remaining
+        ratio = trial_ratio
+        shortfall = trial_shortfall
     # Rounding may prevent further progress: a difference of 1e-5 of the population is accepted.
     if np.max(np.abs(shortfall)) < np.sqrt(_MEAN_TOLERANCE):
         return ratio
@@ -223,22 +220,22 @@ class Margins(Design):
     def weighting(self, sample: Sample, labelled: BoolArray) -> CalibratedWeighting:
         """Return the design's weights, fitted to the totals among the labelled units."""
         base = self.drawn_by.weighting(sample, labelled)
-        parts = [np.ones((int(labelled.sum()), 1))]
-        means = [np.ones(1)]
+        auxiliary_blocks = [np.ones((int(labelled.sum()), 1))]
+        mean_blocks = [np.ones(1)]
         for column, levels, margin_means in zip(self.columns, self.levels, self.means, strict=True):
             if not levels:
-                parts.append(_numeric_column(sample, column)[labelled, None])
-                means.append(np.array(margin_means))
+                auxiliary_blocks.append(_numeric_column(sample, column)[labelled, None])
+                mean_blocks.append(np.array(margin_means))
                 continue
             codes = np.searchsorted(np.array(levels), sample.groups[column][labelled].astype(np.str_))
             shares = _shares_of_labelled_levels(levels, np.array(margin_means), codes)
             # The indicators of all levels sum to 1, which the column of ones has already: one level is left
             # out.
             labelled_levels = np.flatnonzero(shares > 0)[1:]
-            parts.append((codes[:, None] == labelled_levels).astype(np.float64))
-            means.append(shares[labelled_levels])
-        x = np.concatenate(parts, axis=1)
-        ratio = fitted_ratios(base.weights, x, np.concatenate(means), self.method)
+            auxiliary_blocks.append((codes[:, None] == labelled_levels).astype(np.float64))
+            mean_blocks.append(shares[labelled_levels])
+        x = np.concatenate(auxiliary_blocks, axis=1)
+        ratio = fitted_ratios(base.weights, x, np.concatenate(mean_blocks), self.method)
         return CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
 
 

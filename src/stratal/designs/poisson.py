@@ -74,15 +74,8 @@ class PoissonWeighting(Weighting):
 def poisson(variables: FloatArray, inclusion_probability: FloatArray, population_size: float) -> FloatArray:
     """Return the covariance of Σ y / (N π) under Poisson sampling.
 
-    Σ (1 − π) (y / π)² / N², unbiased (Särndal, Swensson & Wretman 1992, eq. 3.5.3).
-
-    Parameters
-    ----------
-    variables : float (n, q)
-    inclusion_probability : float (n,)
-        π of the labelled units, in (0, 1].
-    population_size : float
-        N.
+    Σ (1 − π) (y / π)² / N² (q, q) for variables y (n, q) and π (n,) of the labelled units; unbiased (Särndal,
+    Swensson & Wretman 1992, eq. 3.5.3).
     """
     scaled = variables / (population_size * inclusion_probability[:, None])
     return np.asarray((scaled * (1.0 - inclusion_probability)[:, None]).T @ scaled)
@@ -96,18 +89,18 @@ def fixed_size(
     n / (n − 1) Σ (1 − π) (y/π − A)² / N² with A = Σ (1 − π) y/π / Σ (1 − π): the approximation for
     conditional Poisson sampling (Hájek 1964), which also holds for sequential Poisson sampling (Rosén 1997).
     """
-    chances = 1.0 - inclusion_probability
+    complements = 1.0 - inclusion_probability
     scaled = variables / (population_size * inclusion_probability[:, None])
     # If all units are certain, there is no variance.
-    if np.sum(chances) <= 0:
+    if np.sum(complements) <= 0:
         return np.zeros((variables.shape[1],) * 2)
-    centred = scaled - np.average(scaled, axis=0, weights=chances)
-    n_random = int(np.sum(chances > 0))
+    centred = scaled - np.average(scaled, axis=0, weights=complements)
+    n_random = int(np.sum(complements > 0))
     # With a single random unit, the variance is unknown.
     factor = np.nan
     if n_random > 1:
         factor = n_random / (n_random - 1)
-    return np.asarray(factor * (centred * chances[:, None]).T @ centred)
+    return np.asarray(factor * (centred * complements[:, None]).T @ centred)
 
 
 def inclusion_probabilities(sizes: object, budget: int) -> FloatArray:
@@ -138,15 +131,9 @@ def inclusion_probabilities(sizes: object, budget: int) -> FloatArray:
 
 
 def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size measure") -> float:
-    """Return the c for which the sum of π = min(1, c x) is the budget.
+    """Return the c for which the sum of π = min(1, c x) is the budget, for sizes x.
 
-    Parameters
-    ----------
-    profile : SizeProfile
-        Its `largest` are the `budget` largest sizes.
-    budget : int
-    name : str
-        Name of the sizes in errors.
+    `profile.largest` are the `budget` largest sizes, and `name` is the name of the sizes in errors.
     """
     require_positive_sizes(profile, name)
     # Every unit is certain. The next larger number ensures π = 1 for the smallest size in spite of rounding.

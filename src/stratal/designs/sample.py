@@ -29,7 +29,7 @@ from stratal.arrays import (
     plain_fields,
 )
 from stratal.designs.external_options import ExternalOptions
-from stratal.designs.external_sample import parts_of_labelled
+from stratal.designs.external_sample import fields_of_labelled
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, listing, type_text
 from stratal.labels.labels import Labels
@@ -102,8 +102,9 @@ class Design(Described, ABC):
     def select(
         self, population: Population, seed: int
     ) -> tuple[Design, DrawnUnits, FloatArray, StratumSummary | None]:
-        """Return the realised design, the drawn units (n,), their π (n,), and the summary of the strata.
+        """Return the design as drawn, the drawn units (n,), their π (n,), and the summary of the strata.
 
+        The design as drawn has the numbers that follow from the population, such as its number of clusters.
         The summary is None if all units are one stratum.
         """
         raise InputError(
@@ -545,7 +546,7 @@ class Sample(Record, TableDisplay):
         0.875
         """
         options = ExternalOptions(**keywords)
-        parts, labels = parts_of_labelled(table, options)
+        parts, labels = fields_of_labelled(table, options)
         return with_declared_scores(with_tag_sets(_sample_from_arguments(parts)), options.predicts), labels
 
 
@@ -784,17 +785,10 @@ _TOKEN_DIGITS = 10
 
 
 def row_token(size: int, drawn: DrawnUnits) -> str:
-    """Return a short text that identifies the drawn rows, so that labels of other rows can be detected.
+    """Return a short text that identifies drawn rows, out of N (`size`), and detects labels of other rows.
 
     Samples of different tables have different tokens, even if the row numbers are equal. The token begins
     with a word, so that spreadsheets do not convert it to a number.
-
-    Parameters
-    ----------
-    size : int
-        N.
-    drawn : DrawnUnits
-        The drawn units, with all columns that the sample stores.
     """
     digest = hashlib.sha256(f"{size}:{json.dumps(drawn.ids.tolist())}".encode())
     digest.update(np.ascontiguousarray(drawn.proxies, dtype="<f8").tobytes())
@@ -807,16 +801,7 @@ def row_token(size: int, drawn: DrawnUnits) -> str:
 def require_sample(value: object, verb: str) -> Sample:
     """Return the value if it is a sample; otherwise raise an error with the code that creates one.
 
-    Parameters
-    ----------
-    value : Sample
-    verb : str
-        Name of the calling function, for the error.
-
-    Raises
-    ------
-    InputError
-        For a population, a plan, a path, labels or any other value.
+    `verb` is the name of the calling function, for the error.
     """
     if isinstance(value, Sample):
         return value

@@ -1,17 +1,6 @@
 """Moments of labelled units per stratum, from which all stratified variances are computed.
 
 Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N, f_h = n_h / N_h.
-
-`StratumMoments` is the only class of moments of labelled units. Other classes have other quantities:
-
-| class | quantity | source |
-|---|---|---|
-| `population.summary.StratumSummary` | moments of proxies over all N_h units | the population |
-| `strata.strata.Moments` | moments of the outcome that the proxy implies | the proxy |
-| `intervals.guards.UnitMoments` | means of z and z² on the 0–1 scale | labels |
-| `intervals.guards.SmoothedMoments` | the same, smoothed for few labels | `UnitMoments` |
-| `intervals.stratified.StratumRates` | rates and trials of the stratified test | `UnitMoments` |
-| `estimation.means.AnticipatedMoments` | E[z | x] and Var(z | x) as formulas of columns | the proxy |
 """
 
 from __future__ import annotations
@@ -22,6 +11,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 
+# Smallest positive number, to avoid a division by 0.
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -169,28 +159,16 @@ def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_str
 
 
 def collapse_singletons(counts: IntArray, sizes: IntArray) -> IntArray:
-    """Return the collapsed strata: a group number for each stratum (H,).
+    """Return a group number for each stratum (H,), by n_h and N_h (H,); strata of a group are pooled.
 
     The variance of a stratum with one label out of several units cannot be estimated. Such a stratum is
     grouped with the nearest stratum that has labels. The variance of the group is at least that of the
-    stratum in expectation (Cochran, 5A.12).
-
-    Parameters
-    ----------
-    counts : int (H,)
-        n_h, labels per stratum. Strata without labels stay single.
-    sizes : int (H,)
-        N_h.
-
-    Returns
-    -------
-    int (H,)
-        Group numbers; strata with the same number are pooled.
+    stratum in expectation (Cochran, 5A.12). Strata without labels stay single.
     """
     group = np.arange(len(counts))
     labelled = np.flatnonzero(counts > 0)
     for h in labelled:
-        # A complete stratum has no sampling variance, and the only one has no neighbour.
+        # A complete stratum has no sampling variance, and the only labelled one has no neighbour.
         if counts[h] > 1 or sizes[h] == 1 or len(labelled) == 1:
             continue
         # Another stratum with one label was grouped with this one before.
@@ -219,7 +197,7 @@ def pooled_stratum_covariances(
             covariances = np.where(np.isnan(covariances), group_covariances, covariances)
     is_unknown = np.isnan(covariances[:, 0, 0])
     if is_unknown.any():
-        # A complete stratum adds no error; one without labels is merged or left out by the caller.
+        # A complete stratum adds no error, and the caller merges or leaves out one without labels.
         covariances[is_unknown & ((counts >= sizes) | (counts == 0))] = 0.0
     return covariances
 
@@ -253,7 +231,7 @@ def population_covariance_parts(
     overall_mean = np.sum(shares[..., None] * labelled_means, axis=-2, keepdims=True)
     deviations = labelled_means - overall_mean
     fractions = np.where(is_labelled, np.minimum(counts / sizes, 1.0), 1.0)
-    # The means of strata differ by their sampling errors alone, too.
+    # Sampling errors increase the differences between the means of strata.
     bias_factors = labelled_sizes * (1.0 - shares) * (1.0 - fractions) / np.maximum(counts, 1)
     products = deviations[..., :, None] * deviations[..., None, :]
     between_part = _weighted_sum(labelled_sizes / divisor, products)
@@ -268,14 +246,14 @@ def _weighted_sum(weights: FloatArray, matrices: FloatArray) -> FloatArray:
 def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
     """Return Satterthwaite's degrees of freedom (…,) of a sum of independent variance estimates (…, H).
 
-    (Σ a)² / Σ (a² / ν) (Satterthwaite 1946; Cochran, eq. 5.16), over the strata with ν > 0. If all
-    contributions are zero, it is the sum of the degrees of freedom.
+    (Σ a)² / Σ (a² / ν) (Satterthwaite 1946; Cochran, eq. 5.16), with the contributions a and their degrees of
+    freedom ν (…, H), over the strata with ν > 0. If all contributions are zero, it is the sum of the ν.
     """
     has_freedom = degrees_of_freedom > 0
-    free_contributions = np.where(has_freedom, contributions, 0.0)
-    total = free_contributions.sum(axis=-1, keepdims=True)
+    random_contributions = np.where(has_freedom, contributions, 0.0)
+    total = random_contributions.sum(axis=-1, keepdims=True)
     is_positive = np.isfinite(total) & (total > 0)
-    shares = free_contributions / np.where(is_positive, total, 1.0)
+    shares = random_contributions / np.where(is_positive, total, 1.0)
     denominator = (shares**2 / np.where(has_freedom, degrees_of_freedom, 1.0)).sum(axis=-1)
     total_degrees = np.where(has_freedom, degrees_of_freedom, 0.0).sum(axis=-1)
     is_positive = is_positive[..., 0]

@@ -55,22 +55,13 @@ def successive_differences(variables: FloatArray, population_size: float) -> Flo
     It is (1 − n/N) Σ (y_i − y_(i−1))² / (2 n (n − 1)) over units in the order of the draw, as if each pair of
     neighbours were two draws from one stratum. It slightly overestimates the variance if the mean changes
     along the order, and can be very wrong if the order has a period near N/n (Wolter 2007, eq. 8.2.4).
-
-    Parameters
-    ----------
-    variables : float (n, q)
-        In the order along which the units were drawn.
-    population_size : float
-        N.
-
-    Returns
-    -------
-    float (q, q)
-        NaN for a single unit out of several.
+    `variables` (n, q) are in the order of the draw. The result is (q, q).
     """
     n, q = variables.shape
+    # A census has no sampling error.
     if n >= population_size:
         return np.zeros((q, q))
+    # One of several units shows no difference between units.
     if n < 2:
         return np.full((q, q), np.nan)
     steps = np.diff(variables, axis=0)
@@ -141,14 +132,9 @@ class Systematic(Design):
 
 
 def systematic_ranks(size: int, budget: int, start: float) -> IntArray:
-    """Return the ranks (n,) drawn: ⌊(i + start) N/n⌋, so that each rank has probability n/N.
+    """Return the ranks (n,) of the drawn units, ⌊(i + start) N/n⌋: each rank has the probability n/N.
 
-    Parameters
-    ----------
-    size, budget : int
-        N and n.
-    start : float
-        In [0, 1).
+    `size` is N, `budget` is n, and `start` is in [0, 1).
     """
     start = np.floor(start * _N_STARTS) / _N_STARTS
     ranks = np.floor((np.arange(budget) + start) * (size / budget)).astype(np.int64)

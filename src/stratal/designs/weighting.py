@@ -70,8 +70,8 @@ class Weighting(Record, ABC):
     def few_cluster_residuals(self, residuals: FloatArray, member: BoolArray | None = None) -> FloatArray:
         """Return residuals (n,) or (n, q) of fitted means, corrected for few clusters; here unchanged.
 
-        Each of few clusters influences the mean, so its residuals are too small. `member` (n,) are the
-        units of the mean; by default all.
+        Each of few clusters influences the mean, so its residuals are too small. `member` (n,) is the mask of
+        the units of the mean; by default all.
         """
         return residuals
 
@@ -87,14 +87,14 @@ class Weighting(Record, ABC):
 
     def group_clusters(self, member: BoolArray | None = None) -> GroupClusters | None:
         """Return the clusters of the member units (n,); None if units were drawn individually."""
-        if self.groups is None:
+        if self.unit_clusters is None:
             return None
         return self.group_clusters_of(member)
 
     def group_clusters_of(self, member: BoolArray | None) -> GroupClusters:
         """Return the clusters of the member units (n,); units that were drawn individually are clusters."""
         n = len(self.weights)
-        cluster = self.groups
+        cluster = self.unit_clusters
         if cluster is None:
             cluster = np.arange(n)
         if member is None:
@@ -108,33 +108,33 @@ class Weighting(Record, ABC):
         )
 
     def few_clusters_factor(
-        self, variable: FloatArray, member: BoolArray | None = None, *, is_stretched: bool = True
+        self, variable: FloatArray, member: BoolArray | None = None, *, is_cr2_corrected: bool = True
     ) -> float:
         """Return the factor of the variance of a group's mean for its few clusters, at least 1.
 
-        It is the variance with `GroupClusters.stretch`, divided by the reported variance: that with
-        `few_cluster_residuals`, or without a correction if not `is_stretched`. It is 1 for two clusters,
-        whose interval with one degree of freedom is R's (coverage .93 for clusters of equal size, .86 to .93
-        for unequal ones).
+        It is the variance with the correction "CR2" (`GroupClusters.cr2_factors`), divided by the reported
+        variance. If `is_cr2_corrected`, the reported variance has the correction `few_cluster_residuals`.
+        The factor is 1 for two clusters, whose interval with one degree of freedom is R's (coverage .93 for
+        clusters of equal size, .86 to .93 for unequal ones).
         """
         clusters = self.group_clusters(member)
         # With two clusters the correction would rest on one degree of freedom, which the interval already
         # allows for.
         if clusters is None or clusters.count <= 2:
             return 1.0
-        if is_stretched:
+        if is_cr2_corrected:
             reported = self.few_cluster_residuals(variable[:, None], member)
         else:
             reported = variable[:, None]
-        variables = np.column_stack([reported, variable * clusters.stretch])
-        reported_variance, stretched_variance = self.covariance(variables).diagonal().tolist()
-        # Residuals that are all 0 have no ratio.
+        variables = np.column_stack([reported, variable * clusters.cr2_factors])
+        reported_variance, corrected_variance = self.covariance(variables).diagonal().tolist()
+        # If all residuals are 0, there is no ratio of variances.
         if reported_variance > 0:
-            return max(float(stretched_variance / reported_variance), 1.0)
+            return max(float(corrected_variance / reported_variance), 1.0)
         return 1.0
 
     def design_df(self, member: BoolArray | None = None) -> float:
-        """Return R's `degf(subset(design))`: clusters (or units) of the members minus the strata of these."""
+        """Return the number of clusters (or units) with members minus that of their strata, as R's `degf`."""
         return float(self.group_clusters_of(member).design_df)
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
@@ -207,13 +207,13 @@ class Weighting(Record, ABC):
     def effective_draws_of(self, member: BoolArray) -> float:
         """Return Kish's (1965) effective number of draws with a member (n,): (Σ w)² / Σ w², w of clusters."""
         weights = np.where(member, self.weights, 0.0)
-        if self.groups is not None:
+        if self.unit_clusters is not None:
             # Units of one cluster are one draw.
-            weights = np.asarray(np.bincount(self.groups, weights), dtype=np.float64)
+            weights = np.asarray(np.bincount(self.unit_clusters, weights), dtype=np.float64)
         return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
 
     @property
-    def groups(self) -> IntArray | None:
+    def unit_clusters(self) -> IntArray | None:
         """The cluster (n,) of each unit; None if units were drawn individually."""
         return None
 
@@ -227,12 +227,12 @@ class Weighting(Record, ABC):
         """Whether every unit of the population is labelled."""
         weights = self.weights
         size = self.population_size
-        # A unit of a census stands for itself alone; with replacement, some may be drawn twice.
+        # A unit of a census represents only itself. With replacement, some may be drawn twice.
         return len(weights) >= size and bool(np.all(weights * size <= 1))
 
     @property
     def variance_factors(self) -> FloatArray:
-        """The factor (H,) of each stratum variance s_h² in the variance of the mean (Kish)."""
+        """The factor (H,) of s_h² in the variance of the mean; without strata Σ w² / (Σ w)² (Kish)."""
         weights = self.weights
         return np.array([float(np.sum(weights**2)) / float(np.sum(weights)) ** 2])
 
@@ -269,7 +269,7 @@ class Weighting(Record, ABC):
         deviations = variables - weights @ variables
         covariance = (deviations * weights[:, None]).T @ deviations
         n = len(weights)
-        # Bessel's correction, which one label cannot have.
+        # Bessel's correction; with one label, the divisor n − 1 would be 0.
         return np.asarray(covariance * (n / max(n - 1, 1)) / self.population_size)
 
     def superpopulation_covariance(

@@ -277,7 +277,7 @@ def sample_folds(sample: Sample, labelled: BoolArray, respondents: Respondents, 
     """Return the fold of each labelled unit (m,) by its permanent random number; a cluster is in one fold."""
     count = check_folds(n_folds, respondents.weighting.draws)
     keys = keys_of_ids(id_texts(sample.ids[labelled]), sample.seed, "fold:")
-    return assign_folds(keys, respondents.stratum, count, respondents.weighting.groups)
+    return assign_folds(keys, respondents.stratum, count, respondents.weighting.unit_clusters)
 
 
 def population_with_features(sample: Sample, path: Path, features: Sequence[str] = ()) -> Population:

@@ -254,7 +254,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     @property
     def clusters(self) -> int | None:
         """Number of clusters with labels; None if units were drawn one by one."""
-        groups = self.evidence.weighting.groups
+        groups = self.evidence.weighting.unit_clusters
         if groups is None:
             return None
         return len(np.unique(groups))

@@ -106,7 +106,7 @@ class GroupMeans(ComputedRows, Record):
 
     def with_own_notes(self) -> Iterator[Estimate]:
         """Yield the estimates that may have notes of their own: without labels, or with few clusters."""
-        if self.respondents.weighting.groups is not None:
+        if self.respondents.weighting.unit_clusters is not None:
             yield from self
             return
         for k in np.flatnonzero(self.counts == 0).tolist():

@@ -581,11 +581,11 @@ def fit_general(
     # If the weights determine a proxy, only rounding errors remain of it, which are no variance.
     both *= weights @ both**2 > _ROUNDING_SHARE * (weights @ flat**2)
     size_leverages = np.zeros(n)
-    if weighting.groups is None:
+    if weighting.unit_clusters is None:
         rows = np.sqrt(weights)[:, None] * both
     else:
         totals = np.column_stack([both, np.ones(n)]) * design[:, None]
-        rows = np.stack([np.bincount(weighting.groups, column) for column in totals.T], axis=1)
+        rows = np.stack([np.bincount(weighting.unit_clusters, column) for column in totals.T], axis=1)
         rows -= rows.mean(axis=0)
         sizes = rows[:, -1]
         rows = rows[:, :-1]
@@ -606,7 +606,7 @@ def fit_general(
         # All strata have one λ, and its parameters are divided equally among them.
         n_parameters=np.full(n_strata, leverages.sum() / n_strata),
         fitted=True,
-        leverages=leverages if weighting.groups is None else leverages[weighting.groups],
+        leverages=leverages if weighting.unit_clusters is None else leverages[weighting.unit_clusters],
     )
 
 
@@ -618,7 +618,7 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
     then does not depend on the zero point of the outcome.
     """
     weights = weighting.weights
-    if weighting.groups is not None:
+    if weighting.unit_clusters is not None:
         joint = weighting.covariance(np.column_stack([residuals, np.ones(len(residuals))]))
         if joint[1, 1] > ROUNDING_VARIANCE:
             return float(joint[0, 1] / joint[1, 1])

@@ -91,7 +91,7 @@ def of_variable(
 def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | None:
     """Return the units (n,) whose linearised variable is not 0; None without clusters, where all count."""
     inside = variable != 0.0
-    return inside if weighting.groups is not None and inside.any() else None
+    return inside if weighting.unit_clusters is not None and inside.any() else None
 
 
 def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:
@@ -120,7 +120,7 @@ def few_clusters_standard_error(
     result: Linearised, weighting: Weighting, member: BoolArray | None = None
 ) -> float:
     """Return the standard error for an interval; with few clusters, it is larger than the reported one."""
-    if weighting.groups is None or not np.isfinite(result.variance):
+    if weighting.unit_clusters is None or not np.isfinite(result.variance):
         return result.standard_error
     if member is None:
         inside = counted_units(result.variable, weighting)
@@ -164,7 +164,7 @@ def target_df(
     degrees of freedom of the clusters. The result is the harmonic mean, weighted by the variances.
     Satterthwaite's formula would be larger, but requires that the two variances are independent.
     """
-    if weighting.groups is not None or not population_variance > 0 or not np.isfinite(design_variance):
+    if weighting.unit_clusters is not None or not population_variance > 0 or not np.isfinite(design_variance):
         return df
     population_df = weighting.as_independent_draws().degrees_of_freedom(variable)
     ratios = design_variance / max(df, 1.0) + population_variance / max(population_df, 1.0)

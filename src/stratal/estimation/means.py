@@ -272,7 +272,7 @@ def domain_residuals(
     columns = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
     known_means = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
     # λ would be fitted to the totals of too few clusters.
-    if weighting.groups is not None and weighting.draws < sample.design.hajek_below * len(columns):
+    if weighting.unit_clusters is not None and weighting.draws < sample.design.hajek_below * len(columns):
         return None
     if (
         not columns

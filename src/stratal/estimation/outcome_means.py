@@ -243,7 +243,7 @@ def mean_estimate(
     # λ that is fitted under unequal weights comes with a fitted constant.
     is_fitted_by_weights = chosen.fitted and not weighting.random_within_strata
     df_used = chosen.n_parameters
-    if is_fitted_by_weights and weighting.groups is not None:
+    if is_fitted_by_weights and weighting.unit_clusters is not None:
         constant = tuning.intercept(residuals, weighting)
         residuals = residuals - constant
         offset = offset + constant
@@ -392,7 +392,7 @@ def _leave_one_out_residuals(
     small (MacKinnon & White 1985).
     """
     factor = 1.0
-    if weighting.groups is None:
+    if weighting.unit_clusters is None:
         weights = np.abs(weighting.weights)
         leverages = leverages + weights / weights.sum()
         # Residuals of equal weights are unchanged, since the variance has the divisor n − 1.
@@ -816,7 +816,7 @@ def _count_for_proxies(n: int, weighting: Weighting) -> int:
     if weighting.random_within_strata:
         return n
     # λ is fitted to the totals of clusters with equal weights, and to units by their weights.
-    if weighting.groups is None:
+    if weighting.unit_clusters is None:
         return round(weighting.effective_draws)
     return round(weighting.draws)
 

@@ -217,7 +217,7 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
 def size_notes(evidence: Evidence) -> tuple[str, ...]:
     """Return a note if the outcome varies with the size of its cluster, and this affects the interval."""
     weighting = evidence.weighting
-    if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
+    if weighting.unit_clusters is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
     deviations = evidence.z - weighting.weights @ evidence.z / weighting.total
     joint = weighting.covariance(np.column_stack([deviations, np.ones(evidence.n)]))
@@ -249,7 +249,7 @@ _MIN_WIDENING = 1.1
 
 def unlike_cluster_notes(evidence: Evidence) -> tuple[str, ...]:
     """Return a note if the default interval is wider because other clusters may be unlike the drawn ones."""
-    if evidence.weighting.groups is None or evidence.bounds is None or evidence.linearised:
+    if evidence.weighting.unit_clusters is None or evidence.bounds is None or evidence.linearised:
         return ()
     # Student's t has the degrees of freedom of the clusters, and takes the other clusters to be like these.
     if evidence.census or not evidence.varies or evidence.weighting.draws < 2:

@@ -414,7 +414,7 @@ class Evidence(DerivedEvidence, Record):
     @property
     def are_clusters(self) -> bool:
         """Whether units were drawn in clusters."""
-        return self.weighting.groups is not None
+        return self.weighting.unit_clusters is not None
 
     @property
     def few_clusters(self) -> tuple[float, float]:
@@ -456,10 +456,10 @@ class Evidence(DerivedEvidence, Record):
         smooth = smoothed_moments(labels)
         effective_labels = effective_labels_of(smooth, self.variances(labels))
         weighting = self.weighting
-        if weighting.groups is not None:
+        if weighting.unit_clusters is not None:
             # A few clusters contain little information about the intraclass correlation. In the worst case,
             # each is one effective unit, and their number is Kish's for clusters of unequal size.
-            cluster_weights = np.bincount(weighting.groups, weighting.weights) / weighting.total
+            cluster_weights = np.bincount(weighting.unit_clusters, weighting.weights) / weighting.total
             worst_variance = np.sum(cluster_weights**2)
             cluster_df = max(weighting.draws - 1.0, 0.0)
             weighted_variance = cluster_df / effective_labels + _PRIOR_CLUSTERS * worst_variance
@@ -476,7 +476,7 @@ class Evidence(DerivedEvidence, Record):
         weighting = self.weighting
         largest = float(max(self.n - 1, 1))
         # Within strata, weights are equal. Clusters have other degrees of freedom.
-        if weighting.groups is not None or weighting.random_within_strata:
+        if weighting.unit_clusters is not None or weighting.random_within_strata:
             return largest
         squares = weighting.weights**2
         return float(np.clip(2.0 * squares.sum() ** 2 / np.sum(squares**2), 1.0, largest))
@@ -490,7 +490,7 @@ class Evidence(DerivedEvidence, Record):
         """
         weighting = self.weighting
         # A regression of two clusters has no residuals.
-        if weighting.groups is None or weighting.draws < 3:
+        if weighting.unit_clusters is None or weighting.draws < 3:
             return 0.0
         # With deviations from the mean, the correction does not depend on the origin of the outcome.
         deviations = self.residuals - weighting.weights @ self.residuals / weighting.total

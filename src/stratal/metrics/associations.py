@@ -452,7 +452,7 @@ _MIN_CLUSTERS = 20
 
 def _few_clusters_notes(weighting: Weighting) -> tuple[Note, ...]:
     """Return a warning if the labels are those of few clusters."""
-    if weighting.groups is None or weighting.draws >= _MIN_CLUSTERS:
+    if weighting.unit_clusters is None or weighting.draws >= _MIN_CLUSTERS:
         return ()
     text = (
         f"the labels are from {weighting.draws:,} clusters. With fewer than {_MIN_CLUSTERS}, intervals of a "

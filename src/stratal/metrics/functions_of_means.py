@@ -83,7 +83,7 @@ class FiellerInterval(OffsetInterval):
         cluster_part = value_of_mean_cluster(denominator, weighting, members)
         variables = variables - cluster_part[:, None] * [value, 1.0]
         covariance = target_covariance(variables, weighting, target)
-        covariance = covariance * weighting.few_clusters_factor(residuals, members, is_stretched=False)
+        covariance = covariance * weighting.few_clusters_factor(residuals, members, is_cr2_corrected=False)
         variance = float(coefficients @ covariance @ coefficients)
         of_population = drawn_variance(residuals, weighting, target)
         df = target_df(

@@ -114,7 +114,7 @@ def mean_square(
         bounds = (0.0, np.inf if largest is None else largest**2)
         return domain_mean(squares, member, weighting, bounds=bounds, target=target)
     # A group may be in few clusters, which the interval of a domain allows for.
-    if weighting.groups is not None:
+    if weighting.unit_clusters is not None:
         return domain_mean(squares, member, weighting, target=target)
     inside = member.astype(np.float64)
     result = ratio_of_means(inside * squares, inside, weighting, target)

@@ -12,10 +12,10 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs.disagreements import (
+    CorrectProbabilities,
     DifferingUnits,
     Disagreements,
-    LikelyAccuracies,
-    PoissonDraw,
+    SuccessiveDraws,
     unit_sizes,
 )
 from stratal.intervals.difference_betting import (
@@ -99,18 +99,18 @@ class SelectionState(NamedTuple):
 
 
 def update_state(
-    draws: PoissonDraw,
+    draws: SuccessiveDraws,
     differences_from: Callable[[int], DifferingUnits],
     outcomes: Outcomes,
     state: SelectionState,
     design: Disagreements,
     n_distinct: int,
-    likely_accuracies: LikelyAccuracies | None,
+    correct_probabilities: CorrectProbabilities | None,
 ) -> SelectionState:
     """Return the state after more labels for models of which `n_distinct` have different answers.
 
-    `differences_from` gives the differences from a model, and `likely_accuracies` the probabilities of right
-    answers that the agreement suggests, if they matter.
+    `differences_from` gives the differences from a model, and `correct_probabilities` the
+    probabilities that answers are correct, if the criterion uses them.
 
     A model is eliminated if the bounds show that it is worse than the leader. The error probability is
     divided among the models that differ from the best, with copies counted once. So the best model is
@@ -126,9 +126,9 @@ def update_state(
         # improved by the agreement is allowed.
         likely_totals = np.zeros(values.shape[1])
         residuals = values
-        if likely_accuracies is not None:
-            likely_totals = likely_accuracies.totals
-            residuals = values - likely_accuracies.of_units(draws.rows)
+        if correct_probabilities is not None:
+            likely_totals = correct_probabilities.totals
+            residuals = values - correct_probabilities.of_units(draws.rows)
         corrections = residuals[is_labelled][:, survivors] / draws.probability[is_labelled, None]
         scores = likely_totals[survivors] + corrections.sum(axis=0)
         leader = int(survivors[np.argmax(scores)])
@@ -144,7 +144,7 @@ def update_state(
         difference_capital,
         gains,
         spread,
-        DrawSteps(inverse_probability=draws.inverse, largest_inverse=draws.largest, size=differences.size),
+        DrawSteps(inverse_probability=draws.inverse_probability, largest_inverse=draws.max_inverse_probability, size=differences.size),
         min_distance=max(design.indifference, MIN_EXPECTED_DISTANCE),
         largest_gain=max_difference,
         undrawn_total=remaining,

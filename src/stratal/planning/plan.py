@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
-from stratal.designs.extending import require_planned
+from stratal.designs.extending import require_planned_population
 from stratal.designs.sample import Design, Sample
 from stratal.designs.successive import Successive
 from stratal.errors import InputError
@@ -238,7 +238,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         sample = self.design.draw(drawn_population, seed)
         # For a plan that was read from a file, the command compares the population with the stored digest.
         if self.population is not None:
-            require_planned(sample, self.population)
+            require_planned_population(sample, self.population)
         looks = None if self.looks is None else self.looks.text
         return replace(sample, question=replace(sample.question, estimand=self.estimand), looks=looks)
 

@@ -156,9 +156,9 @@ class Selection(PageDisplay):
     def _eliminate(self) -> None:
         """Eliminate models until the state is stable: fewer survivors may have another leader."""
         if self._design.counts_agreements:
-            likely_accuracies = None
+            correct_probabilities = None
         else:
-            likely_accuracies = self._units.likely_accuracies
+            correct_probabilities = self._units.correct_probabilities
         assert self._criterion_outcomes is not None
         previous = None
         while previous != self._state:
@@ -169,8 +169,8 @@ class Selection(PageDisplay):
                 self._criterion_outcomes,
                 previous,
                 self._design,
-                self._units.n_distinct,
-                likely_accuracies,
+                self._units.n_distinct_models,
+                correct_probabilities,
             )
 
     def _differences_from(self, model: int) -> DifferingUnits:
@@ -448,8 +448,8 @@ class Selection(PageDisplay):
             losses=np.where(is_labelled, -gain, missing)[is_used, None],
             spread=draws.inverse_probability_sums(differences, np.array([j]))[is_used],
             draw_steps=DrawSteps(
-                inverse_probability=draws.inverse[is_used],
-                largest_inverse=draws.largest[is_used],
+                inverse_probability=draws.inverse_probability[is_used],
+                largest_inverse=draws.max_inverse_probability[is_used],
                 size=differences.size,
             ),
             min_distance=max(design.indifference, MIN_EXPECTED_DISTANCE),

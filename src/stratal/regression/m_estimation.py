@@ -704,7 +704,7 @@ def _small_sample_correction(
     loss = rectified.loss
     x = rectified.features
     y = rectified.outcome
-    cluster = rectified.weighting.groups
+    cluster = rectified.weighting.unit_clusters
     cluster_dfs = None
     leverages = np.zeros(len(x))
     if lam_leverages is not None:

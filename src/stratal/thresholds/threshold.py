@@ -656,8 +656,8 @@ def _require_equal_probabilities(sample: Sample, labelled: BoolArray) -> None:
     is_equal = are_equal_weights(weighting.weights)
     if isinstance(weighting, ClusterWeighting):
         is_equal = is_equal and weighting.are_sizes_equal
-    elif weighting.groups is not None:
-        is_equal = is_equal and bool(np.ptp(np.bincount(weighting.groups)) == 0)
+    elif weighting.unit_clusters is not None:
+        is_equal = is_equal and bool(np.ptp(np.bincount(weighting.unit_clusters)) == 0)
     if not is_equal:
         raise InputError(
             "a threshold requires equal probabilities within strata, and clusters of equal size",
@@ -708,7 +708,7 @@ def _labelled_scores(
         cluster = None
     else:
         stratum = np.zeros(len(outcomes.values), np.int64)
-        cluster = weighting.groups
+        cluster = weighting.unit_clusters
     return LabelledScores(
         outcomes=outcomes.values,
         scores=scores[labelled],

@@ -496,7 +496,7 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
     weighting = evidence.weighting
     sample = wave.evaluation.sample
     count = len(evidence.z)
-    groups = weighting.groups
+    groups = weighting.unit_clusters
     scores = None
     score_means = None
     score_range = None

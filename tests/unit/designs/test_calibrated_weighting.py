@@ -39,4 +39,4 @@ def test_each_total_costs_a_degree_of_freedom():
     ratio = fitted_ratios(base.weights, x, np.array([1.0, 0.1, -0.1]), "regression")
     found = CalibratedWeighting(base=base, auxiliary=x, ratio=ratio)
     assert found.degrees_of_freedom(rng.normal(size=10)) == pytest.approx(7)
-    assert (found.draws, found.population_size, found.groups, found.census) == (10, 100, None, False)
+    assert (found.draws, found.population_size, found.unit_clusters, found.census) == (10, 100, None, False)

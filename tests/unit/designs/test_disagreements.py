@@ -9,7 +9,7 @@ import pytest
 
 import stratal
 from stratal.designs import Disagreements
-from stratal.designs.disagreements import DifferingUnits, PoissonDraw, units_and_answers
+from stratal.designs.disagreements import DifferingUnits, SuccessiveDraws, units_and_answers
 
 SIZE = 10_000  # more units than are added at the same time
 MODELS = ("a", "b", "c")
@@ -52,7 +52,7 @@ def test_sums_over_the_remaining_units_are_those_of_the_definition(counts_agreem
     differences = DifferingUnits(codes, 0, counts_agreements=counts_agreements)
     differs = (codes != codes[:, :1]) | counts_agreements
     sizes = np.random.default_rng(4).uniform(0.5, 1.0, SIZE)
-    draws = PoissonDraw(np.random.default_rng(5).random(SIZE))
+    draws = SuccessiveDraws(np.random.default_rng(5).random(SIZE))
     draws.draw(sizes, 3)
     draws.draw(sizes, 4)
     expected = []
@@ -73,5 +73,5 @@ def test_an_answer_takes_as_few_bytes_as_the_number_of_answers_allows(
     units = units_and_answers(population(levels), MODELS, seed=1)
     assert units.codes.dtype.itemsize == bytes_of_code
     np.testing.assert_allclose(
-        units.likely_accuracies.totals, units.likely_accuracies.of_units(np.arange(SIZE)).sum(axis=0)
+        units.correct_probabilities.totals, units.correct_probabilities.of_units(np.arange(SIZE)).sum(axis=0)
     )

@@ -20,7 +20,7 @@ def test_units_one_by_one_in_one_stratum_are_independent_draws(units):
     )
     plain = WithReplacementWeighting(design_weight=weights, size=weights.sum())
     assert survey.covariance(variables) == pytest.approx(plain.covariance(variables))
-    assert survey.groups is None
+    assert survey.unit_clusters is None
     assert survey.degrees_of_freedom(variables[:, 0]) == 11
 
 
@@ -49,7 +49,7 @@ def test_clusters_of_equal_units_are_worth_their_number(units):
     )
     alone = WithReplacementWeighting(design_weight=np.ones(4), size=4)
     assert survey.covariance(totals) == pytest.approx(alone.covariance(units[0][:4]))
-    assert survey.groups is not None
+    assert survey.unit_clusters is not None
     assert survey.draws == 4
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.designs import Poisson, PoissonWeighting, SimpleRandom, StratifiedWeighting
-from stratal.designs.clusters import between_clusters
+from stratal.designs.clusters import between_cluster_covariance
 from stratal.designs.poisson import fixed_size, size_measure
 from stratal.designs.systematic import SystematicWeighting
 from stratal.errors import BudgetError, InputError
@@ -30,8 +30,8 @@ def test_a_systematic_sample_has_von_neumanns_degrees_of_freedom():
 def test_one_cluster_shows_no_variance_between_clusters():
     parts = np.ones((2, 2))
 
-    assert np.isnan(between_clusters(parts, np.array([0, 0]), 4)).all()
-    assert between_clusters(parts, np.array([0, 1]), 2).tolist() == [[0, 0], [0, 0]]
+    assert np.isnan(between_cluster_covariance(parts, np.array([0, 0]), 4)).all()
+    assert between_cluster_covariance(parts, np.array([0, 1]), 2).tolist() == [[0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.tiers import sized
 
 import stratal
 from stratal.designs import Disagreements, Sample, SimpleRandom, disagreements
-from stratal.designs.disagreements import PoissonDraw
+from stratal.designs.disagreements import SuccessiveDraws
 from stratal.planning.selection import Selection, expected_labels
 
 RNG = np.random.default_rng(5)
@@ -215,7 +215,7 @@ def test_clocks_draw_by_size_and_keep_what_was_drawn() -> None:
     sizes = np.array([1.0, 2.0, 5.0])
     first = np.zeros(3)
     for seed in range(4000):
-        clocks = PoissonDraw(np.random.default_rng(seed).random(3))
+        clocks = SuccessiveDraws(np.random.default_rng(seed).random(3))
         clocks.draw(np.array([1.0, 1.0, 0.0]), 1)
         clocks.draw(sizes, 1)  # the clocks have run for a while, which they forget
         first[clocks.rows[1]] += clocks.rows[0] == 0
