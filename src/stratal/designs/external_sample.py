@@ -137,7 +137,7 @@ def _group_columns(columns: SmallTable, options: ExternalOptions, *, sets: bool)
 def _question_of_columns(
     options: ExternalOptions, id_name: str | None, scores: tuple[Score, ...]
 ) -> Question:
-    """Return the question with the roles of the columns. Without a column of ids, rows have numbers from 0."""
+    """Return the question of these columns. Without a column of ids, rows have the numbers from 0."""
     if id_name is None:
         row_base = 0
     else:
