@@ -144,7 +144,11 @@ def update_state(
         difference_capital,
         gains,
         spread,
-        DrawSteps(inverse_probability=draws.inverse_probability, largest_inverse=draws.max_inverse_probability, size=differences.size),
+        DrawSteps(
+            inverse_probability=draws.inverse_probability,
+            largest_inverse=draws.max_inverse_probability,
+            size=differences.size,
+        ),
         min_distance=max(design.indifference, MIN_EXPECTED_DISTANCE),
         largest_gain=max_difference,
         undrawn_total=remaining,
