@@ -530,7 +530,7 @@ class TeamOptions(OfStudy, frozen=True, kw_only=True):
 @command(TeamOptions, name="study team")
 def team(requested: TeamOptions) -> Result:
     """Show or add annotators; exclude or include their labels."""
-    from stratal.study.creating import refuse_duplicate_name, require_person, validated_name
+    from stratal.study.creating import duplicate_name_error, require_person, validated_name
 
     if requested.rubric is None:
         text = None
@@ -541,7 +541,8 @@ def team(requested: TeamOptions) -> Result:
         # All is checked before anything is written.
         existing_names = {*opened.people, *opened.names.values()}
         for name in names:
-            refuse_duplicate_name(validated_name(name), name in existing_names or names.count(name) > 1)
+            if validated_name(name) in existing_names or names.count(name) > 1:
+                raise duplicate_name_error(name)
         with opened.database.read() as rows:
             for name in filter(None, (requested.set_aside, requested.take_back)):
                 require_person(rows, name)

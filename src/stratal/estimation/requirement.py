@@ -110,7 +110,7 @@ class Requirement:
         estimate: Estimate,
         confidence_level: float = 0.95,
         method: str = "auto",
-        ends: list[float | None] | None = None,
+        ends: Sequence[float | None] | None = None,
     ) -> JsonDict:
         """Return the verdict on an estimate as a plain dict, with the number of labels that would decide it.
 

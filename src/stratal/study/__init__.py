@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from stratal.study.study import anytime_interval as anytime_interval
     from stratal.study.web.notebook import annotate as annotate
 
-# Module → the names that are imported from it on first use: who looks for a study opens none yet.
+# Module → its public names. They are imported on first use, because a command that only searches for a study
+# needs few modules.
 _NAMES = {
     "database": "StudyError",
     "opening": "backup_study check_study create_study open_study",

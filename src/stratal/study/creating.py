@@ -23,17 +23,17 @@ from stratal.study.journal import append_round, append_setting
 from stratal.study.question import CHOICES, Form
 from stratal.tables.untrusted import file_inside
 
-# Folder of images and audio in the folder of a study.
-MEDIA = "media"
+# Folder of images and audio, inside the folder of a study.
+MEDIA_FOLDER = "media"
 
-# File of the names of pseudonyms, separate from the database, so that it can be deleted.
-NAMES = "annotators.json"
+# File with the name of each pseudonym. It is separate from the database, so that it can be deleted.
+NAMES_FILE = "annotators.json"
 
 # Largest number of characters of a name, which the page shows in one line.
 MAX_NAME_CHARACTERS = 100
 
 # Prefix of pseudonyms, which is followed by a number.
-PSEUDONYM = "annotator-"
+PSEUDONYM_PREFIX = "annotator-"
 
 
 def refuse_ambiguous_form(sample: Sample, form: Form) -> None:
@@ -86,8 +86,8 @@ def require_next_round(connection: Connection, number: int) -> None:
     raise InputError("rounds must be numbered without gaps", given=f"round {number}", allowed=str(last + 1))
 
 
-def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
-    """Add round `number` of a sample to a study, with its file; return the number of items.
+def insert_round(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
+    """Write the file of round `number` of a sample, and insert the round and its items; return their number.
 
     The file of an existing round is never overwritten. A file of this name without a round was written by a
     command that did not finish.
@@ -99,9 +99,11 @@ def add_items(connection: Connection, folder: Path, sample: Sample, number: int)
     items = item_rows_of_round(connection, sample, number)
     connection.execute("INSERT INTO round VALUES (?, ?, ?, ?)", (number, path.name, digest, len(items)))
     connection.executemany(
-        "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [(*item, item[4]) for item in items],
+        "INSERT INTO item (item, id, round, stratum, copies, payload, wanted) VALUES (?, ?, ?, ?, ?, ?, 0)",
+        items,
     )
+    # All required answers are still wanted.
+    connection.execute("UPDATE item SET wanted = copies WHERE round = ?", (number,))
     connection.execute("UPDATE tally SET total = (SELECT sum(copies) FROM item)")
     append_round(connection, number, path.name, digest)
     return len(items)
@@ -110,30 +112,31 @@ def add_items(connection: Connection, folder: Path, sample: Sample, number: int)
 def item_rows_of_round(
     connection: Connection, sample: Sample, number: int
 ) -> list[tuple[int, str, int, int, int, str]]:
-    """Return the rows of a round's items: number, id, round, stratum, required answers and payload (JSON)."""
-    share = float(connection.setting("overlap") or 0)
-    copies = int(connection.setting("copies") or 1)
-    # In the order in which they are shown: random across strata.
-    rows = [int(row) for row in shown_order(sample.ids, sample.seed) if sample.round[row] == number]
-    texts = id_texts(sample.ids)
-    shown = payloads(sample, read_form(connection))
-    shared_mask = select_shared_items([texts[row] for row in rows], sample.seed, share)
-    start = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
-    return [
-        (item, texts[row], number, int(sample.stratum[row]), copies if is_shared else 1, shown[row])
-        for item, (row, is_shared) in enumerate(zip(rows, shared_mask, strict=True), start=start)
-    ]
+    """Return number, id, round, stratum, required answers and payload (JSON) of each item of a round."""
+    overlap = float(connection.setting("overlap") or 0)
+    copies_of_shared_item = int(connection.setting("copies") or 1)
+    # In the order in which annotators get the items: random across strata.
+    units = [int(unit) for unit in shown_order(sample.ids, sample.seed) if sample.round[unit] == number]
+    ids = id_texts(sample.ids)
+    payloads = payload_texts(sample, read_form(connection))
+    shared_mask = select_shared_items([ids[unit] for unit in units], sample.seed, overlap)
+    first_item = connection.one("SELECT coalesce(max(item), 0) + 1 FROM item WHERE round < ?", number)[0]
+    items = []
+    for item, (unit, is_shared) in enumerate(zip(units, shared_mask, strict=True), start=first_item):
+        copies = copies_of_shared_item if is_shared else 1
+        items.append((item, ids[unit], number, int(sample.stratum[unit]), copies, payloads[unit]))
+    return items
 
 
-def select_shared_items(texts: list[str], seed: int, share: float) -> list[bool]:
-    """Return which items several annotators label: a random share of them, determined by the seed."""
-    keys = keys_of_ids(texts, seed, "overlap:")
-    shared = set(np.argsort(keys, kind="stable")[: math.ceil(share * len(texts))].tolist())
-    return [position in shared for position in range(len(texts))]
+def select_shared_items(ids: list[str], seed: int, overlap: float) -> list[bool]:
+    """Return the mask (n,) of the items that several annotators label: a random share `overlap` of them."""
+    keys = keys_of_ids(ids, seed, "overlap:")
+    shared = set(np.argsort(keys, kind="stable")[: math.ceil(overlap * len(ids))].tolist())
+    return [position in shared for position in range(len(ids))]
 
 
-def payloads(sample: Sample, form: Form) -> list[str]:
-    """Return the columns that annotators see of each unit, as JSON; refuse columns that would bias them."""
+def payload_texts(sample: Sample, form: Form) -> list[str]:
+    """Return the shown columns of each unit (n,) as JSON; refuse columns that would bias annotators."""
     refuse_revealing_columns(sample.shown, sample.proxy_names, sample.question)
     missing = [name for name in form.pair or () if name not in sample.shown]
     if missing:
@@ -141,6 +144,7 @@ def payloads(sample: Sample, form: Form) -> list[str]:
             f"column '{missing[0]}' is not shown", action="Draw the sample with this column (--show)."
         )
     columns = {name: values.tolist() for name, values in sample.shown.items()}
+    # Without shown columns, annotators see the id.
     columns = columns or {sample.question.id: id_texts(sample.ids)}
     units = zip(*columns.values(), strict=True)
     # NaN and infinity become null, because they are not valid JSON.
@@ -160,27 +164,29 @@ def validated_team(
     annotators: Iterable[str], adjudicators: Iterable[str], overlap: float, copies: int
 ) -> tuple[list[str], list[str]]:
     """Return the names of annotators and adjudicators, after checks of names, overlap and copies."""
-    people = [validated_name(name) for name in annotators]
-    deciding_people = [validated_name(name) for name in adjudicators]
-    if not people:
+    annotator_names = [validated_name(name) for name in annotators]
+    adjudicator_names = [validated_name(name) for name in adjudicators]
+    if not annotator_names:
         raise InputError("a study requires an annotator", action="Give a name (--annotators ann,bob).")
-    for name in (*people, *deciding_people):
-        refuse_duplicate_name(name, people.count(name) > 1 or deciding_people.count(name) > 1)
+    # An annotator may also be an adjudicator.
+    for name in (*annotator_names, *adjudicator_names):
+        if annotator_names.count(name) > 1 or adjudicator_names.count(name) > 1:
+            raise duplicate_name_error(name)
     if not 0 <= overlap <= 1:
         raise InputError("overlap must be a share of the items", given=overlap, allowed="0 to 1")
     if not (isinstance(copies, int) and copies >= 1):
         raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
-    if overlap > 0 and copies > len(people):
+    if overlap > 0 and copies > len(annotator_names):
         action = "Name more annotators, or request fewer labels per item: copies= (--overlap SHARE,PEOPLE)."
-        names = ", ".join(people)
+        names = ", ".join(annotator_names)
         raise InputError(
             f"there are too few annotators for {copies} labels per item", given=names, action=action
         )
-    return people, deciding_people
+    return annotator_names, adjudicator_names
 
 
 def validated_name(name: str) -> str:
-    """Return an annotator's name, refusing one that could not be written in a table or a link."""
+    """Return a person's name without surrounding spaces; refuse an empty, long or unprintable name."""
     name = name.strip()
     if not name or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
         allowed = f"1 to {MAX_NAME_CHARACTERS} printable characters"
@@ -188,45 +194,56 @@ def validated_name(name: str) -> str:
     return name
 
 
-def refuse_duplicate_name(name: str, is_duplicate: bool) -> None:
-    """Refuse a name that somebody else has."""
-    if is_duplicate:
-        action = "Use different names, such as ann and ann2."
-        raise InputError("two annotators have the same name", given=repr(name), action=action)
+def duplicate_name_error(name: str) -> InputError:
+    """Return the error for a name that somebody else has."""
+    action = "Use different names, such as ann and ann2."
+    return InputError("two annotators have the same name", given=repr(name), action=action)
 
 
-# Setting of a study whose journal has pseudonyms; only the file `NAMES` has the names.
-PSEUDONYMS = "pseudonyms"
+# Setting of a study whose journal has pseudonyms; only the file `NAMES_FILE` has the names.
+PSEUDONYMS_SETTING = "pseudonyms"
 
 
 def add_person(connection: Connection, folder: Path, name: str) -> str:
     """Add an annotator; return the name in the journal, which may be a pseudonym."""
     name = validated_name(name)
-    people = annotator_names_in_role(connection)
-    if connection.setting(PSEUDONYMS) != "yes":
-        refuse_duplicate_name(name, name in people)
-        pseudonym = name
+    journal_names = people_with_role(connection)
+    if name in journal_names:
+        raise duplicate_name_error(name)
+    if connection.setting(PSEUDONYMS_SETTING) == "yes":
+        journal_name = _add_pseudonym(folder, name, journal_names)
     else:
-        names = required_names(folder, people)
-        refuse_duplicate_name(name, name in names.values() or name in people)
-        numbers = [pseudonym.removeprefix(PSEUDONYM) for pseudonym in people]
-        pseudonym = f"{PSEUDONYM}{1 + max((int(text) for text in numbers if text.isdecimal()), default=0)}"
-        # Before the pseudonym is saved, because a pseudonym without a name could never be resolved.
-        write_names(folder, {**names, pseudonym: name})
-    connection.execute("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", (pseudonym,))
-    append_setting(connection, f"annotator {pseudonym}")
+        journal_name = name
+    connection.execute("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", (journal_name,))
+    append_setting(connection, f"annotator {journal_name}")
+    return journal_name
+
+
+def _add_pseudonym(folder: Path, name: str, pseudonyms: tuple[str, ...]) -> str:
+    """Write a name with the next free pseudonym to the file of names; return the pseudonym.
+
+    The file is written before the pseudonym is saved in the database, because a pseudonym without a name
+    could never be resolved.
+    """
+    names = required_names(folder, pseudonyms)
+    if name in names.values():
+        raise duplicate_name_error(name)
+    endings = [pseudonym.removeprefix(PSEUDONYM_PREFIX) for pseudonym in pseudonyms]
+    last_number = max((int(ending) for ending in endings if ending.isdecimal()), default=0)
+    pseudonym = f"{PSEUDONYM_PREFIX}{last_number + 1}"
+    write_names(folder, {**names, pseudonym: name})
     return pseudonym
 
 
-def annotator_names_in_role(connection: Connection, role: str | None = None) -> tuple[str, ...]:
-    """Return the sorted names of all people, or of those with a role."""
+def people_with_role(connection: Connection, role: str | None = None) -> tuple[str, ...]:
+    """Return the sorted names in the journal of all people, or of the annotators or the adjudicators."""
     rows = connection.all("SELECT name FROM annotator WHERE role = coalesce(?, role) ORDER BY name", role)
     return tuple(row["name"] for row in rows)
 
 
 def require_person(connection: Connection, annotator: str) -> str:
-    """Return an annotator's name unchanged, refusing a name that is not in the study."""
-    names = annotator_names_in_role(connection)
+    """Return a person's name unchanged; refuse a name that is not in the journal of the study."""
+    names = people_with_role(connection)
     if annotator not in names:
         allowed = suggest_names(str(annotator)[:100], names)
         raise InputError("unknown annotator", given=repr(annotator)[:100], allowed=allowed)
@@ -236,35 +253,36 @@ def require_person(connection: Connection, annotator: str) -> str:
 def read_names(folder: Path) -> dict[str, str]:
     """Return the name of each pseudonym; empty if the file of names is missing or damaged."""
     try:
-        names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
+        names = json.loads((folder / NAMES_FILE).read_text(encoding="utf-8"))
         return {str(pseudonym): str(name) for pseudonym, name in names.items()}
     except (OSError, ValueError, AttributeError, RecursionError):
         # Names are only displayed. Without them, pseudonyms are displayed.
         return {}
 
 
-def required_names(folder: Path, people: Iterable[str]) -> dict[str, str]:
-    """Return the name of each pseudonym, all of which must have one.
+def required_names(folder: Path, pseudonyms: Iterable[str]) -> dict[str, str]:
+    """Return the name of each pseudonym of the study, all of which must have one.
 
-    Otherwise the next name would be written to the journal. A name without a pseudonym in the study is left
-    over from a killed command, and is dropped.
+    If the file of names were missing, adding a person would write an incomplete file. A name without a
+    pseudonym in the study was written by a killed command, and is left out.
 
     Raises
     ------
     StudyError
-        Of kind `damaged` if the file of names is missing, cut, or lacks somebody.
+        Of kind `damaged` if the file of names is missing, truncated or incomplete.
     """
     names = read_names(folder)
-    lacking = [pseudonym for pseudonym in people if pseudonym not in names]
-    if lacking:
-        problem = f"{folder / NAMES}: the file is missing, or does not contain the name of {lacking[0]!r}"
+    unnamed = [pseudonym for pseudonym in pseudonyms if pseudonym not in names]
+    if unnamed:
+        file = folder / NAMES_FILE
+        problem = f"{file}: the file is missing, or does not contain the name of {unnamed[0]!r}"
         action = "Restore the file from a backup (stratal study backup) first."
         raise StudyError(problem, kind="damaged", action=action)
-    return {pseudonym: names[pseudonym] for pseudonym in people}
+    return {pseudonym: names[pseudonym] for pseudonym in pseudonyms}
 
 
 def write_names(folder: Path, names: Mapping[str, str]) -> None:
     """Write the name of each pseudonym, completely or not at all, readable only by the owner."""
-    with replacing(folder / NAMES) as partial:
+    with replacing(folder / NAMES_FILE) as partial:
         partial.chmod(PRIVATE_FILE)
         partial.write_text(json.dumps(dict(names), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -44,10 +44,7 @@ def current_labels(
         Whether the values are the texts of the answers instead of outcomes. An answer without an outcome has
         no text.
     """
-    if column is None:
-        name = next(iter(form.columns))
-    else:
-        name = column
+    name = next(iter(form.columns)) if column is None else column
     if name not in form.columns:
         raise InputError("the study has no such question", given=repr(name), allowed=", ".join(form.columns))
 
@@ -85,14 +82,17 @@ def current_labels(
 
 
 def completion_order(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArray]:
-    """Return the rows (m,) of the sample in the order in which they were finished, and which have a label.
+    """Return the finished units of a sample in their order, as row numbers (m,), and the mask (m,) of labels.
 
     An item is finished when the required number of people (`copies`) have answered or skipped it. Unfinished
     items are excluded, because a further person's answers would change them later. Later answers do not
     change the order. Items of a later round follow those of the earlier rounds. An anytime-valid interval
-    requires an order that does not change afterwards; since items are assigned at random, the order is
+    requires an order that does not change afterwards. Since items are assigned at random, the order is
     independent of the outcomes.
     """
+    # The inner query has one row per item and annotator, with the line (`first`) of the first action of the
+    # same kind as the current answer: answers and skips are different kinds. Answers rank before skips. The
+    # item is finished by the last of the first `copies` annotators.
     rows = connection.all(
         "SELECT id, labelled FROM (SELECT item.item AS item, id, round, copies, decision, "
         "answers > 0 OR decision IS NOT NULL AS labelled, min(journal.seq) AS first, "

@@ -23,7 +23,7 @@ DATABASE = "study.sqlite"
 # File that a server locks, so that no second server can serve the study.
 LOCK = "server.lock"
 
-# Permissions of a study's folder: only its owner. From the database, all links can be computed.
+# Permissions of a study's folder: only its owner has access. All links can be computed from the database.
 PRIVATE_FOLDER = 0o700
 
 # Only the owner reads and writes.
@@ -206,10 +206,10 @@ class Database:
             self._write_lock.release()
 
     @contextmanager
-    def _transaction(self, *beginning: str) -> Iterator[Connection]:
-        """Yield a connection in a transaction, which is rolled back unless the block commits it."""
+    def _transaction(self, *statements: str) -> Iterator[Connection]:
+        """Yield a connection in a transaction that `statements` begin; roll back unless the block commits."""
         with self.connection() as connection:
-            for statement in beginning:
+            for statement in statements:
                 connection.execute(statement)
             try:
                 yield connection
@@ -229,7 +229,7 @@ class Database:
         try:
             connection = self._idle_connections.pop()
         except IndexError:
-            # All connections are in use; another thread may have taken the last one.
+            # All connections are in use. A check before `pop` would be wrong if another thread took the last.
             connection = self._connect()
         try:
             yield connection
@@ -240,20 +240,26 @@ class Database:
         self._idle_connections.append(connection)
 
     def _connect(self) -> Connection:
-        mode = "mode=ro" if self.read_only else "mode=rw"
-        has_log = self.path.with_name(self.path.name + "-wal").exists()
-        # SQLite would create files next to the database, which a read-only folder does not allow. Without a
-        # write-ahead log, no process is writing, so SQLite needs no such files.
-        is_immutable = self.read_only and not has_log and not os.access(self.path.parent, os.W_OK)
+        """Return a new connection to the file, with its settings."""
+        options = "mode=rw"
+        pragmas = ("foreign_keys=ON", *self._pragmas)
+        if self.read_only:
+            options = "mode=ro"
+            pragmas = self._pragmas
+            has_write_ahead_log = self.path.with_name(self.path.name + "-wal").exists()
+            # SQLite would create files next to the database, which a read-only folder does not allow. Without
+            # a write-ahead log, no process is writing, so SQLite needs no such files.
+            if not has_write_ahead_log and not os.access(self.path.parent, os.W_OK):
+                options = "mode=ro&immutable=1"
         connection = sqlite3.connect(
-            f"file:{quote(str(self.path))}?{mode}{'&immutable=1' if is_immutable else ''}",
+            f"file:{quote(str(self.path))}?{options}",
             uri=True, timeout=self._timeout, isolation_level=None, check_same_thread=False,
             factory=Connection,
         )  # fmt: skip
         connection.row_factory = sqlite3.Row
         try:
-            for setting in (*(() if self.read_only else ("foreign_keys=ON",)), *self._pragmas):
-                connection.execute(f"PRAGMA {setting}").fetchall()
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}").fetchall()
         except BaseException:
             connection.close()
             raise
@@ -261,10 +267,10 @@ class Database:
 
 
 @contextmanager
-def serving(folder: Path, address: str) -> Iterator[None]:
+def server_lock(folder: Path, last_server: str) -> Iterator[None]:
     """Reserve a study for one server by a lock, which the system releases even if the server is killed.
 
-    `address` is named in the error if another server has the lock.
+    `last_server` describes the server that had the lock last; it is named in the error if the lock is taken.
     """
     path = folder / LOCK
     # If the file cannot be created, SQLite raises an error, which has a kind.
@@ -280,7 +286,7 @@ def serving(folder: Path, address: str) -> Iterator[None]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorname != "SQLITE_BUSY":
                 raise
-            problem = f"{folder}: another server is already serving this study"
+            problem = f"{folder}: another server is already server_lock this study"
             action = "Use the links of that server, or stop it first."
-            raise StudyError(problem, kind="served", given=address, action=action) from None
+            raise StudyError(problem, kind="served", given=last_server, action=action) from None
         yield

@@ -1,4 +1,4 @@
-"""To which study or sample a file belongs: the ids that lie in the folders nearby, without opening more."""
+"""Find the study or the sample of a file by comparing its ids with those in nearby folders."""
 
 from __future__ import annotations
 
@@ -13,49 +13,56 @@ from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
 from stratal.randomness import id_texts
 from stratal.study.database import DATABASE
 
-# Maximum number of rows per item, one for each model.
+# Largest number of rows per id in a column of ids. A file with the answers of several models has a row per
+# model and item. A column with more rows per value, such as a class, has no ids.
 MAX_ROWS_PER_ITEM = 10
 
-# Largest number of folders that are searched, for the time in a folder of thousands.
-_MAX_FOLDERS = 200
+# Largest number of subfolders that are searched, which limits the time in a folder with thousands of them.
+_MAX_SUBFOLDERS = 200
 
 
-def folders_with_ids(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
-    """Return the studies and sample files that contain most ids of a column, each with that column.
+def folders_with_ids(
+    columns: Mapping[str, Collection[str]], search_folders: Iterable[Path]
+) -> dict[Path, str]:
+    """Return the studies and sample files whose ids include most values of a column, each with the column.
 
-    Of several columns, it is the one with the most ids. `places` and the folders in them are searched.
+    If several columns match, it is the one with the most values. The search folders and their subfolders are
+    searched. `columns` has the distinct values of each column.
     """
+    # By absolute path, because search folders may overlap.
     folders: dict[Path, Path] = {}
-    for place in places:
+    for search_folder in search_folders:
         with suppress(OSError):
-            below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MAX_FOLDERS]
-            for folder in (place, *below):
+            subfolders = sorted(entry for entry in search_folder.iterdir() if entry.is_dir())
+            for folder in (search_folder, *subfolders[:_MAX_SUBFOLDERS]):
                 folders.setdefault(folder.resolve(), folder)
-    column_of_folder: dict[Path, str] = {}
-    for path, known_ids in map(_ids_of, folders.values()):
-        if not known_ids:
-            continue
-        # Also in the spelling of a spreadsheet, which may have changed them.
-        matches = {
-            name: sum(id_ in known_ids for id_ in restore_spreadsheet_ids(sorted(ids), None, known_ids)[0])
-            for name, ids in columns.items()
-        }
-        matching_columns = [name for name, ids in columns.items() if 2 * matches[name] > len(ids)]
+    column_by_path: dict[Path, str] = {}
+    for folder in folders.values():
+        path, study_ids = _read_ids(folder)
+        matching_columns = [name for name, values in columns.items() if _are_ids(values, study_ids)]
         if matching_columns:
-            column_of_folder[path] = max(matching_columns, key=lambda name: len(columns[name]))
-    return column_of_folder
+            column_by_path[path] = max(matching_columns, key=lambda name: len(columns[name]))
+    return column_by_path
 
 
-def _ids_of(folder: Path) -> tuple[Path, set[str]]:
-    """Return the study or the sample file of a folder with its ids; no ids if it contains neither."""
-    path = folder / SAMPLE_NAME
+def _are_ids(values: Collection[str], study_ids: set[str]) -> bool:
+    """Return whether most values are ids, if necessary after undoing the changes of a spreadsheet program."""
+    if not study_ids:
+        return False
+    restored_values, _ = restore_spreadsheet_ids(sorted(values), None, study_ids)
+    return 2 * sum(value in study_ids for value in restored_values) > len(values)
+
+
+def _read_ids(folder: Path) -> tuple[Path, set[str]]:
+    """Return the path of the study or the sample file in a folder, and its ids; no ids if it has neither."""
+    sample_path = folder / SAMPLE_NAME
     with suppress(StratalError, OSError):
         if (folder / DATABASE).is_file():
-            # Most folders have no study, which only this import can open.
+            # Imported here, because most folders contain no study.
             from stratal.study.opening import open_study
 
-            with open_study(folder, read_only=True) as study, study.database.read() as rows:
-                return folder, {row["id"] for row in rows.all("SELECT id FROM item")}
-        if path.is_file():
-            return path, set(id_texts(Sample.read(path).ids))
+            with open_study(folder, read_only=True) as study, study.database.read() as connection:
+                return folder, {row["id"] for row in connection.all("SELECT id FROM item")}
+        if sample_path.is_file():
+            return sample_path, set(id_texts(Sample.read(sample_path).ids))
     return folder, set()

@@ -67,7 +67,7 @@ REQUIRED_FIELDS: dict[str, tuple[str, ...]] = {
 
 
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """An action of an annotator on a page; a page in one file adds the time `at` of an untrusted clock."""
+    """An action of an annotator on a page; a page in one file adds its time `at`, by an untrusted clock."""
 
     action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
     request: Annotated[str, msgspec.Meta(min_length=1)]
@@ -84,7 +84,7 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def details(self) -> ActionDetails:
-        """Note, working time and request; an impossible time is None and replaced by the study's clock."""
+        """Note, working time and request. An impossible time is None; the study's clock then measures it."""
         is_possible = self.seconds is not None and 0 <= self.seconds <= MAX_SECONDS_PER_ITEM
         seconds = self.seconds if is_possible else None
         return {"note": self.note or "", "seconds": seconds, "request": self.request}
@@ -156,7 +156,7 @@ def count_changes(before: CurrentAnswers, after: CurrentAnswers) -> JsonDict:
     return {name: dict(sorted(counter.items())) for name, counter in counts.items()}
 
 
-def page_action(action: object) -> PageAction:
+def parse_page_action(action: object) -> PageAction:
     """Return an action of a page, refusing one with missing, additional or invalid fields."""
     try:
         return msgspec.convert(action, PageAction)
@@ -238,10 +238,12 @@ class ImportResult(PlainRecord):
 
 def tool_question(question: StudyQuestion) -> ToolQuestion:
     """Return a question in the form for annotation tools."""
-    names = tuple(choice.name for choice in question.choices)
+    choices = tuple(choice.name for choice in question.choices)
+    if _is_shuffled_pair(question):
+        choices = (LEFT, RIGHT, TIE)
     return ToolQuestion(
         text=question.text,
-        choices=(LEFT, RIGHT, TIE) if _is_shuffled_pair(question) else names,
+        choices=choices,
         sets=question.kind == TAGS,
         keys=tuple(choice.key for choice in question.choices),
         allows_free_text=question.kind == CLASSES,
@@ -279,17 +281,17 @@ def open_item_numbers(connection: Connection, annotator: str | None, items: int 
 def study_tasks(connection: Connection, annotator: str | None, items: int | None) -> list[Task]:
     """Return the items that still need an answer as tasks; see `open_item_numbers`."""
     study = str(connection.setting("id"))
-    tasks = []
     question = exportable_question(connection)
+    tasks = []
     for number in open_item_numbers(connection, annotator, items):
-        item, text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
-        payload = json.loads(text)
-        displayed_sides = _tool_sides(question, item, study)
+        item_id, payload_text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
+        payload = json.loads(payload_text)
+        displayed_sides = _tool_sides(question, item_id, study)
         if displayed_sides is not None:
             left, right = displayed_sides
             other_columns = {name: value for name, value in payload.items() if name not in displayed_sides}
             payload = {**other_columns, LEFT: payload[left], RIGHT: payload[right]}
-        tasks.append(Task(id=item, payload=payload))
+        tasks.append(Task(id=item_id, payload=payload))
     return tasks
 
 
@@ -316,17 +318,14 @@ def import_answers(
     question = exportable_question(connection)
     study = str(connection.setting("id"))
     numbers = {row["id"]: int(row["item"]) for row in connection.all("SELECT id, item FROM item")}
-    reserved_for = defaultdict[str, list[str]](list)
-    for row in connection.all("SELECT id, annotator FROM given JOIN item USING (item) WHERE held = 1"):
-        reserved_for[row["id"]].append(row["annotator"])
     tool_answers = _with_study_names(connection, answers, annotator_names, folder)
     # A spreadsheet may have changed ids, such as `007` to `7`.
     ids, notes = restore_spreadsheet_ids(
-        [entry.id for entry in tool_answers], [entry.annotator for entry in tool_answers], numbers
+        [answer.id for answer in tool_answers], [answer.annotator for answer in tool_answers], numbers
     )
-    tool_answers = [replace(entry, id=item) for entry, item in zip(tool_answers, ids, strict=True)]
-    matched_answers = [entry for entry in tool_answers if entry.id in numbers]
-    unmatched_ids = tuple(item for item in ids if item not in numbers)
+    tool_answers = [replace(answer, id=item_id) for answer, item_id in zip(tool_answers, ids, strict=True)]
+    matched_answers = [answer for answer in tool_answers if answer.id in numbers]
+    unmatched_ids = tuple(item_id for item_id in ids if item_id not in numbers)
     if not matched_answers:
         raise LabelError(
             "no item of the file is in this study",
@@ -334,36 +333,44 @@ def import_answers(
             allowed=list_first(map(repr, sorted(numbers)), _MAX_VALUES_LISTED),
             action="Import the file into the study from which its items come.",
         )
-    answers_by_annotator = Counter[str]()
-    reserved_counts = Counter[str]()
-    answers_before = current_answers(connection)
-    effects: JsonDict = Counter[str]()
     values = _stored_values(study, question, matched_answers)
     _refuse_missing_code(question, values, answers)
-    for entry, value in zip(matched_answers, values, strict=True):
-        if entry.annotator not in reserved_for[entry.id]:
-            reserved_counts.update(reserved_for[entry.id])
-        effect = _save_imported_answer(connection, study, question, entry, value, numbers[entry.id])
+    notes = (*answers.notes, *notes, *_reservation_notes(connection, matched_answers))
+    answers_before = current_answers(connection)
+    # The keys are fields of `ImportResult`.
+    effects: JsonDict = Counter[str]()
+    for answer, value in zip(matched_answers, values, strict=True):
+        effect = _save_imported_answer(connection, study, question, answer, value, numbers[answer.id])
         effects[effect] += 1
         effects["skipped"] += int(value is None and effect in ("new", "changed"))
-        answers_by_annotator[entry.annotator] += 1
-    reservation_notes = [
-        f"{count:,} of the items are reserved for {name!r}, who may have filled in the file"
-        for name, count in reserved_counts.items()
-    ]
     return ImportResult(
         tool=answers.tool,
         **effects,
         unmatched=len(unmatched_ids),
         strangers=tuple(dict.fromkeys(unmatched_ids))[:_MAX_VALUES_LISTED],
-        annotators=dict(answers_by_annotator),
+        annotators=dict(Counter(answer.annotator for answer in matched_answers)),
         **count_changes(answers_before, current_answers(connection)),
-        notes=(*answers.notes, *notes, *reservation_notes),
+        notes=notes,
     )
 
 
+def _reservation_notes(connection: Connection, answers: Sequence[ToolAnswer]) -> list[str]:
+    """Return a note for each annotator for whom items are reserved that somebody else answered."""
+    reserved_for = defaultdict[str, list[str]](list)
+    for row in connection.all("SELECT id, annotator FROM given JOIN item USING (item) WHERE held = 1"):
+        reserved_for[row["id"]].append(row["annotator"])
+    item_counts = Counter[str]()
+    for answer in answers:
+        if answer.annotator not in reserved_for[answer.id]:
+            item_counts.update(reserved_for[answer.id])
+    return [
+        f"{count:,} of the items are reserved for {name!r}, who may have filled in the file"
+        for name, count in item_counts.items()
+    ]
+
+
 def _is_shuffled_pair(question: StudyQuestion) -> bool:
-    """Return whether a question compares a pair; its columns must not be called `left` or `right`."""
+    """Return whether a question compares a pair of columns that do not have the names `left` and `right`."""
     return question.pair is not None and not {LEFT, RIGHT} & set(question.pair)
 
 
@@ -380,54 +387,67 @@ def _with_study_names(
     annotator_names: Mapping[str, str] | str | None,
     folder: Path,
 ) -> list[ToolAnswer]:
-    """Return the answers with the names of annotators in the journal; see `import_answers`."""
-    people = creating.annotator_names_in_role(connection)
-    annotators = creating.annotator_names_in_role(connection, "annotator")
+    """Return the answers with the names of annotators in the journal instead of the tool's names.
+
+    The parameters are those of `import_answers`.
+    """
+    tool_names = list(dict.fromkeys(answer.annotator for answer in answers.answers))
+    journal_names = _journal_names(connection, tool_names, annotator_names, folder)
+    people = creating.people_with_role(connection)
+    unknown = [tool_name for tool_name, name in journal_names.items() if name not in people]
+    action = "State whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
+    if unknown:
+        problem = "the file does not state who answered"
+        unknown_text = None
+        if any(unknown):
+            problem = "the study has no such annotator"
+            unknown_text = list_first(map(repr, unknown), _MAX_VALUES_LISTED)
+        allowed = suggest_names(unknown[0], people)
+        raise LabelError(problem, given=unknown_text, allowed=allowed, action=action)
+    answer_counts = Counter(answer.id for answer in answers.answers)
+    repeated_ids = [item_id for item_id, count in answer_counts.items() if count > 1]
+    if isinstance(annotator_names, str) and len(tool_names) > 1 and repeated_ids:
+        problem = f"item {repeated_ids[0]!r} was answered by several people"
+        raise LabelError(problem, given=list_first(map(repr, tool_names), _MAX_VALUES_LISTED), action=action)
+    return [replace(answer, annotator=journal_names[answer.annotator]) for answer in answers.answers]
+
+
+def _journal_names(
+    connection: Connection,
+    tool_names: Sequence[str],
+    annotator_names: Mapping[str, str] | str | None,
+    folder: Path,
+) -> dict[str, str]:
+    """Return the name in the journal for each name in the tool; it may be unknown to the study."""
     pseudonyms = {name: pseudonym for pseudonym, name in creating.read_names(folder).items()}
-    tool_names = list(dict.fromkeys(entry.annotator for entry in answers.answers))
-    names = {}
+    annotators = creating.people_with_role(connection, "annotator")
+    journal_names = {}
     for tool_name in tool_names:
         if isinstance(annotator_names, str):
             name = annotator_names
         else:
             name = (annotator_names or {}).get(tool_name, tool_name)
         # If a study has only one annotator, the answers in a file without names are from this person.
-        if name or len(annotators) != 1:
-            names[tool_name] = pseudonyms.get(name, name)
+        if not name and len(annotators) == 1:
+            journal_names[tool_name] = annotators[0]
         else:
-            names[tool_name] = annotators[0]
-    unknown = [tool_name for tool_name, name in names.items() if name not in people]
-    action = "State whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,…."
-    if unknown:
-        problem = (
-            f"the {'study has no such annotator' if any(unknown) else 'file does not state who answered'}"
-        )
-        if any(unknown):
-            unknown_text = list_first(map(repr, unknown), _MAX_VALUES_LISTED)
-        else:
-            unknown_text = None
-        allowed = suggest_names(unknown[0], people)
-        raise LabelError(problem, given=unknown_text, allowed=allowed, action=action)
-    answer_counts = Counter(entry.id for entry in answers.answers)
-    repeated_items = [item for item, count in answer_counts.items() if count > 1]
-    if isinstance(annotator_names, str) and len(tool_names) > 1 and repeated_items:
-        problem = f"item {repeated_items[0]!r} was answered by several people"
-        raise LabelError(problem, given=list_first(map(repr, tool_names), _MAX_VALUES_LISTED), action=action)
-    return [replace(entry, annotator=names[entry.annotator]) for entry in answers.answers]
+            journal_names[tool_name] = pseudonyms.get(name, name)
+    return journal_names
 
 
 def _stored_values(study: str, question: StudyQuestion, answers: Sequence[ToolAnswer]) -> list[str | None]:
     """Return answers in their stored form, refusing answers that the question does not accept."""
     values: list[str | None] = []
+    # The first answer with each refused value, and its error.
     refused: dict[str, tuple[ToolAnswer, InputError]] = {}
-    for entry in answers:
+    for answer in answers:
         try:
-            values.append(None if entry.value is None else _stored_value(study, question, entry))
+            values.append(None if answer.value is None else _stored_value(study, question, answer))
         except InputError as error:
-            refused.setdefault(str(entry.value).strip(), (entry, error))
+            refused.setdefault(str(answer.value).strip(), (answer, error))
     if refused:
-        entry, first_error = next(iter(refused.values()))
-        problem = f"{entry.place}: item {entry.id!r}: {first_error.what}"
+        answer, first_error = next(iter(refused.values()))
+        problem = f"{answer.place}: item {answer.id!r}: {first_error.what}"
         refused_values = list_first(map(repr, refused), _MAX_VALUES_LISTED)
         action = (
             f"Leave the cell empty if there is no answer, or use {format_mapping(dict.fromkeys(refused))}."
@@ -437,9 +457,9 @@ def _stored_values(study: str, question: StudyQuestion, answers: Sequence[ToolAn
 
 
 def _refuse_missing_code(question: StudyQuestion, values: Sequence[str | None], answers: ToolAnswers) -> None:
-    """Refuse usual codes of missing labels among classes, which may be any text.
+    """Refuse usual codes of missing labels, such as -1, among classes, which may be any text.
 
-    Other questions take no number beyond their choices or their scale.
+    Other questions accept only their choices or the numbers of their scale.
     """
     if question.kind != CLASSES:
         return
@@ -448,10 +468,10 @@ def _refuse_missing_code(question: StudyQuestion, values: Sequence[str | None], 
     refuse_missing_code(Counter(texts), answers.tool, question.name or "label", classes=classes)
 
 
-def _stored_value(study: str, question: StudyQuestion, entry: ToolAnswer) -> str:
+def _stored_value(study: str, question: StudyQuestion, answer: ToolAnswer) -> str:
     """Return an answer in its stored form: the column of a pair, or the choice in the question's spelling."""
-    text = str(entry.value).strip()
-    displayed_sides = _tool_sides(question, entry.id, study)
+    text = str(answer.value).strip()
+    displayed_sides = _tool_sides(question, answer.id, study)
     if displayed_sides is not None and text.lower() in (LEFT, RIGHT):
         return displayed_sides[text.lower() == RIGHT]
     names = [choice.name for choice in question.choices]
@@ -470,35 +490,36 @@ def _save_imported_answer(
     connection: Connection,
     study: str,
     question: StudyQuestion,
-    entry: ToolAnswer,
+    answer: ToolAnswer,
     value: str | None,
-    item: int,
+    item_number: int,
 ) -> str:
     """Save an answer; return its effect: `new`, `changed`, `same` or `repeated` (see `ImportResult`)."""
     condition = "WHERE item = ? AND annotator = ?"
-    current = connection.one(f"SELECT status, value FROM answer {condition}", item, entry.annotator)
+    current = connection.one(f"SELECT status, value FROM answer {condition}", item_number, answer.annotator)
     if current is not None and (current["status"] == "skipped", current["value"]) == (value is None, value):
         return "same"
     # The same answer from the same file has the same request, so that it is saved once.
-    request_text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
-    if not connection.one(f"SELECT 1 FROM given {condition}", item, entry.annotator):
-        assign(connection, entry.annotator, item)
+    request_text = json.dumps([answer.id, value, answer.note, answer.at], ensure_ascii=False)
+    # A person can save only answers to assigned items.
+    if not connection.one(f"SELECT 1 FROM given {condition}", item_number, answer.annotator):
+        assign(connection, answer.annotator, item_number)
     if value is None:
         displayed_sides = None
     else:
-        displayed_sides = _tool_sides(question, entry.id, study)
-    journal_record = Entry(
-        annotator=entry.annotator,
+        displayed_sides = _tool_sides(question, answer.id, study)
+    entry = Entry(
+        annotator=answer.annotator,
         action="skip" if value is None else "submit",
-        id=entry.id,
+        id=answer.id,
         value=value,
-        note=entry.note,
+        note=answer.note,
         # NaN is saved as unknown. None would be replaced by the time since the item was assigned.
-        seconds=math.nan if entry.seconds is None else entry.seconds,
+        seconds=math.nan if answer.seconds is None else answer.seconds,
         shown=None if displayed_sides is None else "|".join(displayed_sides),
         request=f"import {hashlib.sha256(request_text.encode()).hexdigest()}",
     )
-    if save(connection, journal_record).repeated:
+    if save(connection, entry).repeated:
         return "repeated"
     if current is None:
         return "new"
@@ -526,7 +547,8 @@ def import_actions(
         raise LabelError(problem, given=repr(file.study)[:60], allowed=f"study {study}", action=action)
     annotator = creating.require_person(connection, file.annotator)
     require_page_key(connection, file, source, folder, confirmed_annotator)
-    counts = {"saved": 0, "repeated": 0}
+    saved = 0
+    repeated = 0
     form = read_form(connection)
     answers_before = current_answers(connection)
     for number, saved_action in enumerate(file.actions, start=1):
@@ -548,5 +570,9 @@ def import_actions(
         except InputError as error:
             place = f"{source}, action {number}"
             raise LabelError(f"{place}: {error}") from None
-        counts["repeated" if receipt.repeated else "saved"] += 1
-    return {**counts, **count_changes(answers_before, current_answers(connection))}
+        if receipt.repeated:
+            repeated += 1
+        else:
+            saved += 1
+    changes = count_changes(answers_before, current_answers(connection))
+    return {"saved": saved, "repeated": repeated, **changes}

@@ -1,7 +1,6 @@
-"""Checks of a study's files: what `stratal study check` lists, and what every number and export requires.
+"""Checks of a study's files. `stratal study check` lists all problems.
 
-Each number and each export reads the study through `require_integrity`, so that none comes from a study in
-which `check` finds a problem.
+Every result and every export calls `require_integrity` first, so that none comes from a study with a problem.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from stratal.study import journal
 from stratal.study.creating import digest_of, item_rows_of_round, round_file
 from stratal.study.database import Connection, StudyError
 from stratal.study.items import ITEM_COUNTS, read_form
+from stratal.study.question import Form
 
 # Largest number of problems of one kind that are listed.
 _MAX_PROBLEMS_PER_KIND = 20
@@ -44,61 +44,64 @@ def find_problems(connection: Connection, folder: Path) -> Iterator[str]:
     except OSError:
         # Without this file, all other problems can still be found.
         head_content = b""
-    yield from _database(connection)
-    yield from _limited(journal.find_chain_problems(connection))
-    yield from journal.missing_lines(connection, head_content)
-    yield from _schema(connection)
+    yield from _database_problems(connection)
+    yield from _first_problems(journal.find_chain_problems(connection))
+    yield from journal.find_missing_lines(connection, head_content)
+    yield from _schema_problems(connection)
     views = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
     # The other checks read these views.
     if connection.one(views)[0] < 3:
         return
-    # Studies of version 1 are sealed when they are first opened to write.
-    if journal.version(connection) > 1:
-        yield from _settings(connection)
-        yield from _limited(_rounds(connection, folder))
-    yield from _samples(connection, folder)
-    yield from _limited(_counts(connection))
-    yield from _limited(_values(connection))
+    # The journal of version 1 has no digests of settings and rounds. They are added when the study is first
+    # opened to write.
+    if journal.database_version(connection) > 1:
+        yield from _settings_problems(connection)
+        yield from _first_problems(_round_problems(connection, folder))
+    yield from _sample_problems(connection, folder)
+    yield from _first_problems(_count_problems(connection))
+    yield from _first_problems(_answer_problems(connection))
 
 
-def _limited(problems: Iterator[str]) -> Iterator[str]:
+def _first_problems(problems: Iterator[str]) -> Iterator[str]:
     """Yield the first problems of a kind, and how many more there are."""
-    first_problems = list(problems)
-    yield from first_problems[:_MAX_PROBLEMS_PER_KIND]
-    if len(first_problems) > _MAX_PROBLEMS_PER_KIND:
-        yield f"and {len(first_problems) - _MAX_PROBLEMS_PER_KIND} more of this kind"
+    all_problems = list(problems)
+    yield from all_problems[:_MAX_PROBLEMS_PER_KIND]
+    if len(all_problems) > _MAX_PROBLEMS_PER_KIND:
+        yield f"and {len(all_problems) - _MAX_PROBLEMS_PER_KIND} more of this kind"
 
 
-def _database(connection: Connection) -> Iterator[str]:
-    rows = connection.all(f"PRAGMA integrity_check({_MAX_PROBLEMS_PER_KIND})")
-    yield from (f"the database is damaged: {row[0]}" for row in rows if row[0] != "ok")
-    broken = connection.all("PRAGMA foreign_key_check")
-    if broken:
-        yield f"{len(broken)} rows refer to an item, a round or an annotator that does not exist"
+def _database_problems(connection: Connection) -> Iterator[str]:
+    """Yield the problems that SQLite finds in the file and in the references between its tables."""
+    messages = connection.all(f"PRAGMA integrity_check({_MAX_PROBLEMS_PER_KIND})")
+    yield from (f"the database is damaged: {row[0]}" for row in messages if row[0] != "ok")
+    dangling_rows = connection.all("PRAGMA foreign_key_check")
+    if dangling_rows:
+        yield f"{len(dangling_rows)} rows refer to an item, a round or an annotator that does not exist"
 
 
-def _schema(connection: Connection) -> Iterator[str]:
+def _schema_problems(connection: Connection) -> Iterator[str]:
     """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
-    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as fresh:
-        journal.first(fresh)
-        stored, expected = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
+    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as new_database:
+        journal.create_tables(new_database)
+        expected = dict(tuple(row) for row in new_database.execute(query))
+    stored = dict(tuple(row) for row in connection.execute(query))
     for name in sorted(stored.keys() | expected.keys()):
         if stored.get(name) != expected.get(name):
             yield f"the definition of '{name}' in the database was changed"
 
 
-def _settings(connection: Connection) -> Iterator[str]:
-    """Compare the settings and the people with those that the journal sealed last."""
-    sealed = connection.one(
+def _settings_problems(connection: Connection) -> Iterator[str]:
+    """Compare the settings and the people with the last digest of them in the journal."""
+    last_line = connection.one(
         "SELECT shown FROM journal WHERE action IN ('rubric', 'setting') ORDER BY seq DESC LIMIT 1"
     )
-    if sealed is None or sealed["shown"] != journal.settings_digest(connection):
-        yield "the settings (question, annotators, …) differ from those that are sealed in the journal"
+    if last_line is None or last_line["shown"] != journal.settings_digest(connection):
+        yield "the settings (question, annotators, …) differ from those that are recorded in the journal"
 
 
-def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
-    """Yield the differences between the rounds with their items and their lines in the journal."""
+def _round_problems(connection: Connection, folder: Path) -> Iterator[str]:
+    """Compare the rounds and their items with the lines of the rounds in the journal."""
     rounds = {str(row["number"]): row for row in connection.execute("SELECT * FROM round")}
     query = "SELECT value, note, shown FROM journal WHERE action = 'round'"
     lines = {row["value"]: row for row in connection.execute(query)}
@@ -113,8 +116,7 @@ def _rounds(connection: Connection, folder: Path) -> Iterator[str]:
 
 
 def _changed_items_text(connection: Connection, folder: Path, round_row: Any) -> str:
-    """Return the first items of a round that differ from its sample as text; empty if all or none do."""
-    query = "SELECT item, id, round, stratum, copies, payload FROM item"
+    """Return the first items of a round that differ from its sample as text; empty if all or none differ."""
     try:
         path = round_file(folder, round_row["number"], round_row["file"])
         if digest_of(path) != round_row["digest"]:
@@ -123,22 +125,21 @@ def _changed_items_text(connection: Connection, folder: Path, round_row: Any) ->
     except (StratalError, OSError, ValueError, TypeError):
         # Another check reports the problem of the sample file.
         return ""
-    stored_items = {
-        tuple(row) for row in connection.execute(f"{query} WHERE round = ?", (round_row["number"],))
-    }
+    query = "SELECT item, id, round, stratum, copies, payload FROM item WHERE round = ?"
+    stored_items = {tuple(row) for row in connection.execute(query, (round_row["number"],))}
     ids = sorted({repr(row[1]) for row in stored_items ^ expected_items})
     if stored_items & expected_items:
         return f": {list_first(ids, _MAX_ITEMS_LISTED)}"
     return ""
 
 
-def _samples(connection: Connection, folder: Path) -> Iterator[str]:
-    """Compare the sample files with their digests, and the items with the units of the newest sample.
+def _sample_problems(connection: Connection, folder: Path) -> Iterator[str]:
+    """Compare the sample files with their digests, and the ids of the items with those of the newest sample.
 
-    What is shown of an item, and that each round extends the one before, was checked when the round was
-    added, and is sealed since then.
+    The other columns of the items need no comparison: they were checked when the round was added, and the
+    journal has a digest of them.
     """
-    path = folder
+    path = None
     for row in connection.all("SELECT * FROM round ORDER BY number"):
         try:
             path = round_file(folder, row["number"], row["file"])
@@ -151,12 +152,12 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
         if digest_of(path) != row["digest"]:
             yield f"{path} was changed after round {row['number']} was drawn"
             return
-    if path == folder:
+    if path is None:
         return
     try:
         sample_ids = set(id_texts(Sample.read(path).ids))
     except InputError as error:
-        # Too little memory is no problem of the file.
+        # If the memory is too small, the file may still be intact.
         if isinstance(error.__context__, MemoryError):
             raise
         yield str(error)
@@ -170,13 +171,14 @@ def _samples(connection: Connection, folder: Path) -> Iterator[str]:
             yield f"{len(ids)} items {difference} (first: {min(ids)!r})"
 
 
-# Columns of the stored and of the current answers that must be equal.
-_COLUMNS = "item, annotator, seq, status, value"
-# By problem, a query of the rows whose stored counts differ from those of the journal.
-_COUNTS = {
+# Columns in which the table `answer` must equal the view `current`, which is computed from the journal.
+_ANSWER = "item, annotator, seq, status, value"
+# Problem → query of the rows whose stored values differ from those in the journal. The columns of a row fill
+# the braces. The views `standing` (whose labels are set aside) and `decision` are computed from the journal.
+_COUNT_QUERIES = {
     "the answer of {1!r} to item {0} differs from the journal": (
-        f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM current EXCEPT SELECT {_COLUMNS} FROM answer) UNION "
-        f"SELECT {_COLUMNS} FROM (SELECT {_COLUMNS} FROM answer EXCEPT SELECT {_COLUMNS} FROM current)"
+        f"SELECT {_ANSWER} FROM (SELECT {_ANSWER} FROM current EXCEPT SELECT {_ANSWER} FROM answer) UNION "
+        f"SELECT {_ANSWER} FROM (SELECT {_ANSWER} FROM answer EXCEPT SELECT {_ANSWER} FROM current)"
     ),
     "the labels of {!r} are counted incorrectly": (
         "SELECT name FROM annotator JOIN standing ON annotator = name WHERE annotator.aside <> standing.aside"
@@ -196,13 +198,15 @@ _COUNTS = {
 }
 
 
-def _counts(connection: Connection) -> Iterator[str]:
-    for problem, query in _COUNTS.items():
+def _count_problems(connection: Connection) -> Iterator[str]:
+    """Compare the stored answers, counts and decisions with those in the journal."""
+    for problem, query in _COUNT_QUERIES.items():
         for row in connection.execute(query):
             yield problem.format(*row)
 
 
-def _values(connection: Connection) -> Iterator[str]:
+def _answer_problems(connection: Connection) -> Iterator[str]:
+    """Yield the problems of the question, the stored answers and the marks of disagreements."""
     try:
         form = read_form(connection)
     except (ValueError, KeyError, TypeError, StratalError) as error:
@@ -217,15 +221,20 @@ def _values(connection: Connection) -> Iterator[str]:
             form.answer(row["value"])
         except InputError:
             yield f"the question does not accept the answer {row['value'][:60]!r}"
-    answers_of_item: dict[int, list[str]] = {}
+    # The problem of an invalid answer was reported above.
+    with suppress(InputError):
+        yield from _disagreement_problems(connection, form)
+
+
+def _disagreement_problems(connection: Connection, form: Form) -> Iterator[str]:
+    """Compare the stored marks of disputed items with the answers; refuse an invalid answer."""
+    answers_by_item: dict[int, list[str]] = {}
     for row in connection.execute(
         "SELECT item, value FROM answer JOIN item USING (item) JOIN annotator ON annotator = name "
         "WHERE answers > 1 AND status = 'submitted' AND aside = 0"
     ):
-        answers_of_item.setdefault(row["item"], []).append(row["value"])
-    # An answer that cannot be read was named above.
-    with suppress(InputError):
-        disputed = {item for item, values in answers_of_item.items() if form.differ(values)}
-        counted = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
-        for item in sorted(disputed ^ counted):
-            yield f"the record of whether answers to item {item} differ is wrong"
+        answers_by_item.setdefault(row["item"], []).append(row["value"])
+    disputed_items = {item for item, answers in answers_by_item.items() if form.differ(answers)}
+    marked_items = {row["item"] for row in connection.execute("SELECT item FROM item WHERE apart = 1")}
+    for item in sorted(disputed_items ^ marked_items):
+        yield f"the record of whether answers to item {item} differ is wrong"

@@ -22,12 +22,12 @@ from stratal.planning.selection import Selection, default_round_size
 from stratal.population.population import Population
 from stratal.protocols import JsonDict, Keywords
 from stratal.randomness import id_texts
-from stratal.study.creating import add_items, require_next_round
+from stratal.study.creating import insert_round, require_next_round
 from stratal.study.current_labels import completion_order, current_labels
 from stratal.study.journal import append_setting
 from stratal.study.study import Study, anytime_interval, estimate_options, sample_for_column, update_stopping
 
-# Number of points of the course of an estimate over the labels. Each point requires one estimate.
+# Number of label counts in the course of an estimate, which shows how it changed. Each requires one estimate.
 _COURSE_POINTS = 8
 
 # Factor by which the estimated number of units for the requested half-width is increased in a further round,
@@ -65,27 +65,32 @@ def estimate_study(study: Study, column: str | None = None, **options: Any) -> E
 
 
 def planned_look(study: Study, confidence_level: float = 0.95) -> JsonDict | None:
-    """Return the last planned interim analysis that is due, with its estimate; None before the first.
+    """Return the number of the last planned interim analysis (look) that is due, and its estimate.
+
+    None before the first analysis, and if none is planned.
 
     Analysis k of K uses the first k / K of the items in the order in which they were answered or skipped.
     With several rounds, it uses all items up to the end of round k. Later answers do not change it.
     """
     sample = sample_for_column(study)
-    assert sample.looks is not None
+    if sample.looks is None:
+        return None
     planned = PlannedLooks.parse(sample.looks)
     with study.verified() as connection:
         rows, _ = completion_order(connection, sample)
         labels = current_labels(connection, study.form, str(study.folder))
     if sample.round.max(initial=1) > 1:
-        ends = np.cumsum(np.bincount(sample.round)[1:])[: planned.number]
+        item_counts = np.cumsum(np.bincount(sample.round)[1:])[: planned.number]
     else:
-        ends = np.ceil(np.arange(1, planned.number + 1) * sample.size / planned.number).astype(np.int64)
-    due = int(np.searchsorted(ends, len(rows), "right"))
-    if due == 0:
+        looks = np.arange(1, planned.number + 1)
+        item_counts = np.ceil(looks * sample.size / planned.number).astype(np.int64)
+    # Number of the last analysis for which enough items are finished.
+    look = int(np.searchsorted(item_counts, len(rows), "right"))
+    if look == 0:
         return None
-    labels_of_look = _labels_of_units(labels, sample, rows[: ends[due - 1]])
-    look_estimate = estimate(sample, labels_of_look, look=due, **estimate_options(study))
-    return {"look": due, "of": planned.number, "estimate": look_estimate.to_dict(confidence_level)}
+    labels_of_look = _labels_of_units(labels, sample, rows[: item_counts[look - 1]])
+    look_estimate = estimate(sample, labels_of_look, look=look, **estimate_options(study))
+    return {"look": look, "of": planned.number, "estimate": look_estimate.to_dict(confidence_level)}
 
 
 def _labels_of_units(labels: Labels, sample: Sample, rows: IntArray) -> Labels:
@@ -112,14 +117,15 @@ def estimate_course(study: Study, confidence_level: float = 0.95) -> list[JsonDi
         except StratalError:
             # The first labels may all agree, which leaves an outcome without bounds without an interval.
             continue
-        names = ("estimate", "confidence_interval")
-        label_count = {"labels": result.get("labels", result["n"])}
-        course.append(label_count | {name: result[name] for name in names})
+        # An estimate contains its number of labels only if it differs from the number of drawn units.
+        point = {"labels": result.get("labels", result["n"])}
+        point |= {name: result[name] for name in ("estimate", "confidence_interval")}
+        course.append(point)
     return course
 
 
 def expected_course(study: Study, interim: Estimate, confidence_level: float = 0.95) -> list[JsonDict]:
-    """Return the expected half-width for increasing numbers of further labels."""
+    """Return the expected half-width for increasing numbers of further labels, one dict for each."""
     sample = sample_for_column(study)
     return more_labels_of(sample, study.labels(), interim, confidence_level, **estimate_options(study))
 
@@ -242,10 +248,11 @@ def add_round(study: Study, extended_sample: Sample) -> int:
     """
     number = last_round(extended_sample)
     with study.transaction() as connection:
-        # If two commands draw at the same time, the second one gets an error here.
+        # If two commands draw at the same time, the second one gets an error here. A sample with only one
+        # round is not a further round of any study: the next line compares the draws.
         if number > 1:
             require_next_round(connection, number)
         require_same_draw(study.sample(), extended_sample)
-        item_count = add_items(connection, study.folder, extended_sample, number)
+        item_count = insert_round(connection, study.folder, extended_sample, number)
         connection.save_settings(enough="no", next_look="0")
     return item_count

@@ -6,6 +6,8 @@ annotators. A submitted answer, or an annotator to whom the item is assigned, ta
 requires several answers and no other annotator is left, it is assigned once more to the annotator who skipped
 it, after all other items. An item that was assigned but not answered for `ABANDONED_SECONDS` is assigned to
 others when no other item is left. A late answer is still saved.
+
+The file `tables.sql` explains the tables and their columns.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ from stratal.study.question import Answer, Disagreement, Form, Item, Progress, R
 # Seconds after which an assigned item without an answer may be assigned to another annotator.
 ABANDONED_SECONDS = 1800.0
 
-# Number of last answers from which the median time is computed, and of last lines of the journal with which
-# the clock is compared.
-RECENT_ENTRIES = 50
+# Number of last lines of the journal from which the median time is computed, and with which the clock is
+# compared.
+RECENT_LINES = 50
 
 # Seconds since the last answer within which an annotator counts as working.
 ACTIVE_SECONDS = 3600.0
@@ -57,9 +59,9 @@ _ANSWERS = (
 # connection to the server is lost.
 ITEMS_AHEAD = 2
 
-# Items are assigned ahead only while the number of required answers exceeds the number of items that all
-# pages could hold by this factor.
-MIN_REQUIRED_FACTOR = 4
+# Items are assigned ahead only while the number of missing answers is more than this multiple of the number
+# of items that all pages could hold: near the end, an item that is held ahead would make others wait.
+MISSING_ANSWERS_FACTOR = 4
 
 
 def assigned_items(connection: Connection, annotator: str, limit: int = 1) -> list[int]:
@@ -76,10 +78,10 @@ def assigned_items(connection: Connection, annotator: str, limit: int = 1) -> li
 
 
 def max_assigned_items(connection: Connection, ahead: int) -> int:
-    """Return the number of items that an annotator may have: 1 near the end, when others wait for items."""
+    """Return the number of items that may be assigned to an annotator: 1 near the end of a study."""
     total, done = connection.one("SELECT total, done FROM tally")
     max_items_on_pages = (1 + ITEMS_AHEAD) * _annotators_with_free_items(connection)
-    if total - done > MIN_REQUIRED_FACTOR * max_items_on_pages:
+    if total - done > MISSING_ANSWERS_FACTOR * max_items_on_pages:
         return 1 + ahead
     return 1
 
@@ -104,9 +106,10 @@ def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[
     assigned = assigned_items(connection, annotator, 1 + ahead)
     limit = max_assigned_items(connection, ahead)
     while len(assigned) < limit:
+        item = _free_item(connection, annotator)
         # Abandoned and skipped items are urgent, and are never assigned ahead.
-        finders = (_free_item, _abandoned_item, _item_to_repeat) if not assigned else (_free_item,)
-        item = next(filter(None, (find(connection, annotator) for find in finders)), None)
+        if item is None and not assigned:
+            item = _abandoned_item(connection, annotator) or _item_to_repeat(connection, annotator)
         if item is None:
             break
         assign(connection, annotator, item, ahead=bool(assigned))
@@ -115,7 +118,10 @@ def assign_next(connection: Connection, annotator: str, ahead: int = 0) -> list[
 
 
 def assign(connection: Connection, annotator: str, item: int, *, ahead: bool = False) -> None:
-    """Assign an item to an annotator, as the current one or `ahead`."""
+    """Assign an item to an annotator, as the current one or `ahead`.
+
+    The annotator's current item is the one with the largest `turn`, the number of the journal's last line.
+    """
     if ahead:
         turn = 0
     else:
@@ -188,6 +194,7 @@ def update_item_counts(connection: Connection, item: int) -> None:
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?",
         (free_places, answers, is_disputed, item),
     )
+    # Answers beyond the required number do not count.
     additional_answers = min(answers, copies) - min(before["answers"], copies)
     additional_undecided = (is_disputed - before["apart"]) * (before["decision"] is None)
     if additional_answers or additional_undecided:
@@ -215,18 +222,19 @@ def _free_item(connection: Connection, annotator: str) -> int | None:
         start, annotator, annotator,
     )  # fmt: skip
     free_item = None if row is None else int(row["item"])
+    # Without a free item, the next search starts after the last item, where a further round begins.
     last_item = connection.one("SELECT coalesce(max(item), 0) FROM item")[0]
     cursor = last_item + 1 if free_item is None else free_item
     connection.execute("UPDATE annotator SET cursor = ? WHERE name = ?", (cursor, annotator))
     return free_item
 
 
-# Statement that ends an assignment, because the item was answered or is assigned to another annotator.
-_RELEASE = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
+# Statement that ends an assignment: the item was answered, or is assigned to another annotator.
+_END_ASSIGNMENT = "UPDATE given SET live = 0 WHERE item = ? AND annotator = ?"
 
 
 def _abandoned_item(connection: Connection, annotator: str) -> int | None:
-    """Release and return an item whose assignment is too old, or in the future because a clock was wrong."""
+    """End an assignment that is too old, or in the future because a clock was wrong; return its item."""
     row = connection.one(
         "SELECT item, annotator FROM given WHERE live = 1 AND held = 0 AND annotator <> ? "
         "AND NOT (since BETWEEN ? AND ?) AND NOT EXISTS ("
@@ -236,7 +244,7 @@ def _abandoned_item(connection: Connection, annotator: str) -> int | None:
     )  # fmt: skip
     if row is None:
         return None
-    connection.execute(_RELEASE, (row["item"], row["annotator"]))
+    connection.execute(_END_ASSIGNMENT, (row["item"], row["annotator"]))
     update_item_counts(connection, row["item"])
     return int(row["item"])
 
@@ -267,11 +275,7 @@ def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | Non
     earlier_receipt = saved_receipt(connection, entry)
     if earlier_receipt is not None:
         return earlier_receipt
-    activity: Any
-    if entry.action == "change":
-        activity = "submit"
-    else:
-        activity = entry.action
+    activity: Any = "submit" if entry.action == "change" else entry.action
     require_allowed(connection, activity, entry.annotator, entry.id, roles)
     if entry.action in ("submit", "skip"):
         return _save_answer(connection, entry)
@@ -280,19 +284,24 @@ def save(connection: Connection, entry: Entry, roles: frozenset[StudyRole] | Non
     if entry.action == "adjudicate":
         return _save_decision(connection, entry)
     if entry.action in ("set-aside", "take-back"):
-        seq = append(connection, entry)
-        aside = int(entry.action == "set-aside")
-        connection.execute("UPDATE annotator SET aside = ? WHERE name = ?", (aside, entry.annotator))
-        for row in connection.all(
-            "SELECT item FROM answer WHERE annotator = ? UNION SELECT item FROM given WHERE annotator = ?",
-            entry.annotator, entry.annotator,
-        ):  # fmt: skip
-            update_item_counts(connection, row["item"])
-        return Receipt(seq=seq, action=entry.action, item=None)
+        return _save_exclusion(connection, entry)
+    # A flag or a note changes only the journal.
     row = find_assigned_item(connection, entry.annotator, entry.id or "")
-    return Receipt(
-        seq=append(connection, structs.replace(entry, item=row["item"])), action=entry.action, item=entry.id
-    )
+    seq = append(connection, structs.replace(entry, item=row["item"]))
+    return Receipt(seq=seq, action=entry.action, item=entry.id)
+
+
+def _save_exclusion(connection: Connection, entry: Entry) -> Receipt:
+    """Exclude the labels of an annotator (`set-aside`) or include them again; update the counts of items."""
+    seq = append(connection, entry)
+    aside = int(entry.action == "set-aside")
+    connection.execute("UPDATE annotator SET aside = ? WHERE name = ?", (aside, entry.annotator))
+    for row in connection.all(
+        "SELECT item FROM answer WHERE annotator = ? UNION SELECT item FROM given WHERE annotator = ?",
+        entry.annotator, entry.annotator,
+    ):  # fmt: skip
+        update_item_counts(connection, row["item"])
+    return Receipt(seq=seq, action=entry.action, item=None)
 
 
 def _save_answer(connection: Connection, entry: Entry) -> Receipt:
@@ -304,17 +313,16 @@ def _save_answer(connection: Connection, entry: Entry) -> Receipt:
     earlier_answer = connection.one(
         "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
     )
-    if entry.seconds is not None or earlier_answer:
-        seconds = entry.seconds
-    else:
-        seconds = connection.now - row["since"]
-    entry = structs.replace(
-        entry, item=row["item"], seconds=seconds, target=earlier_answer["seq"] if earlier_answer else None
-    )
-    if earlier_answer and entry.action == "submit":
-        entry = structs.replace(entry, action="change")
+    entry = structs.replace(entry, item=row["item"])
+    if earlier_answer:
+        entry = structs.replace(entry, target=earlier_answer["seq"])
+        if entry.action == "submit":
+            entry = structs.replace(entry, action="change")
+    elif entry.seconds is None:
+        # For a changed answer, the time since the assignment would not be the working time.
+        entry = structs.replace(entry, seconds=connection.now - row["since"])
     seq = append(connection, entry)
-    connection.execute(_RELEASE, (row["item"], entry.annotator))
+    connection.execute(_END_ASSIGNMENT, (row["item"], entry.annotator))
     _update_stored_answer(connection, entry.annotator, row["item"])
     return Receipt(seq=seq, action=entry.action, item=entry.id)
 
@@ -353,7 +361,7 @@ def _save_decision(connection: Connection, entry: Entry) -> Receipt:
 
 
 def _update_stored_answer(connection: Connection, annotator: str, item: int) -> None:
-    """Update the stored answer of an annotator to an item, and its counts, from the journal."""
+    """Update the stored answer of an annotator to an item, and the counts of both, from the journal."""
     condition = "WHERE item = ? AND annotator = ?"
     columns = "item, annotator, seq, status, value"
     stored = connection.one(f"SELECT status FROM answer {condition}", item, annotator)
@@ -384,20 +392,25 @@ def sides(form: Form, id: str, annotator: str, study: str) -> tuple[str, str] | 
 def shown_item(connection: Connection, annotator: str, item: int) -> Item:
     """Return the item with this number as an annotator sees it."""
     row = connection.one("SELECT item, id, payload FROM item WHERE item = ?", item)
-    answer = connection.one(f"{_ANSWERS} WHERE answer.item = ? AND answer.annotator = ?", item, annotator)
-    flagged = connection.one(
+    row_of_answer = connection.one(
+        f"{_ANSWERS} WHERE answer.item = ? AND answer.annotator = ?", item, annotator
+    )
+    answer = None if row_of_answer is None else Answer(**dict(row_of_answer))
+    flag_line = connection.one(
         "SELECT action FROM journal WHERE item = ? AND annotator = ? AND action IN ('flag', 'unflag') "
         "ORDER BY seq DESC LIMIT 1",
         item, annotator,
     )  # fmt: skip
-    order = sides(read_form(connection), row["id"], annotator, str(connection.setting("id")))
-    return _item(row, answer, sides=order, flagged=flagged is not None and flagged["action"] == "flag")
+    displayed_sides = sides(read_form(connection), row["id"], annotator, str(connection.setting("id")))
+    is_flagged = flag_line is not None and flag_line["action"] == "flag"
+    return _item_record(row, answer=answer, sides=displayed_sides, flagged=is_flagged)
 
 
 def history(connection: Connection, annotator: str, before: int | None, limit: int) -> tuple[Answer, ...]:
     """Return an annotator's current answers, newest first."""
     rows = connection.all(
         f"{_ANSWERS} WHERE answer.annotator = ? AND answer.seq < ? ORDER BY answer.seq DESC LIMIT ?",
+        # Without `before`, any number above all lines. A page may request any limit.
         annotator, before if before is not None else 2**62, max(0, min(limit, 1000)),
     )  # fmt: skip
     return tuple(Answer(**dict(row)) for row in rows)
@@ -415,23 +428,21 @@ def disagreements(connection: Connection, limit: int) -> tuple[Disagreement, ...
     open_disagreements = []
     for row in rows:
         answers = tuple(Answer(**dict(answer)) for answer in connection.all(query, row["item"]))
-        open_disagreements.append(Disagreement(item=_item(row, None), answers=answers))
+        open_disagreements.append(Disagreement(item=_item_record(row), answers=answers))
     return tuple(open_disagreements)
 
 
-def assigned_adjudicator(entry: Disagreement, adjudicators: Sequence[str]) -> str:
-    """Return the adjudicator of a disagreement, by its id; if possible, one who did not answer it."""
-    answering_annotators = {answer.annotator for answer in entry.answers}
+def assigned_adjudicator(disagreement: Disagreement, adjudicators: Sequence[str]) -> str:
+    """Return the adjudicator whom an item's id determines; if possible, one who did not answer the item."""
+    answering_annotators = {answer.annotator for answer in disagreement.answers}
     candidates = [name for name in adjudicators if name not in answering_annotators] or adjudicators
-    digest = hashlib.md5(f"adjudicator:{entry.item.id}".encode(), usedforsecurity=False).digest()
+    digest = hashlib.md5(f"adjudicator:{disagreement.item.id}".encode(), usedforsecurity=False).digest()
     return candidates[digest[0] % len(candidates)]
 
 
-def _item(row: Any, answer: Any, **shown: Any) -> Item:
-    """Return the record of an item from its row and the row of its answer, if it has one."""
-    if answer is not None:
-        shown["answer"] = Answer(**dict(answer))
-    return Item(id=row["id"], position=row["item"], payload=json.loads(row["payload"]), **shown)
+def _item_record(row: Any, **fields: Any) -> Item:
+    """Return the record of an item from its row; `fields` are those that depend on the annotator."""
+    return Item(id=row["id"], position=row["item"], payload=json.loads(row["payload"]), **fields)
 
 
 def annotator_progress(connection: Connection, annotator: str, now: float) -> Progress:
@@ -447,16 +458,18 @@ def annotator_progress(connection: Connection, annotator: str, now: float) -> Pr
             f"This computer's clock is {duration(delay)} behind the times of earlier labels. The order of "
             "the labels is kept, and only their times are wrong. Set the clock."
         )
+    missing_answers = total - done
     seconds = median_seconds(connection, annotator)
     if seconds is None:
         seconds_left = None
     else:
-        seconds_left = seconds * (total - done) / active_annotators(connection, now, annotator)
+        seconds_left = seconds * missing_answers / active_annotators(connection, now, annotator)
+    # The annotators with free items are expected to answer the rest in equal numbers.
+    further_items = math.ceil(missing_answers / max(1, _annotators_with_free_items(connection)))
     return Progress(
         submitted=person["submitted"],
         skipped=person["skipped"],
-        share=person["submitted"]
-        + math.ceil((total - done) / max(1, _annotators_with_free_items(connection))),
+        share=person["submitted"] + further_items,
         done=done,
         total=total,
         seconds_left=seconds_left,
@@ -467,15 +480,21 @@ def annotator_progress(connection: Connection, annotator: str, now: float) -> Pr
 
 
 def median_seconds(
-    connection: Connection, annotator: str | None = None, limit: int = RECENT_ENTRIES
+    connection: Connection, annotator: str | None = None, *, limit: int | None = RECENT_LINES
 ) -> float | None:
-    """Return the median working time of the last answers in seconds, of one annotator or of all."""
-    condition = "" if annotator is None else "annotator = ? AND "
+    """Return the median working time in seconds of the last `limit` answers, of one annotator or of all."""
+    condition = ""
+    parameters: tuple[object, ...] = ()
+    if annotator is not None:
+        condition = "annotator = ? AND "
+        parameters = (annotator,)
     rows = connection.all(
         f"SELECT seconds FROM journal WHERE {condition}action IN ('submit', 'skip') AND seconds IS NOT NULL "
         "ORDER BY seq DESC LIMIT ?",
-        *(() if annotator is None else (annotator,)), limit,
-    )  # fmt: skip
+        *parameters,
+        # In SQLite, a negative limit means no limit.
+        -1 if limit is None else limit,
+    )
     if rows:
         return float(median(row["seconds"] for row in rows))
     return None
@@ -487,7 +506,7 @@ def seconds_of(at: str) -> float:
 
 
 def active_annotators(connection: Connection, now: float, annotator: str | None = None) -> int:
-    """Return the number of annotators with an action in the last `ACTIVE_SECONDS`, including `annotator`."""
+    """Return the number of people with an action in the last `ACTIVE_SECONDS`; `annotator` always counts."""
     rows = connection.all(
         "SELECT name, (SELECT at FROM journal WHERE journal.annotator = name ORDER BY seq DESC LIMIT 1) "
         "AS at FROM annotator WHERE aside = 0"
@@ -497,17 +516,19 @@ def active_annotators(connection: Connection, now: float, annotator: str | None 
         for row in rows
         if row["at"] is not None and abs(now - seconds_of(row["at"])) < ACTIVE_SECONDS
     }
-    return len(active | ({annotator} if annotator is not None else set()))
+    if annotator is not None:
+        active.add(annotator)
+    return len(active)
 
 
 def clock_delay(connection: Connection, now: float) -> float:
-    """Return the delay in seconds of the clock behind the latest of the journal's last lines, at least 0.
+    """Return by how many seconds the clock is behind the latest time in the journal's last lines, at least 0.
 
-    The last line alone is not sufficient, because a wrong clock may have written it. Of all lines, one may be
-    far in the future forever.
+    The last line alone is not sufficient, because a wrong clock may have written it. All lines would be too
+    many, because a single wrong time far in the future would be reported forever.
     """
     latest = connection.one(
-        "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", RECENT_ENTRIES
+        "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", RECENT_LINES
     )["at"]
     if latest is None:
         return 0.0

@@ -30,6 +30,7 @@ MAX_ID_CHARACTERS = 10_000
 
 # Largest number of characters of a request, which is the random id of a page and a number.
 MAX_REQUEST_CHARACTERS = 200
+
 # Largest number of seconds for an item: after more than a day, the time depends on other things.
 MAX_SECONDS_PER_ITEM = 86_400.0
 
@@ -114,12 +115,10 @@ def append(connection: Connection, entry: Entry) -> int:
         previous_hash = chain_origin(connection)
     row = {"seq": seq, "at": connection.timestamp, "rubric": int(connection.setting("rubric_version") or 1)}
     row |= structs.asdict(entry)
-    # An impossible time, such as NaN or that of a wrong clock, is saved as unknown.
     if entry.seconds is not None:
-        if 0 <= entry.seconds <= MAX_SECONDS_PER_ITEM:
-            row["seconds"] = float(entry.seconds)
-        else:
-            row["seconds"] = None
+        # An impossible time, such as NaN or that of a wrong clock, is saved as unknown.
+        is_possible = 0 <= entry.seconds <= MAX_SECONDS_PER_ITEM
+        row["seconds"] = float(entry.seconds) if is_possible else None
     connection.execute(
         "INSERT INTO journal VALUES (:seq, :at, :annotator, :action, :item, :value, :note, :seconds, "
         ":rubric, :shown, :target, :request, :hash)",
@@ -129,7 +128,7 @@ def append(connection: Connection, entry: Entry) -> int:
 
 
 def saved_receipt(connection: Connection, entry: Entry) -> Receipt | None:
-    """Return the receipt of the same request, if it was saved before; refuse the id of another request."""
+    """Return the receipt of the same request, if it was saved before; refuse it for another action."""
     if entry.request is None:
         return None
     row = connection.one(
@@ -172,9 +171,11 @@ def receipt_of_later_request(connection: Connection, entry: Entry, item: int) ->
 
 
 def _page_and_number(request: str | None) -> tuple[str, int | None]:
-    """Return the page and the number of a request such as `PAGE-3`; None for a request without a number."""
+    """Return the page and the number of a request such as `PAGE-3`; the number is None for other requests."""
     page, _, number = (request or "").rpartition("-")
-    return page, int(number) if page and number.isascii() and number.isdigit() else None
+    if page and number.isascii() and number.isdigit():
+        return page, int(number)
+    return page, None
 
 
 def line_hash(previous_hash: bytes, row: Any) -> bytes:
@@ -186,7 +187,7 @@ def line_hash(previous_hash: bytes, row: Any) -> bytes:
 
 
 def chain_origin(connection: Connection) -> bytes:
-    """Return the start of the chain of hashes, which is the study's own id."""
+    """Return the hash that precedes the first line: the digest of the study's id."""
     return hashlib.sha256(f"stratal study {connection.setting('id')}".encode()).digest()
 
 
@@ -213,29 +214,31 @@ def head(connection: Connection) -> str:
 
 
 # File next to the database: number and hash of the last line that was saved. SQLite reads a write-ahead log
-# up to the first damaged page, so that a flipped bit there takes the last lines away with a whole chain.
+# only up to the first damaged page. Damage there removes the last lines, but the chain of the others stays
+# valid.
 HEAD = "journal.head"
 
 
 def write_head(folder: Path, seq: int, hash_: bytes) -> None:
     """Write number and hash of the last line to `HEAD`, after it was saved; a failure is ignored."""
-    # The file is overwritten, since its length never changes; truncating it first would take milliseconds.
+    # The file is overwritten without truncating it, which would take milliseconds: its length never changes.
     with suppress(OSError):
         handle = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
         with os.fdopen(handle, "wb") as file:
             file.write(f"{seq:020d} {hash_.hex()}\n".encode())
 
 
-def missing_lines(connection: Connection, head_content: bytes) -> Iterator[str]:
+def find_missing_lines(connection: Connection, head_content: bytes) -> Iterator[str]:
     """Yield a problem if a saved line is missing or differs, according to the content of the file `HEAD`."""
     # The file is empty for a new study or a copy, and may consist of zeros after a power failure.
     if not head_content.strip(b"\0"):
         return
     number, _, digest = head_content.decode("ascii", "replace").rstrip("\n").partition(" ")
-    # The number has a fixed width, so that a note that was cut off is recognised.
+    # The number has a fixed width, so that a truncated file is recognised.
     if len(number) != 20 or not (number.isascii() and number.isdigit()):
         yield f"{HEAD} cannot be read"
         return
+    # A damaged file may contain a number that is too large for an integer of SQLite.
     row = connection.one("SELECT hash FROM journal WHERE seq = ?", int(number) % 2**63)
     if row is None:
         yield f"line {int(number)} of the journal had been saved ({HEAD}) and is missing, perhaps with others"
@@ -248,9 +251,9 @@ PAGE_SECRET = "page_secret"
 # Setting with the secret from which the keys of pages in one file are computed.
 PAGE_FILE_SECRET = "page_file_secret"
 
-# Settings on which the results of a study depend, which enter the hashes of the journal: the values of
-# choices, the assignment of items, and the stopping rule. Others are the appearance of the page, the secret
-# of its links, and the time of the next evaluation.
+# Settings on which the results of a study depend: the values of choices, the assignment of items, and the
+# stopping rule. Their digest is part of the journal. The other settings are the appearance of the page, the
+# secrets of links, and the time of the next evaluation of the stopping rule.
 HASHED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_width", "reading", "adjudicators")
 
 
@@ -285,21 +288,23 @@ def append_round(connection: Connection, number: int, file: str, digest: str) ->
     ))  # fmt: skip
 
 
-def first(connection: Connection) -> None:
-    """Make the tables of version 1."""
+def create_tables(connection: Connection) -> None:
+    """Create the tables of version 1."""
     statement = ""
-    for line in Path(__file__).with_name("tables.sql").read_text(encoding="utf-8").splitlines(keepends=True):
+    script = Path(__file__).with_name("tables.sql").read_text(encoding="utf-8")
+    for line in script.splitlines(keepends=True):
+        # SQLite would store the comments with the tables.
         statement += "" if line.startswith("--") else line
         if sqlite3.complete_statement(statement):
             connection.execute(statement)
             statement = ""
 
 
-def sealed(connection: Connection) -> None:
-    """Seal the settings and each round's items of a study of version 1, as they are when it is first opened.
+def record_existing_state(connection: Connection) -> None:
+    """Add the digests of the settings and of each round's items to the journal of a study of version 1.
 
-    What was changed before cannot be detected any more; from then on every change is seen. A new study, which
-    has no rounds yet, seals what it is made of.
+    Changes before this migration cannot be detected, all later ones can. A new study has no rounds yet: the
+    functions that create it add the digests.
     """
     rounds = connection.all("SELECT number, file, digest FROM round ORDER BY number")
     if not rounds:
@@ -310,28 +315,23 @@ def sealed(connection: Connection) -> None:
     append_setting(connection, "version", "2")
 
 
-# Steps in their order; step i makes version i + 1. Only ever added to.
-MIGRATIONS = (first, sealed)
+# Migrations in their order: the one at index i creates version i + 1. Add new ones; never change these.
+MIGRATIONS = (create_tables, record_existing_state)
 
 
-def version(connection: Connection, place: Path | str = "the study") -> int:
-    """Return the version of a database, 0 for an empty one; raise an error for a later version."""
+def database_version(connection: Connection, name: Path | str = "the study") -> int:
+    """Return the version of a database, 0 for an empty one; refuse a newer one, with `name` in the error."""
     number = int(connection.one("PRAGMA user_version")[0])
     if number > len(MIGRATIONS):
-        stated_version = f"version {number}"
+        problem = f"{name} was written by a newer version of stratal"
         action = "Run: pip install --upgrade stratal"
-        raise StudyError(
-            f"{place} was written by a newer version of stratal",
-            kind="damaged",
-            given=stated_version,
-            action=action,
-        )
+        raise StudyError(problem, kind="damaged", given=f"version {number}", action=action)
     return number
 
 
-def migrate(connection: Connection, place: Path) -> None:
-    """Take the steps that a database has not taken yet, inside the transaction that is open."""
-    current = version(connection, place)
-    for number, step in enumerate(MIGRATIONS[current:], start=current + 1):
-        step(connection)
+def migrate(connection: Connection, name: Path) -> None:
+    """Run the migrations that a database still needs, inside the transaction that is open."""
+    current_version = database_version(connection, name)
+    for number, migration in enumerate(MIGRATIONS[current_version:], start=current_version + 1):
+        migration(connection)
         connection.execute(f"PRAGMA user_version = {number}")

@@ -33,9 +33,9 @@ from stratal.study.journal import (
     PAGE_FILE_SECRET,
     PAGE_SECRET,
     append_setting,
+    database_version,
     head,
     migrate,
-    version,
 )
 from stratal.study.question import Form, JsonRecord, StudyQuestion
 from stratal.study.study import Clock, Study
@@ -108,9 +108,14 @@ def create_study(
     folder = Path(folder)
     form = Form.of(question).with_tags_of(sample.question.outcome)
     creating.refuse_ambiguous_form(sample, form)
-    people, judges = creating.validated_team(annotators, adjudicators, overlap, copies)
-    everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
-    study_names = {name: f"{creating.PSEUDONYM}{number}" if pseudonyms else name for number, name in everyone}
+    annotator_names, adjudicator_names = creating.validated_team(annotators, adjudicators, overlap, copies)
+    people = list(dict.fromkeys((*annotator_names, *adjudicator_names)))
+    # Name → name in the journal.
+    journal_names = {name: name for name in people}
+    if pseudonyms:
+        journal_names = {
+            name: f"{creating.PSEUDONYM_PREFIX}{number}" for number, name in enumerate(people, start=1)
+        }
     settings = {
         "id": secrets.token_hex(16),
         "question": form.encode(),
@@ -119,34 +124,34 @@ def create_study(
         "copies": str(copies),
         "half_width": half_width_setting(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
-        "adjudicators": json.dumps([study_names[name] for name in judges], ensure_ascii=False),
+        "adjudicators": json.dumps([journal_names[name] for name in adjudicator_names], ensure_ascii=False),
     }
     if pseudonyms:
-        settings[creating.PSEUDONYMS] = "yes"
-    with create_folder(folder, DATABASE) as partial:
-        partial.chmod(PRIVATE_FOLDER)
-        (partial / creating.MEDIA).mkdir()
+        settings[creating.PSEUDONYMS_SETTING] = "yes"
+    with create_folder(folder, DATABASE) as new_folder:
+        new_folder.chmod(PRIVATE_FOLDER)
+        (new_folder / creating.MEDIA_FOLDER).mkdir()
         if pseudonyms:
-            creating.write_names(partial, {study_name: name for name, study_name in study_names.items()})
-        database = Database.create(partial / DATABASE, journal)
+            creating.write_names(new_folder, {pseudonym: name for name, pseudonym in journal_names.items()})
+        database = Database.create(new_folder / DATABASE, journal)
         with closing(database), database.write() as connection:
             connection.now = clock()
-            migrate(connection, partial)
+            migrate(connection, new_folder)
             connection.save_settings(**settings)
-            roles = [(study_names[name], "annotator") for name in people]
-            roles += [(study_names[name], "adjudicator") for name in judges]
+            roles = [(journal_names[name], "annotator") for name in annotator_names]
+            roles += [(journal_names[name], "adjudicator") for name in adjudicator_names]
             # An annotator who also decides disagreements has one row.
             query = "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING"
             connection.executemany(query, roles)
             append_setting(connection, settings["rubric_version"], form.first.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
-                creating.add_items(connection, partial, sample, number)
+                creating.insert_round(connection, new_folder, sample, number)
     _make_private(folder)
     return open_study(folder, clock=clock)
 
 
-# Files of a study that commands write to.
-_WRITTEN_FILES = (DATABASE, HEAD, LOCK, creating.NAMES)
+# Files of a study that commands write to, in addition to those of the sample's rounds.
+_WRITTEN_FILES = (DATABASE, HEAD, LOCK, creating.NAMES_FILE)
 
 
 def open_study(
@@ -192,7 +197,7 @@ def open_study(
     database = Database(folder / DATABASE, timeout=timeout, pragmas=pragmas, read_only=read_only)
     try:
         with database.read() as connection:
-            stored_version = version(connection, folder)
+            stored_version = database_version(connection, folder)
         if stored_version == 0:
             action = "Restore a backup (stratal study backup), or create the study again."
             raise StudyError(f"{folder}: its database is empty", kind="damaged", action=action)
@@ -252,14 +257,14 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
         if known_head is not None and connection.one(query, known_head.strip().lower()) is None:
             missing_line = f"the journal contains no line with hash {known_head[:16]}…"
             problems.append(f"{missing_line}: it was rewritten, or belongs to another study")
-        times, first_line = connection.one(
+        setback_count, first_line = connection.one(
             "SELECT count(*), min(seq) FROM "
             "(SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) WHERE at < before"
         )
-        clock_note = f"the clock went back {times} times (first at line {first_line} of the journal)"
+        clock_note = f"the clock went back {setback_count} times (first at line {first_line} of the journal)"
         return Check(
             problems=tuple(problems),
-            notes=(clock_note,) if times else (),
+            notes=(clock_note,) if setback_count else (),
             items=connection.one("SELECT count(*) FROM item")[0],
             lines=connection.one("SELECT count(*) FROM journal")[0],
             head=head(connection),
@@ -286,38 +291,39 @@ def backup_study(study: Study, folder: str | Path) -> Check:
     """
     # Symbolic links of a received study may point to any file, and the copy would contain that file.
     refuse_leaving_links(study.folder, study.media)
-    with create_folder(Path(folder), DATABASE) as partial:
-        partial.chmod(PRIVATE_FOLDER)
+    with create_folder(Path(folder), DATABASE) as new_folder:
+        new_folder.chmod(PRIVATE_FOLDER)
         # The file of the head is copied before the database: the database then contains at least its lines.
-        _copy_files(study, partial, HEAD)
-        (partial / DATABASE).touch(mode=PRIVATE_FILE)
-        with translate_database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
+        _copy_files(study, new_folder, HEAD)
+        (new_folder / DATABASE).touch(mode=PRIVATE_FILE)
+        with translate_database_errors(new_folder), closing(sqlite3.connect(new_folder / DATABASE)) as target:
             with study.database.read() as source:
                 source.backup(target)
-            # Otherwise the deleted secrets would remain in the free space of the file.
+            # Without this setting, the deleted secrets would remain in the free space of the file.
             target.execute("PRAGMA secure_delete = ON")
             target.execute("DELETE FROM setting WHERE name IN (?, ?)", (PAGE_SECRET, PAGE_FILE_SECRET))
             target.commit()
             rows = target.execute("SELECT number, file FROM round ORDER BY number").fetchall()
         # The database of a received study may name any file; `round_file` rejects other names.
         rounds = [creating.round_file(study.folder, *row).name for row in rows]
-        _copy_files(study, partial, *rounds, creating.NAMES)
+        _copy_files(study, new_folder, *rounds, creating.NAMES_FILE)
         if study.media.is_dir():
-            shutil.copytree(study.media, partial / creating.MEDIA)
-        with open_study(partial, clock=study.clock) as copy:
+            shutil.copytree(study.media, new_folder / creating.MEDIA_FOLDER)
+        with open_study(new_folder, clock=study.clock) as copy:
             check = check_study(copy)
     _make_private(Path(folder))
     return check
 
 
 def _make_private(folder: Path) -> None:
-    """Allow only the owner to read a study in a folder that existed before."""
+    """Allow only the owner to read a study in a folder that may have existed before."""
     # The file system may have no permissions, or the folder may belong to somebody else.
     with suppress(OSError):
         folder.chmod(PRIVATE_FOLDER)
 
 
 def _copy_files(study: Study, target: Path, *names: str) -> None:
+    """Copy the files of a study that exist to a folder, readable only by the owner."""
     for name in names:
         if (study.folder / name).is_file():
             shutil.copy2(study.folder / name, target / name)

@@ -19,10 +19,13 @@ from stratal.study.database import Connection, StudyError
 StudyRole = Literal["annotator", "adjudicator", "set-aside", "owner", "operator", "stranger"]
 
 # State of an item for a person. `none`: the activity does not concern an item. `not-given`: the item was
-# never assigned to the person. `given`: it is assigned, and has no answer. `answered`: the person answered
+# never assigned to the person. `given`: it was assigned, and has no answer. `answered`: the person answered
 # or skipped it. `disagreement`: answers differ, and there is no decision. `decided`: an adjudicator decided.
 ItemState = Literal["none", "not-given", "given", "answered", "disagreement", "decided"]
 
+# What a person may do. `state`: open the labelling page. `trail`: list one's earlier answers. `figures`: read
+# the status and the report. `until`: change the half-width at which labelling ends. `item`, `media`,
+# `disagreements`: read these. The others change or export the study.
 Activity = Literal[
     "state", "item", "trail", "disagreements", "media", "submit", "skip", "undo", "flag", "unflag", "note",
     "adjudicate", "figures", "set-aside", "take-back", "add-annotator", "rubric", "extend", "until", "import",
@@ -34,54 +37,54 @@ STUDY_ROLES: tuple[StudyRole, ...] = get_args(StudyRole)
 ITEM_STATES: tuple[ItemState, ...] = get_args(ItemState)
 ACTIVITIES: tuple[Activity, ...] = get_args(Activity)
 
+# The states of an item in which each role may do an activity.
 PermissionRule = Mapping[StudyRole, frozenset[ItemState]]
 
-# States of an item in which an activity is allowed.
-_NO_ITEM: frozenset[ItemState] = frozenset({"none"})
-_OWN_ITEM: frozenset[ItemState] = frozenset({"given", "answered"})
-_DISPUTED_ITEM: frozenset[ItemState] = frozenset({"disagreement", "decided"})
+_NO_ITEM_STATES: frozenset[ItemState] = frozenset({"none"})
+_OWN_ITEM_STATES: frozenset[ItemState] = frozenset({"given", "answered"})
+_DISPUTED_ITEM_STATES: frozenset[ItemState] = frozenset({"disagreement", "decided"})
 
-# These activities do not concern an item, and show no answers of others.
-_ALL_MEMBERS: PermissionRule = {
-    "annotator": _NO_ITEM,
-    "adjudicator": _NO_ITEM,
-    "set-aside": _NO_ITEM,
+# For activities that do not concern an item, and show no answers of others.
+_MEMBERS_RULE: PermissionRule = {
+    "annotator": _NO_ITEM_STATES,
+    "adjudicator": _NO_ITEM_STATES,
+    "set-aside": _NO_ITEM_STATES,
 }
 # People who are set aside keep their items: an answer that arrives late is saved, but not counted.
-_OWN_WORK: PermissionRule = {"annotator": _OWN_ITEM, "set-aside": _OWN_ITEM}
+_OWN_ITEMS_RULE: PermissionRule = {"annotator": _OWN_ITEM_STATES, "set-aside": _OWN_ITEM_STATES}
 # The person at the command line, who has access to the files and therefore to all answers.
 OPERATOR: frozenset[StudyRole] = frozenset({"operator"})
-_OPERATOR: PermissionRule = {"operator": _NO_ITEM}
+_OPERATOR_RULE: PermissionRule = {"operator": _NO_ITEM_STATES}
 
 PERMISSIONS: Mapping[Activity, PermissionRule] = MappingProxyType(
     {
-        "state": _ALL_MEMBERS,
-        "media": _ALL_MEMBERS,
-        "trail": _ALL_MEMBERS,
-        "item": _OWN_WORK,
-        "submit": _OWN_WORK,
-        "skip": _OWN_WORK,
-        "flag": _OWN_WORK,
-        "unflag": _OWN_WORK,
-        "note": _OWN_WORK,
-        "undo": {"annotator": _NO_ITEM, "set-aside": _NO_ITEM},
-        "disagreements": {"adjudicator": _NO_ITEM},
-        "adjudicate": {"adjudicator": _DISPUTED_ITEM},
-        "figures": {"owner": _NO_ITEM, "operator": _NO_ITEM},
-        "set-aside": _OPERATOR,
-        "take-back": _OPERATOR,
-        "add-annotator": _OPERATOR,
-        "rubric": _OPERATOR,
-        "extend": _OPERATOR,
-        "until": _OPERATOR,
-        "import": _OPERATOR,
-        "export": _OPERATOR,
+        "state": _MEMBERS_RULE,
+        "media": _MEMBERS_RULE,
+        "trail": _MEMBERS_RULE,
+        "item": _OWN_ITEMS_RULE,
+        "submit": _OWN_ITEMS_RULE,
+        "skip": _OWN_ITEMS_RULE,
+        "flag": _OWN_ITEMS_RULE,
+        "unflag": _OWN_ITEMS_RULE,
+        "note": _OWN_ITEMS_RULE,
+        "undo": {"annotator": _NO_ITEM_STATES, "set-aside": _NO_ITEM_STATES},
+        "disagreements": {"adjudicator": _NO_ITEM_STATES},
+        "adjudicate": {"adjudicator": _DISPUTED_ITEM_STATES},
+        "figures": {"owner": _NO_ITEM_STATES, "operator": _NO_ITEM_STATES},
+        "set-aside": _OPERATOR_RULE,
+        "take-back": _OPERATOR_RULE,
+        "add-annotator": _OPERATOR_RULE,
+        "rubric": _OPERATOR_RULE,
+        "extend": _OPERATOR_RULE,
+        "until": _OPERATOR_RULE,
+        "import": _OPERATOR_RULE,
+        "export": _OPERATOR_RULE,
     }
 )
 
 
 def is_allowed(
-    activity: Activity, roles: frozenset[StudyRole], states: frozenset[ItemState] = _NO_ITEM
+    activity: Activity, roles: frozenset[StudyRole], states: frozenset[ItemState] = _NO_ITEM_STATES
 ) -> bool:
     """Return whether a person with these roles may do an activity on an item in these states."""
     rule = PERMISSIONS[activity]
@@ -100,12 +103,12 @@ def roles_of(connection: Connection, name: str) -> frozenset[StudyRole]:
         return frozenset({"stranger"})
     if row["aside"]:
         return frozenset({"set-aside"})
-    appointed = json.loads(connection.setting("adjudicators") or "[]")
+    appointed_names = json.loads(connection.setting("adjudicators") or "[]")
     roles: set[StudyRole] = set()
     if row["role"] == "annotator":
         roles.add("annotator")
     # Without appointed adjudicators, every annotator is one.
-    if name in appointed or (not appointed and row["role"] == "annotator"):
+    if name in appointed_names or (not appointed_names and row["role"] == "annotator"):
         roles.add("adjudicator")
     return frozenset(roles)
 
@@ -113,14 +116,14 @@ def roles_of(connection: Connection, name: str) -> frozenset[StudyRole]:
 def adjudicators_of(connection: Connection) -> tuple[str, ...]:
     """Return the people who may decide disagreements now, in the order of their appointment."""
     people = [row["name"] for row in connection.all("SELECT name FROM annotator ORDER BY name")]
-    appointed = json.loads(connection.setting("adjudicators") or "[]") or people
-    return tuple(name for name in appointed if "adjudicator" in roles_of(connection, name))
+    candidates = json.loads(connection.setting("adjudicators") or "[]") or people
+    return tuple(name for name in candidates if "adjudicator" in roles_of(connection, name))
 
 
 def states_of(connection: Connection, name: str, item: str | None) -> frozenset[ItemState]:
     """Return the states of an item, by its id, for a person."""
     if item is None:
-        return _NO_ITEM
+        return _NO_ITEM_STATES
     row = connection.one(
         "SELECT apart, decision, EXISTS (SELECT 1 FROM given WHERE given.item = item.item AND annotator = ?) "
         "AS given, EXISTS (SELECT 1 FROM answer WHERE answer.item = item.item AND annotator = ?) AS answered "
@@ -150,7 +153,7 @@ def require_allowed(
     item: str | None,
     roles: frozenset[StudyRole] | None = None,
 ) -> None:
-    """Raise an error if the table does not allow an activity.
+    """Raise an error if `PERMISSIONS` does not allow an activity.
 
     Parameters
     ----------

@@ -30,6 +30,8 @@ NUMBER_ANSWER = "number"
 TEXT_ANSWER = "short-text"
 TAGS = "tags"
 QUESTION_KINDS = (CHOICES, SCALE, PAIR, CLASSES, SEVERAL, NUMBER_ANSWER, TEXT_ANSWER, TAGS)
+# Kinds whose answer is stored unchanged if a study has only one question; other answers are stored as JSON.
+UNCHANGED_KINDS = (CHOICES, SCALE, PAIR, CLASSES, TAGS)
 # Kinds whose answer is any number of choices.
 MULTIPLE_CHOICE_KINDS = (SEVERAL, TAGS)
 
@@ -48,6 +50,9 @@ ASKED = "asked"
 # Largest number of characters of an answer that is free text, by kind of question.
 MAX_ANSWER_CHARACTERS = {CLASSES: 200, TEXT_ANSWER: 2000}
 
+# Largest number of choices that an error lists.
+_MAX_CHOICES_LISTED = 40
+
 # Keys of choices in their order. The keys s (skip), u (undo), f (flag) and n (note) have another meaning.
 CHOICE_KEYS = "1234567890qwertyiopadghjklzxcvbm"
 
@@ -57,7 +62,7 @@ _WORDS_FOR_ZERO = ("fail", "failed", "no", "false", "incorrect", "wrong", "bad",
 
 
 class PlainRecord(Record):
-    """A record that is converted to a plain dict."""
+    """An immutable record that validates its fields, and is converted to a plain dict."""
 
     __slots__ = ()
 
@@ -67,7 +72,7 @@ class PlainRecord(Record):
 
 
 class JsonRecord(msgspec.Struct, frozen=True):
-    """A record that a page or a command receives as a plain dict."""
+    """A record that is created often and without checks: pages and commands receive it as a plain dict."""
 
     def to_dict(self) -> JsonDict:
         """Return the record as a JSON-ready dict."""
@@ -241,10 +246,10 @@ class StudyQuestion(PlainRecord):
                 question = cls(text=text.strip(), kind=kind, rubric=rubric, scale=scale)
             else:
                 if kind in (SCALE, PAIR):
-                    parts = answers
+                    arguments = answers
                 else:
-                    parts = [[*answers]]
-                question = getattr(cls, f"of_{kind}")(text, *parts, rubric=rubric)
+                    arguments = [[*answers]]
+                question = getattr(cls, f"of_{kind}")(text, *arguments, rubric=rubric)
             condition_name, equals_sign, condition_answer = str(table.get("when", "")).partition("=")
             return replace(
                 question,
@@ -291,43 +296,51 @@ class StudyQuestion(PlainRecord):
         >>> StudyQuestion.of_scale("How helpful?", 1, 5).answer(4)
         '4'
         """
-        names = [choice.name for choice in self.choices]
         text = _answer_text(value)
+        stored = self._stored_answer(text)
+        if stored is None:
+            problem = "this question does not accept this answer"
+            raise InputError(problem, given=repr(text[:60]), allowed=self._allowed_answers())
+        return stored
+
+    def _stored_answer(self, text: str) -> str | None:
+        """Return the stored form of an answer; None for an invalid answer."""
+        names = [choice.name for choice in self.choices]
         if self.kind == TAGS:
             # The text is read in each format of sets; the right one yields only existing tags.
             sets = [read_set(text, separator) for separator in SEPARATORS]
             valid_sets = [tags for tags in sets if tags is not None and {*tags_of(tags)} <= {*names}]
             if text and valid_sets:
                 return valid_sets[0]
-        elif self.kind == SEVERAL:
+            return None
+        if self.kind == SEVERAL:
             with suppress(ValueError, RecursionError):
-                if text.startswith("["):
-                    chosen = json.loads(text)
-                else:
-                    chosen = [text]
-                if all(candidate in names for candidate in chosen):
+                chosen = json.loads(text) if text.startswith("[") else [text]
+                if all(name in names for name in chosen):
                     return json.dumps([name for name in names if name in chosen], ensure_ascii=False)
-        elif (
+            return None
+        is_free_text = self.kind in MAX_ANSWER_CHARACTERS
+        if (
             text in names
-            or (self.kind in MAX_ANSWER_CHARACTERS and 0 < len(text) <= MAX_ANSWER_CHARACTERS[self.kind])
+            or (is_free_text and 0 < len(text) <= MAX_ANSWER_CHARACTERS[self.kind])
             or (self.kind == NUMBER_ANSWER and _is_number_within(text, self.scale))
         ):
             return text
-        allowed = ", ".join(names[:40])
+        return None
+
+    def _allowed_answers(self) -> str:
+        """Return the allowed answers, for an error."""
         if self.kind in MAX_ANSWER_CHARACTERS:
-            allowed = f"1 to {MAX_ANSWER_CHARACTERS[self.kind]} characters"
-        elif self.kind == NUMBER_ANSWER:
-            if self.scale:
-                allowed = " to ".join(f"{end:g}" for end in self.scale)
-            else:
-                allowed = "a number"
-        raise InputError("this question does not accept this answer", given=repr(text[:60]), allowed=allowed)
+            return f"1 to {MAX_ANSWER_CHARACTERS[self.kind]} characters"
+        if self.kind == NUMBER_ANSWER:
+            return " to ".join(f"{end:g}" for end in self.scale) if self.scale else "a number"
+        return ", ".join(choice.name for choice in self.choices[:_MAX_CHOICES_LISTED])
 
     def outcome(self, answer: str, choice: str = "") -> str | float | None:
         """Return the outcome of a stored answer: a number, the class itself, or None for no answer.
 
         If the answer is any number of choices, the outcome of one `choice` is 1 if it was chosen, otherwise
-        0.
+        0. Without `choice`, it is a text with all chosen names, separated by `|`.
         """
         if self.kind == SEVERAL:
             chosen = json.loads(answer)
@@ -347,12 +360,11 @@ class StudyQuestion(PlainRecord):
             return False
         if self.is_numeric and self.limit:
             outcomes = [self.outcome(answer) for answer in answers]
-        else:
-            outcomes = [None]
-        if None in outcomes:
-            return len({*answers}) > 1
-        numbers = [float(number) for number in outcomes if number is not None]
-        return max(numbers) - min(numbers) > self.limit
+            numbers = [float(outcome) for outcome in outcomes if outcome is not None]
+            # An answer that means no answer has no distance from others.
+            if len(numbers) == len(outcomes):
+                return max(numbers) - min(numbers) > self.limit
+        return len({*answers}) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -387,22 +399,18 @@ class Form(PlainRecord):
         questions_by_name: dict[str, StudyQuestion] = {}
         for question in self.questions:
             name = question.name
-            other = None
-            if question.when:
-                other = questions_by_name.get(question.when[0])
             if name in questions_by_name or (len(self.questions) > 1 and not name.isidentifier()):
                 allowed = "letters, digits and _, such as correct"
                 problem = "each of several questions must have its own name"
                 raise InputError(problem, given=repr(name), allowed=allowed)
-            if other:
-                answers = [choice.name for choice in other.choices]
-            else:
-                answers = []
-            if question.when and question.when[1] not in answers:
-                problem = f"question {name!r} depends on an answer that cannot occur"
-                allowed = "QUESTION=ANSWER"
-                action = "Name an answer to an earlier question."
-                raise InputError(problem, given="=".join(question.when), allowed=allowed, action=action)
+            if question.when:
+                earlier_name, required_answer = question.when
+                earlier = questions_by_name.get(earlier_name)
+                if earlier is None or required_answer not in [choice.name for choice in earlier.choices]:
+                    problem = f"question {name!r} depends on an answer that cannot occur"
+                    allowed = "QUESTION=ANSWER"
+                    action = "Name an answer to an earlier question."
+                    raise InputError(problem, given="=".join(question.when), allowed=allowed, action=action)
             questions_by_name[name] = question
         # The property raises an error for two outcomes with the same name.
         list(self.columns)
@@ -427,12 +435,14 @@ class Form(PlainRecord):
         """Return the form of a TOML file with a table `[[question]]` for each question."""
         allowed = "one table [[question]] per question"
         try:
-            tables = tomllib.loads(text).get("question")
+            question_tables = tomllib.loads(text).get("question")
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"the question file is not valid TOML ({error})", allowed=allowed) from None
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        if not isinstance(question_tables, list) or not all(isinstance(row, dict) for row in question_tables):
             raise InputError("the question file contains no questions", allowed=allowed)
-        return cls(questions=tuple(StudyQuestion.from_table(table, rubric=rubric) for table in tables))
+        return cls(
+            questions=tuple(StudyQuestion.from_table(table, rubric=rubric) for table in question_tables)
+        )
 
     @classmethod
     @lru_cache(maxsize=16)
@@ -484,7 +494,7 @@ class Form(PlainRecord):
     @property
     def is_plain(self) -> bool:
         """Whether there is one question, whose answer is stored unchanged."""
-        return len(self.questions) == 1 and self.first.kind in (*QUESTION_KINDS[:4], TAGS)
+        return len(self.questions) == 1 and self.first.kind in UNCHANGED_KINDS
 
     def answer_text(self, column: str, stored: str | None) -> str | None:
         """Return the answer for one of `columns` as text; None if the question was not asked."""
@@ -563,18 +573,18 @@ class Form(PlainRecord):
         if question.when is None:
             return True
         name, required_answer = question.when
-        other = self._condition_question(question)
-        if name not in stored or other is None:
+        earlier = self._condition_question(question)
+        if name not in stored or earlier is None:
             return False
-        if other.kind == SEVERAL:
-            return other.outcome(stored[name], required_answer) == 1.0
+        if earlier.kind == SEVERAL:
+            return earlier.outcome(stored[name], required_answer) == 1.0
         return stored[name] == required_answer
 
     def _condition_question(self, question: StudyQuestion) -> StudyQuestion | None:
         """Return the question whose answer determines whether a question is asked; None if it always is."""
         if question.when is None:
             return None
-        return next((other for other in self.questions if other.name == question.when[0]), None)
+        return next((earlier for earlier in self.questions if earlier.name == question.when[0]), None)
 
     def answers(self, stored: str | None) -> dict[str, str]:
         """Return the answers by question from the stored text, for questions that were asked."""
@@ -598,8 +608,10 @@ class Form(PlainRecord):
         answers = self.answers(stored)
         answer = answers.get(question.name)
         if answer is None:
-            other = self._condition_question(question)
-            if other is None or other.name not in answers or other.outcome(answers[other.name]) is None:
+            earlier = self._condition_question(question)
+            if earlier is None or earlier.name not in answers:
+                return None
+            if earlier.outcome(answers[earlier.name]) is None:
                 return None
             if question.kind == SEVERAL or question.is_numeric:
                 return 0.0
@@ -620,28 +632,32 @@ class Form(PlainRecord):
 
 
 def _is_number_within(text: str, bounds: tuple[float, float] | None) -> bool:
+    """Return whether a text is a finite number within bounds (None: any)."""
     number = number_of_text(text)
     return math.isfinite(number) and (bounds is None or bounds[0] <= number <= bounds[1])
 
 
 def _choices_with_keys(
-    rows: Iterable[tuple[str, float | None, bool]], keys: Iterable[str] = CHOICE_KEYS
+    choices: Iterable[tuple[str, float | None, bool]], keys: Iterable[str] = CHOICE_KEYS
 ) -> tuple[Choice, ...]:
-    """Return choices with keys, from rows of name, number and whether the choice means no answer.
+    """Return choices with keys, given the name, the number, and whether the choice means no answer, of each.
 
     Choices after the last key have no key.
     """
-    rows_and_keys = zip(rows, chain(keys, repeat("")), strict=False)
+    choices_and_keys = zip(choices, chain(keys, repeat("")), strict=False)
     return tuple(
-        Choice(name=name, value=value, key=key, none=none) for (name, value, none), key in rows_and_keys
+        Choice(name=name, value=value, key=key, none=none) for (name, value, none), key in choices_and_keys
     )
 
 
 def _parse_choice(choice: str) -> tuple[str, float | None, bool]:
     """Return name and number of a choice such as `Partly=0.5`, and whether it means no answer (`Unsure=`)."""
-    name, mark, number = choice.strip().rpartition("=")
-    if not mark or not number:
-        return (name or number).strip(), None, bool(mark)
+    name, equals_sign, number = choice.strip().rpartition("=")
+    if not equals_sign:
+        # `rpartition` returns a text without the sign as the last part.
+        return number.strip(), None, False
+    if not number:
+        return name.strip(), None, True
     try:
         value = float(number)
     except ValueError:
@@ -654,20 +670,21 @@ def _parse_choice(choice: str) -> tuple[str, float | None, bool]:
     return name.strip(), value, False
 
 
-def _choice_values(named: list[tuple[str, float | None]]) -> dict[str, float | None]:
-    """Return the numbers of the choices: the stated ones, or 1 and 0 for the usual words."""
-    unnumbered = [name for name, number in named if number is None]
-    if unnumbered and len(unnumbered) < len(named):
+def _choice_values(choices: list[tuple[str, float | None]]) -> dict[str, float | None]:
+    """Return the number of each choice: the stated one, or 1 and 0 for a pair of the usual words."""
+    unnumbered = [name for name, number in choices if number is None]
+    if unnumbered and len(unnumbered) < len(choices):
         action = "Give each choice a number, as in Pass=1,Fail=0."
         raise InputError(f"choice {unnumbered[0]!r} has no number, although others have one", action=action)
     if len(unnumbered) == 2:
-        for one, zero in (unnumbered, reversed(unnumbered)):
-            if one.lower() in _WORDS_FOR_ONE and zero.lower() in _WORDS_FOR_ZERO:
-                return {one: 1.0, zero: 0.0}
-    return dict(named)
+        for positive, negative in (unnumbered, reversed(unnumbered)):
+            if positive.lower() in _WORDS_FOR_ONE and negative.lower() in _WORDS_FOR_ZERO:
+                return {positive: 1.0, negative: 0.0}
+    return dict(choices)
 
 
 def _answer_text(value: object) -> str:
+    """Return an answer from Python or JSON as text: lists and dicts as JSON, empty for None."""
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False)
     if value is None:
@@ -706,7 +723,7 @@ class Answer(JsonRecord, frozen=True, kw_only=True):
 
 
 class Item(JsonRecord, frozen=True, kw_only=True):
-    """One item for an annotator: without proxy, prediction or stratum.
+    """One item as an annotator sees it: without proxy, prediction or stratum.
 
     Parameters
     ----------

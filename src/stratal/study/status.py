@@ -10,6 +10,7 @@ import math
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from stratal.estimation.requirement import Requirement
 from stratal.labels.annotators import AnnotatorAgreement, measure_agreement, measurement_level
 from stratal.labels.joined_labels import join_labels
 from stratal.labels.labels import Labels
-from stratal.protocols import JsonDict, Keywords
+from stratal.protocols import JsonDict
 from stratal.report.verdicts import UNDECIDED
 from stratal.study import items
 from stratal.study.current_labels import current_labels
@@ -57,79 +58,80 @@ def study_status(study: Study, *, confidence_level: float = 0.95, require: Seque
     """
     form = study.form
     requirements = [_value_requirement(text) for text in require]
-    questions: list[JsonDict] = []
-    notes: list[str] = []
+    # Whether a question was asked is an outcome (`ASKED`), but not an answer of an annotator.
+    names = [
+        name
+        for name, (question, component) in form.columns.items()
+        if component != ASKED or not question.is_numeric
+    ]
     with warnings.catch_warnings(), study.verified() as connection:
         # Missing labels are expected, since labelling has not ended.
         warnings.simplefilter("ignore", StratalWarning)
-        status = _labelling_progress(study, connection)
-        answers = _shared_answers(connection)
-        labelled = status["nonresponse"]["labelled"]
-        answers_by_time = connection.all(
-            "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
-        )
+        progress = _labelling_progress(study, connection)
+        label_count = progress["nonresponse"]["labelled"]
+        answers = _StudyAnswers.read(connection)
         is_clock_late = items.clock_delay(connection, study.clock()) > items.CLOCK_TOLERANCE
-        first_question: JsonDict = {}
-        for name, (question, component) in form.columns.items():
-            # Whether a question was asked is not an answer of an annotator.
-            if component == ASKED and question.is_numeric:
-                continue
-            labels = current_labels(connection, form, str(study.folder), name, only_answered=True)
-            shared = _answers_of_outcome(form, name, answers)
-            annotator_agreement, agreement = _agreement(labels, shared, question)
-            outcomes_by_time = [
-                (annotator, form.outcome(name, value)) for annotator, value in answers_by_time
-            ]
-            drifts = _drift_by_annotator(shared, outcomes_by_time)
-            interim, results, question_notes = _interim_results(study, labelled, confidence_level, name)
-            results |= {"agreement": agreement, "drift": drifts}
-            # The plan and the requirements concern the first question.
-            if not questions:
-                plan_status, refuted = _first_outcome_status(
-                    study, interim, results["anytime_interval"], confidence_level, requirements
-                )
-                question_notes = [*refuted, *question_notes]
-                first_question = results | plan_status
-            if annotator_agreement is not None:
-                question_notes = [*annotator_agreement.warnings, *question_notes]
-            question_notes += _drift_notes(drifts)
-            if len(form.columns) > 1:
-                question_notes = [f"{name}: {note}" for note in question_notes]
-            notes += question_notes
-            questions.append({"outcome": name, "text": question.text, **results})
-    stop = _stopping_status(study, labelled, questions[0]["anytime_interval"])
-    if stop["enough"]:
-        notes.append("the interval is as narrow as requested: labelling may stop")
-    undisputed = status["decisions"]["without_disagreement"]
-    if undisputed:
-        items_text = list_first(map(repr, undisputed), _MAX_ITEMS_LISTED)
-        problem = f"annotators do not differ (or no longer differ) on {len(undisputed)} items with a decision"
-        notes.append(f"{problem}: {items_text}")
-    if is_clock_late:
-        notes.append("this computer's clock is behind the times of earlier labels")
+        outcomes = [
+            _outcome_status(study, connection, name, answers, label_count, confidence_level) for name in names
+        ]
+        # The plan and the requirements concern the first outcome.
+        plan_status, plan_notes = _plan_status(study, outcomes[0], confidence_level, requirements)
+    notes: list[str] = []
+    for name, outcome in zip(names, outcomes, strict=True):
+        outcome_notes = list(outcome.agreement_notes)
+        if outcome is outcomes[0]:
+            outcome_notes += plan_notes
+        outcome_notes += [*outcome.estimate_notes, *_drift_notes(outcome.drifts)]
+        if len(form.columns) > 1:
+            outcome_notes = [f"{name}: {note}" for note in outcome_notes]
+        notes += outcome_notes
+    stop = _stopping_status(study, label_count, outcomes[0].anytime_interval)
+    notes += _study_notes(progress, is_narrow_enough=stop["enough"], is_clock_late=is_clock_late)
     return {
-        **status,
-        **first_question,
-        "questions": questions,
+        **progress,
+        **outcomes[0].entries(),
+        **plan_status,
+        "questions": [
+            {"outcome": name, "text": form.columns[name][0].text, **outcome.entries()}
+            for name, outcome in zip(names, outcomes, strict=True)
+        ],
         "stop": stop,
         "notes": list(dict.fromkeys(notes)),
     }
 
 
+# With more items, a note would be longer than a line.
+_MAX_ITEMS_LISTED = 5
+
+
+def _study_notes(progress: JsonDict, *, is_narrow_enough: bool, is_clock_late: bool) -> list[str]:
+    """Return the notes that do not concern a single outcome."""
+    notes = []
+    if is_narrow_enough:
+        notes.append("the interval is as narrow as requested: labelling may stop")
+    undisputed_items = progress["decisions"]["without_disagreement"]
+    if undisputed_items:
+        count = len(undisputed_items)
+        items_text = list_first(map(repr, undisputed_items), _MAX_ITEMS_LISTED)
+        problem = f"annotators do not differ (or no longer differ) on {count} items with a decision"
+        notes.append(f"{problem}: {items_text}")
+    if is_clock_late:
+        notes.append("this computer's clock is behind the times of earlier labels")
+    return notes
+
+
 def _labelling_progress(study: Study, connection: Connection) -> JsonDict:
-    """Return the entries of the status that do not depend on outcomes."""
+    """Return the entries of the status about people, items and times, which no outcome changes."""
     question = study.form.first
     seconds = items.median_seconds(connection)
     missing_answers = connection.one("SELECT total - done FROM tally")[0]
+    # If nobody is working now, the time is that of one annotator.
     active_annotators = max(1, items.active_annotators(connection, study.clock()))
-    if seconds is None:
-        seconds_left = None
-    else:
-        seconds_left = seconds * missing_answers / active_annotators
+    seconds_left = None if seconds is None else seconds * missing_answers / active_annotators
     annotators = _rows_as_dicts(connection, _ANNOTATOR_QUERY)
     for row in annotators:
         row["set_aside"] = bool(row["set_aside"])
-        row["seconds_per_item"] = items.median_seconds(connection, row["annotator"], limit=-1)
+        row["seconds_per_item"] = items.median_seconds(connection, row["annotator"], limit=None)
         row["rounds"] = _rows_as_dicts(connection, _ROUNDS_OF_ANNOTATOR_QUERY, row["annotator"])
     return {
         "study": study.id,
@@ -164,7 +166,8 @@ def pairwise_agreement(study: Study) -> list[JsonDict]:
     form = study.form
     name, (question, _) = next(iter(form.columns.items()))
     with study.verified() as connection:
-        return _pairwise_agreement(_answers_of_outcome(form, name, _shared_answers(connection)), question)
+        answers = _StudyAnswers.read(connection)
+    return _pairwise_agreement(_shared_answers(form, name, answers.shared), question)
 
 
 def _rows_as_dicts(connection: Connection, query: str, *values: object) -> list[JsonDict]:
@@ -172,7 +175,8 @@ def _rows_as_dicts(connection: Connection, query: str, *values: object) -> list[
     return [dict(row) for row in connection.all(query, *values)]
 
 
-# Queries of the parts of the status.
+# Queries of entries of the status, with the keys as column names. `tables.sql` explains the other columns:
+# `apart` marks items whose answers differ, and `copies` is the number of required answers.
 _ANNOTATOR_QUERY = (
     "SELECT name AS annotator, submitted, skipped, aside AS set_aside, min(at) AS first, max(at) AS last "
     "FROM annotator LEFT JOIN journal ON annotator = name AND item IS NOT NULL WHERE role = 'annotator' "
@@ -202,25 +206,22 @@ _FLAG_QUERY = (
     "ORDER BY seq"
 )
 
-# With more items, a note would be longer than a line.
-_MAX_ITEMS_LISTED = 5
-
 
 def _decisions(connection: Connection) -> JsonDict:
     """Return the number of decisions, in total and by person, and the decided items whose answers agree."""
-    rows = connection.all(
-        "SELECT id, journal.annotator AS who, apart FROM item JOIN journal ON seq = decision "
+    decisions = connection.all(
+        "SELECT id, journal.annotator AS adjudicator, apart FROM item JOIN journal ON seq = decision "
         "ORDER BY item.item"
     )
     return {
-        "decided": len(rows),
-        "by": dict(sorted(Counter(row["who"] for row in rows).items())),
-        "without_disagreement": [row["id"] for row in rows if not row["apart"]],
+        "decided": len(decisions),
+        "by": dict(sorted(Counter(row["adjudicator"] for row in decisions).items())),
+        "without_disagreement": [row["id"] for row in decisions if not row["apart"]],
     }
 
 
-def _nonresponse(connection: Connection, names: tuple[str, ...]) -> JsonDict:
-    """Return the numbers of labelled, only skipped, and open items, also by stratum."""
+def _nonresponse(connection: Connection, stratum_names: tuple[str, ...]) -> JsonDict:
+    """Return the numbers of labelled, skipped (but not labelled) and open items, in total and by stratum."""
     strata = _rows_as_dicts(
         connection,
         "SELECT stratum, count(*) AS items, sum(labelled) AS labelled, "
@@ -230,47 +231,136 @@ def _nonresponse(connection: Connection, names: tuple[str, ...]) -> JsonDict:
         "AND aside = 0) AS skips FROM item) GROUP BY stratum ORDER BY stratum",
     )
     for row in strata:
-        row["stratum"] = dict(enumerate(names)).get(row["stratum"], str(row["stratum"]))
-    counts = ("items", "labelled", "skipped", "open")
-    return {**{name: sum(row[name] for row in strata) for name in counts}, "strata": strata}
+        # A design without strata has no names.
+        if row["stratum"] < len(stratum_names):
+            row["stratum"] = stratum_names[row["stratum"]]
+        else:
+            row["stratum"] = str(row["stratum"])
+    totals = {name: sum(row[name] for row in strata) for name in ("items", "labelled", "skipped", "open")}
+    return {**totals, "strata": strata}
 
 
 # Item, annotator and answer, in the order of the journal, for the items that several annotators labelled.
 SharedAnswers = list[tuple[str, str, str]]
 
 
-def _shared_answers(connection: Connection) -> SharedAnswers:
-    """Return the answers to items that several annotators labelled."""
-    rows = connection.all(
-        "SELECT item.id, answer.annotator, answer.value FROM answer JOIN item USING (item) "
-        "JOIN annotator ON name = answer.annotator "
-        "WHERE answers > 1 AND status = 'submitted' AND aside = 0 ORDER BY seq"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StudyAnswers:
+    """The current answers to all questions, in their stored form.
+
+    Parameters
+    ----------
+    shared : SharedAnswers
+        Those to items that several annotators labelled, without annotators who are set aside.
+    by_time : list of (str, str)
+        Annotator and answer: of each annotator all answers in the order of time.
+    """
+
+    shared: SharedAnswers
+    by_time: list[tuple[str, str]]
+
+    @classmethod
+    def read(cls, connection: Connection) -> _StudyAnswers:
+        """Return the answers of a study."""
+        shared = connection.all(
+            "SELECT item.id, answer.annotator, answer.value FROM answer JOIN item USING (item) "
+            "JOIN annotator ON name = answer.annotator "
+            "WHERE answers > 1 AND status = 'submitted' AND aside = 0 ORDER BY seq"
+        )
+        by_time = connection.all(
+            "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
+        )
+        return cls(shared=[tuple(row) for row in shared], by_time=[tuple(row) for row in by_time])
+
+
+def _shared_answers(form: Form, name: str, answers: SharedAnswers) -> SharedAnswers:
+    """Return the answers for one outcome as text, for the items with several of them, from stored answers."""
+    shared_answers: SharedAnswers = []
+    for item, annotator, stored in answers:
+        text = form.answer_text(name, stored)
+        if text is not None:
+            shared_answers.append((item, annotator, text))
+    # Of a conditional question, an item may have only one answer.
+    answer_counts = Counter(item for item, *_ in shared_answers)
+    return [answer for answer in shared_answers if answer_counts[answer[0]] > 1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OutcomeStatus:
+    """The status of one outcome, which `_outcome_status` computes.
+
+    Parameters
+    ----------
+    interim : Estimate, optional
+        The estimate from the current labels.
+    estimate, agreement : dict, optional
+        The estimate and the agreement of annotators as plain dicts.
+    anytime_interval : [float, float], optional
+    drifts : list of dict
+        Change over time by annotator (`_drift_by_annotator`).
+    agreement_notes, estimate_notes : list of str
+    """
+
+    interim: Estimate | None
+    estimate: JsonDict | None
+    anytime_interval: list[float] | None
+    agreement: JsonDict | None
+    drifts: list[JsonDict]
+    agreement_notes: Sequence[str]
+    estimate_notes: list[str]
+
+    def entries(self) -> JsonDict:
+        """Return the entries of the status."""
+        return {
+            "estimate": self.estimate,
+            "anytime_interval": self.anytime_interval,
+            "agreement": self.agreement,
+            "drift": self.drifts,
+        }
+
+
+def _outcome_status(
+    study: Study,
+    connection: Connection,
+    name: str,
+    answers: _StudyAnswers,
+    label_count: int,
+    confidence_level: float,
+) -> _OutcomeStatus:
+    """Return the interim estimate, the agreement and the drift of one outcome."""
+    form = study.form
+    question, _ = form.columns[name]
+    labels = current_labels(connection, form, str(study.folder), name, only_answered=True)
+    shared_answers = _shared_answers(form, name, answers.shared)
+    agreement, agreement_entry = _agreement(labels, shared_answers, question)
+    outcomes_by_time = [(annotator, form.outcome(name, answer)) for annotator, answer in answers.by_time]
+    interim, estimate_entry, interval, estimate_notes = _interim_results(
+        study, name, label_count, confidence_level
     )
-    return [tuple(row) for row in rows]
-
-
-def _answers_of_outcome(form: Form, name: str, answers: SharedAnswers) -> SharedAnswers:
-    """Return the answers for one outcome, for the items with several of them."""
-    answers_of_outcome: SharedAnswers = []
-    for item, annotator, answer in answers:
-        value = form.answer_text(name, answer)
-        if value is not None:
-            answers_of_outcome.append((item, annotator, value))
-    answer_counts = Counter(item for item, *_ in answers_of_outcome)
-    return [answer for answer in answers_of_outcome if answer_counts[answer[0]] > 1]
+    return _OutcomeStatus(
+        interim=interim,
+        estimate=estimate_entry,
+        anytime_interval=interval,
+        agreement=agreement_entry,
+        drifts=_drift_by_annotator(shared_answers, outcomes_by_time),
+        agreement_notes=() if agreement is None else agreement.warnings,
+        estimate_notes=estimate_notes,
+    )
 
 
 def _agreement(
     labels: Labels, answers: SharedAnswers, question: StudyQuestion
 ) -> tuple[AnnotatorAgreement | None, JsonDict | None]:
-    """Return the agreement of all annotators, and a plain dict of it that includes each pair."""
+    """Return the agreement of all annotators, and a plain dict of it that includes each pair of them."""
     if not answers:
         return None, None
     is_class = question.kind in (CLASSES, CHOICES, TAGS) and not question.is_numeric
     pairs = _pairwise_agreement(answers, question)
     try:
         agreement = measure_agreement(labels, classes=is_class)
-        return agreement, {**({} if agreement is None else agreement.to_dict()), "pairs": pairs}
+        if agreement is None:
+            return None, {"pairs": pairs}
+        return agreement, {**agreement.to_dict(), "pairs": pairs}
     except MissingExtraError as error:
         level = measurement_level(labels, classes=is_class)
         return None, {"alpha": None, "level": level, "note": str(error), "pairs": pairs}
@@ -278,9 +368,10 @@ def _agreement(
 
 def _pairwise_agreement(answers: SharedAnswers, question: StudyQuestion) -> list[JsonDict]:
     """Return the agreement of each pair of annotators with common items."""
+    # Annotator → item → answer.
     answers_by_annotator: dict[str, dict[str, str]] = {}
-    for item, annotator, value in answers:
-        answers_by_annotator.setdefault(annotator, {})[item] = value
+    for item, annotator, text in answers:
+        answers_by_annotator.setdefault(annotator, {})[item] = text
     pairs = []
     for first, second in itertools.combinations(sorted(answers_by_annotator), 2):
         first_answers = answers_by_annotator[first]
@@ -290,14 +381,14 @@ def _pairwise_agreement(answers: SharedAnswers, question: StudyQuestion) -> list
             agreement = pair_agreement(
                 [first_answers[item] for item in common_items],
                 [second_answers[item] for item in common_items],
-                scale=question.kind == SCALE,
+                is_scale=question.kind == SCALE,
             )
             pairs.append({"first": first, "second": second, **agreement})
     return pairs
 
 
-def pair_agreement(first: Sequence[str], second: Sequence[str], *, scale: bool = False) -> JsonDict:
-    """Return the agreement of two annotators, from the answers of each to the n items that both labelled.
+def pair_agreement(first: Sequence[str], second: Sequence[str], *, is_scale: bool = False) -> JsonDict:
+    """Return the agreement of two annotators, from the answers (n,) of each to the items that both labelled.
 
     On a scale, κ weights disagreements by their squared distance. `kappa` is None if it is undefined: there
     is no common item, or both annotators always gave the same answer.
@@ -308,16 +399,17 @@ def pair_agreement(first: Sequence[str], second: Sequence[str], *, scale: bool =
     return {
         "shared": len(first),
         "agreeing": float(np.trace(table) / len(first)) if first else None,
-        "kappa": cohen_kappa(table, classes.astype(np.float64) if scale else None),
+        "kappa": cohen_kappa(table, classes.astype(np.float64) if is_scale else None),
         "classes": classes.tolist(),
         "confusion": table.tolist(),
     }
 
 
 def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | None:
-    """Return Cohen's κ of a confusion table (K, K), weighted by squared distance if `numbers` (K,) are given.
+    """Return Cohen's κ of a confusion table (K, K); None if agreement by chance is certain.
 
-    Cohen (1960), and Cohen (1968) for the weighted form. None if agreement by chance is certain.
+    With the numbers (K,) of the classes, disagreements are weighted by their squared distance. Cohen (1960),
+    and Cohen (1968) for the weighted form.
     """
     total = table.sum()
     if total == 0:
@@ -326,16 +418,16 @@ def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | N
         disagreement_weights = 1.0 - np.eye(len(table))
     else:
         disagreement_weights = (numbers[:, None] - numbers[None, :]) ** 2
-    chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
-    expected = float(np.sum(disagreement_weights * chance))
-    if expected == 0:
+    table_by_chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+    disagreement_by_chance = float(np.sum(disagreement_weights * table_by_chance))
+    if disagreement_by_chance == 0:
         return None
     # Without rounding, an agreement of 1 could be printed as .9999….
-    return round(1.0 - float(np.sum(disagreement_weights * table)) / expected, 12)
+    return round(1.0 - float(np.sum(disagreement_weights * table)) / disagreement_by_chance, 12)
 
 
 def drift(values: Sequence[float]) -> JsonDict | None:
-    """Return the change over time of an annotator's values (n,); None for fewer than two in each part.
+    """Return the change of an annotator's values (n,) over time; None for fewer than two in each part.
 
     Items are assigned in random order, so that consecutive parts differ only by chance, unless the annotator
     or the rubric changed. `parts` are the means of `DRIFT_PARTS` parts, and `p_value` is that of the
@@ -359,29 +451,30 @@ def drift(values: Sequence[float]) -> JsonDict | None:
 def _drift_by_annotator(answers: SharedAnswers, outcomes: Sequence[tuple[str, Any]]) -> list[JsonDict]:
     """Return the drift of each annotator's agreement with others and of the annotator's outcomes.
 
-    `outcomes` are pairs of annotator and outcome in the order of time.
+    `outcomes` are pairs of annotator and outcome in the order of time. The agreement of an answer is the
+    share of the other answers to its item that are equal to it.
     """
-    same_answers = Counter((item, value) for item, _, value in answers)
+    equal_counts = Counter((item, text) for item, _, text in answers)
     answer_counts = Counter(item for item, *_ in answers)
     agreements = defaultdict[str, list[float]](list)
+    for item, annotator, text in answers:
+        agreements[annotator].append((equal_counts[item, text] - 1) / (answer_counts[item] - 1))
     numeric_outcomes = defaultdict[str, list[float]](list)
-    for item, annotator, value in answers:
-        agreements[annotator].append((same_answers[item, value] - 1) / (answer_counts[item] - 1))
-    for annotator, value in outcomes:
-        if isinstance(value, float):
-            numeric_outcomes[annotator].append(value)
+    for annotator, outcome in outcomes:
+        if isinstance(outcome, float):
+            numeric_outcomes[annotator].append(outcome)
     series = [(annotator, "agreement", values) for annotator, values in sorted(agreements.items())]
     series += [(annotator, "outcome", values) for annotator, values in numeric_outcomes.items()]
     drifts = []
     for annotator, quantity, values in series:
-        drift_of_values = drift(values)
-        if drift_of_values is not None:
-            drifts.append({"annotator": annotator, "what": quantity, **drift_of_values})
+        change = drift(values)
+        if change is not None:
+            drifts.append({"annotator": annotator, "what": quantity, **change})
     return drifts
 
 
 def _value_requirement(text: str) -> Requirement:
-    """Return a requirement of the estimate, refusing requirements of other quantities."""
+    """Return the requirement in a text such as `value>=.9`; refuse requirements for other quantities."""
     requirement = Requirement.parse(text)
     if requirement.name != "value":
         problem = f"'{requirement}': the status of a study contains only the estimate 'value'"
@@ -391,24 +484,25 @@ def _value_requirement(text: str) -> Requirement:
     return requirement
 
 
-def _stopping_status(study: Study, labelled: int, anytime: list[float] | None) -> JsonDict:
-    """Return the requested and the current half-width, and the expected number of labels until the request.
+def _stopping_status(study: Study, label_count: int, interval: list[float] | None) -> JsonDict:
+    """Return the requested half-width, that of the anytime-valid interval, and the number of missing labels.
 
     The half-width is assumed to be proportional to 1/√n.
     """
-    requested_half_width = float(study.setting("half_width") or 0) or None
+    half_width_text = study.setting("half_width")
+    requested_half_width = float(half_width_text) if half_width_text else None
+    # A study that is opened to read cannot store a new result.
     if study.database.read_only:
         is_narrow_enough = study.setting("enough") == "yes"
     else:
         is_narrow_enough = update_stopping(study)
-    if anytime is None:
-        half_width = None
-    else:
-        half_width = (anytime[1] - anytime[0]) / 2
-    if half_width is None or requested_half_width is None:
-        more_labels = None
-    else:
-        more_labels = max(0, math.ceil(labelled * ((half_width / requested_half_width) ** 2 - 1)))
+    half_width = None
+    if interval is not None:
+        low, high = interval
+        half_width = (high - low) / 2
+    more_labels = None
+    if half_width is not None and requested_half_width is not None:
+        more_labels = max(0, math.ceil(label_count * ((half_width / requested_half_width) ** 2 - 1)))
     return {
         "half_width": requested_half_width,
         "enough": is_narrow_enough,
@@ -418,29 +512,25 @@ def _stopping_status(study: Study, labelled: int, anytime: list[float] | None) -
 
 
 def _interim_results(
-    study: Study, labelled: int, confidence_level: float, name: str
-) -> tuple[Estimate | None, JsonDict, list[str]]:
-    """Return the interim estimate, a dict with it and the anytime-valid interval, and notes."""
-    results: JsonDict = {"estimate": None, "anytime_interval": None}
+    study: Study, name: str, label_count: int, confidence_level: float
+) -> tuple[Estimate | None, JsonDict | None, list[float] | None, list[str]]:
+    """Return the interim estimate of an outcome, a dict of it, the anytime-valid interval, and notes."""
     if isinstance(study.sample().design, Disagreements):
-        return (
-            None,
-            results,
-            ["labels of this study only compare models: stratal study extend shows the comparison"],
-        )
-    if not labelled:
-        return None, results, ["no item is labelled yet, so there is no estimate"]
+        note = "labels of this study only compare models: stratal study extend shows the comparison"
+        return None, None, None, [note]
+    if not label_count:
+        return None, None, None, ["no item is labelled yet, so there is no estimate"]
     try:
         interim = estimate_study(study, name)
         quantity = _quantity_name(study, interim, name)
-        results["estimate"] = interim.to_dict(confidence_level) | {"quantity": quantity}
+        estimate_entry = interim.to_dict(confidence_level) | {"quantity": quantity}
     except StratalError as error:
-        return None, results, [str(error)]
+        return None, None, None, [str(error)]
     try:
-        results["anytime_interval"] = list(anytime_interval(study, confidence_level, name))
+        interval = list(anytime_interval(study, confidence_level, name))
     except StratalError as error:
-        return interim, results, [f"no anytime-valid interval: {error}"]
-    return interim, results, []
+        return interim, estimate_entry, None, [f"no anytime-valid interval: {error}"]
+    return interim, estimate_entry, interval, []
 
 
 def _quantity_name(study: Study, interim: Estimate, name: str) -> str:
@@ -450,7 +540,7 @@ def _quantity_name(study: Study, interim: Estimate, name: str) -> str:
     return interim.quantity_in_words(join_labels(study.sample(), study.labels(name, as_text=True)).table())
 
 
-# Result for a requirement as long as there is no estimate.
+# Entries of a requirement without an estimate.
 _UNDECIDED_REQUIREMENT = {
     "estimate": None,
     "confidence_interval": None,
@@ -459,37 +549,34 @@ _UNDECIDED_REQUIREMENT = {
 }
 
 
-def _first_outcome_status(
-    study: Study,
-    interim: Estimate | None,
-    anytime: list[float | None] | None,
-    confidence_level: float,
-    require: Sequence[Requirement],
+def _plan_status(
+    study: Study, outcome: _OutcomeStatus, confidence_level: float, requirements: Sequence[Requirement]
 ) -> tuple[JsonDict, list[str]]:
-    """Return entries of the first outcome's status, and notes.
+    """Return the entries about the requirements and the plan, which concern the first outcome, and notes.
 
     The entries are the verdicts on requirements, the course of the estimate and the planned interim analysis.
     The notes are the assumptions of the plan that the labels refute, and the reason if that analysis is
     missing.
     """
-    entries: Keywords = {}
-    if require:
-        entries["requirements"] = [
-            {**_UNDECIDED_REQUIREMENT, "required": str(requirement)}
-            if interim is None
-            else requirement.assess(interim, confidence_level, ends=anytime)
-            for requirement in require
-        ]
-    notes: list[str]
+    interim = outcome.interim
+    entries: JsonDict = {}
     if interim is None:
-        notes = []
-    else:
-        notes = list(interim.refuted)
-        entries["course"] = {
-            "so_far": estimate_course(study, confidence_level),
-            "expected": expected_course(study, interim, confidence_level),
-        }
-    if interim is not None and study.sample().looks is not None:
+        if requirements:
+            entries["requirements"] = [
+                {**_UNDECIDED_REQUIREMENT, "required": str(requirement)} for requirement in requirements
+            ]
+        return entries, []
+    if requirements:
+        entries["requirements"] = [
+            requirement.assess(interim, confidence_level, ends=outcome.anytime_interval)
+            for requirement in requirements
+        ]
+    entries["course"] = {
+        "so_far": estimate_course(study, confidence_level),
+        "expected": expected_course(study, interim, confidence_level),
+    }
+    notes: list[str] = list(interim.refuted)
+    if study.sample().looks is not None:
         try:
             entries["planned_look"] = planned_look(study, confidence_level)
         except StratalError as error:

@@ -25,9 +25,9 @@ from stratal.labels.labels import Labels
 from stratal.labels.row_checks import refuse_other_rows
 from stratal.protocols import JsonDict, Keywords
 from stratal.study import creating, import_export, items
-from stratal.study.creating import MEDIA, digest_of
+from stratal.study.creating import MEDIA_FOLDER, digest_of
 from stratal.study.current_labels import completion_order, current_labels
-from stratal.study.database import Connection, Database, StudyError, format_time, serving
+from stratal.study.database import Connection, Database, StudyError, format_time, server_lock
 from stratal.study.import_export import ImportResult
 from stratal.study.integrity import require_integrity
 from stratal.study.items import shown_item
@@ -38,9 +38,8 @@ from stratal.study.question import ASKED, Answer, Disagreement, Form, Item, Prog
 # Returns seconds since 1970, as `time.time`.
 Clock = Callable[[], float]
 
-# Number of open disagreements that are read for an adjudicator; further ones follow after their decisions.
+# Number of open disagreements that are read for an adjudicator; further ones follow after decisions on these.
 MAX_DISAGREEMENTS = 200
-
 
 # The stopping rule is evaluated again when the number of answers has grown by this factor, because each
 # evaluation reads all labels. A study may therefore end 2% too late.
@@ -68,7 +67,7 @@ class Study:
 
     def __init__(self, folder: Path, database: Database, clock: Clock) -> None:
         self.folder = folder
-        self.media = folder / MEDIA
+        self.media = folder / MEDIA_FOLDER
         self.database = database
         self.clock = clock
         self.id = self.setting("id") or ""
@@ -97,13 +96,13 @@ class Study:
     def annotators(self) -> tuple[str, ...]:
         """The annotators: their names in the journal, which may be pseudonyms."""
         with self.database.read() as connection:
-            return creating.annotator_names_in_role(connection, "annotator")
+            return creating.people_with_role(connection, "annotator")
 
     @property
     def people(self) -> tuple[str, ...]:
         """All people with a link: annotators and adjudicators, including those who are set aside."""
         with self.database.read() as connection:
-            return creating.annotator_names_in_role(connection)
+            return creating.people_with_role(connection)
 
     @property
     def adjudicators(self) -> tuple[str, ...]:
@@ -200,7 +199,7 @@ class Study:
     @contextmanager
     def serving(self, address: str) -> Iterator[None]:
         """Reserve the study for one server; a second one gets a `StudyError` of kind `served`."""
-        with serving(self.folder, self.setting("server") or ""):
+        with server_lock(self.folder, self.setting("server") or ""):
             since = format_time(self.clock())
             try:
                 self.save_settings(
@@ -498,20 +497,21 @@ def estimate_options(study: Study, column: str | None = None) -> Keywords:
     name = column or next(iter(form.columns))
     question, component = form.columns[name]
     # The outcome of one of several choices is 0 or 1, whose bounds need no declaration.
-    if component:
+    if component or not question.is_numeric:
         return {}
-    if question.when and question.is_numeric:
+    if question.when:
         return {"estimand": f"ratio_of_means:{name},{name}_{ASKED}"}
-    if not question.is_numeric:
-        return {}
-    yes_or_no = question.bounds == (0.0, 1.0) and len(question.choices) == 2
-    if yes_or_no or question.bounds is None:
+    is_zero_or_one = question.bounds == (0.0, 1.0) and len(question.choices) == 2
+    if is_zero_or_one or question.bounds is None:
         return {}
     return {"bounds": question.bounds}
 
 
 def sample_for_column(study: Study, column: str | None = None) -> Sample:
-    """Return the study's sample, in which numeric labels are not compared with the model's answers."""
+    """Return the study's sample; it declares whether labels are compared with the answers of the model.
+
+    Numeric labels are not.
+    """
     sample = study.sample()
     form = study.form
     question, component = form.columns[column or next(iter(form.columns))]
@@ -538,48 +538,54 @@ def anytime_interval(
         For designs with unequal probabilities, and outcomes without bounds.
     """
     sample = sample_for_column(study, column)
-    if not sample.design.allows_label_based_rounds:
-        problem = "the anytime-valid interval requires a simple random or stratified sample"
-        action = "Compute the estimate once, when all labels have arrived: stratal.estimate."
-        raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)
-    options = estimate_options(study, column)
-    form = study.form
-    question, component = form.columns[column or next(iter(form.columns))]
-    if "estimand" in options or (question.is_numeric and question.bounds is None):
-        problem = "the anytime-valid interval requires a number with bounds for every item"
-        raise InputError(
-            problem, given=question.name, allowed="a bounded number, such as a choice that counts as 0 or 1"
-        )
+    low, high = _require_anytime_bounds(study, sample, column)
     with study.verified() as connection:
-        rows, answered = completion_order(connection, sample)
-        labels = current_labels(connection, form, str(study.folder), column)
+        rows, labelled_mask = completion_order(connection, sample)
+        labels = current_labels(connection, study.form, str(study.folder), column)
     labelled_units = outcomes(sample, labels)
     z = np.full(sample.size, np.nan)
     z[labelled_units.labelled] = labelled_units.z
-    low, high = (not component and question.bounds) or (0.0, 1.0)
     # An answer that means no answer is nonresponse.
-    answered &= ~np.isnan(z[rows])
-    unit_outcomes = unit_scale(z[rows[answered]], (low, high))
+    labelled_mask &= ~np.isnan(z[rows])
+    scaled_outcomes = unit_scale(z[rows[labelled_mask]], (low, high))
     # Number of units drawn in each round and stratum (R, H).
     drawn_counts = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
     np.add.at(drawn_counts, (sample.round - 1, sample.stratum), 1)
     order = random_order(
-        sample.stratum[rows], answered, sample.summary.sizes, drawn_counts, sample.round[rows] - 1
+        sample.stratum[rows], labelled_mask, sample.summary.sizes, drawn_counts, sample.round[rows] - 1
     )
-    unit_low, unit_high = sequence_interval(
-        unit_outcomes, order, *error_probabilities(confidence_level, "two-sided")
-    )
+    probabilities = error_probabilities(confidence_level, "two-sided")
+    scaled_low, scaled_high = sequence_interval(scaled_outcomes, order, *probabilities)
     # No value is compatible with the labels.
-    if unit_low > unit_high:
+    if scaled_low > scaled_high:
         problem = "labels changed over time by more than chance can explain: no single value fits all of them"
         action = "Check whose labels changed (drift), or compute the estimate once all labels have arrived."
         raise InputError(problem, action=action)
     return ConfidenceInterval(
-        low=low + (high - low) * unit_low,
-        high=low + (high - low) * unit_high,
+        low=low + (high - low) * scaled_low,
+        high=low + (high - low) * scaled_high,
         confidence_level=confidence_level,
         method="betting-anytime",
     )
+
+
+def _require_anytime_bounds(study: Study, sample: Sample, column: str | None) -> tuple[float, float]:
+    """Return the bounds of an outcome; refuse designs and outcomes without an anytime-valid interval."""
+    if not sample.design.allows_label_based_rounds:
+        problem = "the anytime-valid interval requires a simple random or stratified sample"
+        action = "Compute the estimate once, when all labels have arrived: stratal.estimate."
+        raise InputError(problem, given=f"design '{sample.design.kind}'", action=action)
+    columns = study.form.columns
+    question, component = columns[column or next(iter(columns))]
+    is_ratio = "estimand" in estimate_options(study, column)
+    if is_ratio or (question.is_numeric and question.bounds is None):
+        problem = "the anytime-valid interval requires a number with bounds for every item"
+        allowed = "a bounded number, such as a choice that counts as 0 or 1"
+        raise InputError(problem, given=question.name, allowed=allowed)
+    # The outcome of one of several choices, and the outcome of a class (right or wrong), is 0 or 1.
+    if component or question.bounds is None:
+        return 0.0, 1.0
+    return question.bounds
 
 
 def update_stopping(study: Study, confidence_level: float = 0.95) -> bool:

@@ -27,7 +27,7 @@ def test_kappa_equals_scikit_learns(weights):
     one = generator.integers(1, 6, 300)
     other = np.where(generator.random(300) < 0.6, one, generator.integers(1, 6, 300))
 
-    agreement = pair_agreement([str(v) for v in one], [str(v) for v in other], scale=weights is not None)
+    agreement = pair_agreement([str(v) for v in one], [str(v) for v in other], is_scale=weights is not None)
 
     assert agreement["kappa"] == pytest.approx(
         metrics.cohen_kappa_score(one, other, weights=weights), abs=1e-12

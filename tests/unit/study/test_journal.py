@@ -13,7 +13,7 @@ from tests.unit.study.conftest import answer_all
 
 from stratal.study import StudyError, check_study, open_study
 from stratal.study.database import DATABASE, Connection
-from stratal.study.journal import MIGRATIONS, migrate, version
+from stratal.study.journal import MIGRATIONS, database_version, migrate
 
 
 @pytest.fixture
@@ -179,19 +179,19 @@ def test_migrations_are_taken_once_and_whole(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError):
         migrate(connection, tmp_path)
     connection.execute("ROLLBACK")
-    assert version(connection) == before
+    assert database_version(connection) == before
     assert connection.execute("SELECT name FROM sqlite_master WHERE name = 'more'").fetchone() is None
     broken = False
     for _ in range(2):
         migrate(connection, tmp_path)
-        assert version(connection) == before + 1
+        assert database_version(connection) == before + 1
     connection.close()
 
 
 def test_a_study_of_a_newer_stratal_is_refused(labelled):
     tamper(labelled, "PRAGMA user_version = 99")
 
-    with pytest.raises(StudyError, match="newer version of stratal"):
+    with pytest.raises(StudyError, match="newer database_version of stratal"):
         open_study(labelled.folder)
 
 

@@ -28,7 +28,7 @@ from stratal.errors import InputError, StratalError, optional_import, suggest_na
 from stratal.labels.annotation_tools import is_chat
 from stratal.protocols import JsonDict
 from stratal.study.database import StudyError
-from stratal.study.import_export import page_action
+from stratal.study.import_export import parse_page_action
 from stratal.study.items import ITEMS_AHEAD, sides
 from stratal.study.question import MULTIPLE_CHOICE_KINDS, PAIR, TIE, Answer, Form, Item, StudyQuestion
 from stratal.study.study import Study
@@ -444,7 +444,7 @@ def open_disagreements(study: Study, annotator: str, display: Display, _: object
 
 def perform(study: Study, annotator: str, display: Display, body: object) -> JsonDict:
     """Save an action of a page; return the receipt, the next item and the progress."""
-    action = page_action(body)
+    action = parse_page_action(body)
     form = study.form
     value: Any = action.value
     if form.pair and value is not None:
