@@ -191,7 +191,7 @@ def test_migrations_are_taken_once_and_whole(tmp_path, monkeypatch):
 def test_a_study_of_a_newer_stratal_is_refused(labelled):
     tamper(labelled, "PRAGMA user_version = 99")
 
-    with pytest.raises(StudyError, match="newer database_version of stratal"):
+    with pytest.raises(StudyError, match="newer version of stratal"):
         open_study(labelled.folder)
 
 
