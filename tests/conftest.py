@@ -15,7 +15,7 @@ from tests import engines, tiers
 import stratal
 
 # The fast tier tries the same few cases each time; the slow one looks for new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=10)
 settings.register_profile("exploring", deadline=None, max_examples=200)
 settings.load_profile("exploring" if tiers.SLOW else "repeatable")
 

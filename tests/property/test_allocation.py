@@ -44,7 +44,7 @@ RULES = {"proportional": {}, "equal": {}, "neyman": {}, "power": {}, "robust": {
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=sized(16, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(problem=problems())
 def test_budget_bounds_and_nesting(rule, problem):
     sizes, deviations, budget, minimum, maximum = problem
@@ -67,7 +67,7 @@ def test_budget_bounds_and_nesting(rule, problem):
         assert np.all(share(budget + 1) >= n_h)
 
 
-@settings(max_examples=sized(20, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(problem=problems(most_strata=4, largest=12))
 def test_neyman_is_optimal_among_all_integers(problem):
     sizes, deviations, budget, minimum, maximum = problem
@@ -78,7 +78,7 @@ def test_neyman_is_optimal_among_all_integers(problem):
     assert found <= best * (1 + 1e-12)
 
 
-@settings(max_examples=sized(20, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(problem=problems(most_strata=5, largest=10_000), scale=st.sampled_from([1e-200, 1.0, 1e200]))
 def test_the_quick_start_gives_exactly_what_one_unit_at_a_time_gives(problem, scale):
     sizes, deviations, budget, minimum, maximum = problem
@@ -95,7 +95,7 @@ def test_the_quick_start_gives_exactly_what_one_unit_at_a_time_gives(problem, sc
     assert np.all(np.abs(found - n_h) <= 1)  # ties may fall the other way once scaled
 
 
-@settings(max_examples=sized(20, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(problem=problems(), seed=st.integers(0, 1000))
 def test_the_order_of_strata_matters_for_ties_alone(problem, seed):
     sizes, deviations, budget, minimum, maximum = problem
@@ -118,7 +118,7 @@ def test_the_order_of_strata_matters_for_ties_alone(problem, seed):
             assert np.array_equal(restored, straight)
 
 
-@settings(max_examples=sized(20, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(problem=problems())
 def test_real_numbers_are_within_bounds_and_never_worse_than_integers(problem):
     sizes, deviations, budget, minimum, maximum = problem
@@ -132,7 +132,7 @@ def test_real_numbers_are_within_bounds_and_never_worse_than_integers(problem):
     assert variance(sizes, deviations, real) <= variance(sizes, deviations, whole) * (1 + 1e-12)
 
 
-@settings(max_examples=sized(20, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(problem=problems(most_strata=3, largest=12), data=st.data())
 def test_cost_optimal_stays_within_the_money_and_is_the_best_but_for_a_label(problem, data):
     sizes, deviations, _, minimum, maximum = problem

@@ -76,7 +76,7 @@ def test_fixed_sizes_are_kept_and_certain_units_drawn(columns, seed, data):
     assert set(columns["ids"][chance >= 1].tolist()) <= set(sample.ids.tolist())
 
 
-@settings(max_examples=sized(20, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=40), st.data())
 def test_probabilities_add_up_to_the_budget(sizes, data):
     n = data.draw(st.integers(1, len(sizes)))
@@ -116,7 +116,7 @@ def stratified(units, budget, method="robust"):
     )
 
 
-@settings(max_examples=sized(12, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(populations(), SEEDS, st.sampled_from(["robust", "neyman", "proportional", "equal"]), st.data())
 def test_stratified_draws_are_nested_and_do_not_depend_on_the_order_of_rows(columns, seed, method, data):
     order = np.random.default_rng(seed).permutation(len(columns["ids"]))
@@ -135,7 +135,7 @@ def test_stratified_draws_are_nested_and_do_not_depend_on_the_order_of_rows(colu
 
 # ---- inclusion frequencies
 
-REPLICATES = sized(1500, 4000)
+REPLICATES = sized(600, 4000)
 
 
 def frequencies(design, units):

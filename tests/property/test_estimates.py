@@ -15,7 +15,7 @@ from stratal.estimation.outcome_means import ESTIMATORS, estimate_mean
 from stratal.intervals.methods import INTERVAL_METHODS
 from stratal.population.summary import StratumSummary
 
-FAST = settings(max_examples=sized(20, 200), deadline=None)
+FAST = settings(max_examples=sized(8, 200), deadline=None)
 KINDS = ("random", "constant", "huge", "tiny", "shifted", "equal to z", "opposite", "nan", "infinite")
 
 
@@ -95,7 +95,7 @@ def estimate_of(problem, estimator: str, target: str, unequal: bool = False) -> 
     level=st.sampled_from([0.5, 0.9, 0.95, 0.999]),
     unequal=st.booleans(),
 )
-@settings(max_examples=sized(60, 600), deadline=None)
+@settings(max_examples=sized(20, 600), deadline=None)
 @pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 def test_a_finite_answer_or_one_error(problem, estimator, target, method, alternative, level, unequal):
     try:

@@ -113,7 +113,7 @@ def test_zero_variance_strata_share_what_is_left():
         assert stratal.strata.allocate(strata, 30, rule).n_h.sum() == 30
 
 
-@settings(max_examples=sized(16, 200), deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(
     values=st.lists(st.floats(0, 1), min_size=1, max_size=80),
     data=st.data(),

@@ -29,7 +29,7 @@ ANSWERS = [
     *("argilla-2.8.0-list.json", "potato-2.12.1/ann/user_state.json"),
 ]
 JUNK = [None, True, 0, -1, 1e308, "", "x", "\ud800", "\0", [], {}, [None], {"": None}, [[]], [{}], {"id": []}]
-TRIES = sized(12, 40)
+TRIES = sized(6, 40)
 
 
 def places(document: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -26,13 +26,13 @@ def require_order(number: int, **options: object) -> None:
 
 
 def test_more_labels_are_never_planned_to_give_less():
-    for number in range(sized(60, 2_000)):
+    for number in range(sized(20, 2_000)):
         require_order(number)
 
 
 @pytest.mark.parametrize("options", [{"minimum": 3}, {"method": "neyman"}])
 def test_more_labels_are_never_planned_to_give_less_with_other_options(options):
-    for number in range(sized(5, 400)):
+    for number in range(sized(2, 400)):
         if planning_task(number).proxy in ("calibrated", "confident", "two values", "rare", "rating"):
             require_order(number, **options)
 
@@ -52,7 +52,7 @@ def test_the_expected_width_of_the_same_strata_falls_with_every_label(bounds):
     """The width that drawn counts give rises by up to 2 % with one label more."""
     random = np.random.default_rng(4)
     low, high = (0.0, 1.0) if np.isinf(bounds[0]) else bounds
-    for _ in range(sized(8, 300)):
+    for _ in range(sized(4, 300)):
         sizes = random.integers(20, 300, random.integers(1, 12))
         rates = random.random(len(sizes))
         variances = (high - low) ** 2 * rates * (1 - rates)

@@ -8,7 +8,7 @@ from tests.tiers import sized
 
 from stratal import proxy as proxies
 
-SETTINGS = settings(max_examples=sized(20, 200), deadline=None)
+SETTINGS = settings(max_examples=sized(8, 200), deadline=None)
 
 weights = arrays.arrays(
     np.float64,

@@ -12,7 +12,7 @@ from stratal.regression.losses import ArrayUnlabelled
 from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
 
-few = settings(max_examples=sized(16, 200), deadline=None)
+few = settings(max_examples=sized(8, 200), deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 values = st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-12, 1e9, 3.0])
 

@@ -29,7 +29,7 @@ def variances(sizes, deviations, n_h):
     return (weights * (1 / np.maximum(n_h, 1) - 1 / sizes)).sum(axis=1)
 
 
-@settings(max_examples=sized(16, 200))
+@settings(max_examples=sized(8, 200))
 @given(problem=problems())
 def test_what_is_wanted_is_reached_with_no_more_labels_than_a_way_that_is_known(problem):
     sizes, deviations, known, least, labels = problem
@@ -45,7 +45,7 @@ def test_what_is_wanted_is_reached_with_no_more_labels_than_a_way_that_is_known(
     assert found.real_n_h.sum() <= found.budget * (1 + 1e-9)
 
 
-@settings(max_examples=sized(16, 200))
+@settings(max_examples=sized(8, 200))
 @given(problem=problems())
 def test_a_budget_is_spent_within_bounds_and_a_larger_one_is_never_worse(problem):
     sizes, deviations, known, least, labels = problem

@@ -14,7 +14,7 @@ from stratal.strata.optimal_boundaries import PrefixSums, k_means_boundaries, ne
 from stratal.strata.proxy_intervals import find_boundaries
 
 ONE_DIMENSIONAL = [name for name in STRATIFICATION_METHODS if name not in ("category", "features", "none")]
-SETTINGS = settings(max_examples=sized(20, 200), deadline=None)
+SETTINGS = settings(max_examples=sized(8, 200), deadline=None)
 
 probabilities = st.one_of(
     st.floats(0, 1, allow_nan=False, width=32), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 1 - 2**-53])

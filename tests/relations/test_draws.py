@@ -24,7 +24,7 @@ GROWING = {
 
 
 @pytest.mark.parametrize("design", GROWING)
-@settings(max_examples=sized(5, 50))
+@settings(max_examples=sized(3, 50))
 @given(seed=SEEDS, sizes=st.tuples(st.integers(10, 100), st.integers(0, 100)))
 def test_draws_are_nested(design, seed, sizes):
     units = World.of(seed % 7).population()
@@ -33,7 +33,7 @@ def test_draws_are_nested(design, seed, sizes):
 
 
 @pytest.mark.parametrize("design", [name for name in GROWING if name != "clusters"])
-@settings(max_examples=sized(4, 40))
+@settings(max_examples=sized(3, 40))
 @given(seed=SEEDS)
 def test_an_extended_draw_is_the_larger_one(design, seed):
     world = World.of(seed % 7)
@@ -46,7 +46,7 @@ def test_an_extended_draw_is_the_larger_one(design, seed):
     same(*(stratal.estimate(one, world.labels(one, world.right, 0.9)) for one in (grown, whole)))
 
 
-@settings(max_examples=sized(4, 40))
+@settings(max_examples=sized(3, 40))
 @given(seed=SEEDS)
 def test_a_sample_that_was_written_is_the_one_that_was_drawn(seed, tmp_path_factory):
     world = World.of(seed % 7)

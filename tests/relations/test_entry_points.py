@@ -124,7 +124,7 @@ PLAIN = ("estimate", "standard_error", "confidence_interval", "n")
 
 
 # All 1,080 questions in the slow tier; every fifth, spread over all dimensions, in the fast one.
-QUESTIONS = list(itertools.product(LABELS, PREDICTED, ESTIMANDS, GROUPS))[:: sized(5, 1)]
+QUESTIONS = list(itertools.product(LABELS, PREDICTED, ESTIMANDS, GROUPS))[:: sized(11, 1)]
 
 
 def test_every_entry_point_gives_the_same_numbers_or_refuses(world, run_command):
@@ -186,7 +186,7 @@ OF_SETS = (
     *("f1:refund", "recall:refund", "precision:refund"),
     *("average:f1", "average:recall", "average:f1,average=micro", "average:precision,average=micro"),
 )
-SETS = list(itertools.product(DESIGNS, OF_SETS, GROUPS))[:: sized(5, 1)]
+SETS = list(itertools.product(DESIGNS, OF_SETS, GROUPS))[:: sized(7, 1)]
 
 
 def written(row, form):

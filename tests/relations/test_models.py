@@ -37,7 +37,7 @@ def test_swapped_models_mirror_the_estimate(design, kind, seed, answered, proxie
     same(MIRRORS[kind](*numbers(first)), numbers(second), 1e-7)
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=SEEDS, design=st.sampled_from(sorted(DESIGNS)))
 def test_compare_mirrors_too(seed, design):
     world = World.of(seed)
@@ -52,7 +52,7 @@ def test_compare_mirrors_too(seed, design):
     assert first[0].p_value(0.0) == pytest.approx(second[0].p_value(0.0))
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=SEEDS, design=st.sampled_from(["simple random", "strata", "planned"]))
 def test_estimand_and_compare_agree_on_labels_that_are_outcomes(seed, design):
     world = World.of(seed)
@@ -63,7 +63,7 @@ def test_estimand_and_compare_agree_on_labels_that_are_outcomes(seed, design):
     same(stratal.compare(sample, outcomes), found)
 
 
-@settings(max_examples=sized(4, 40))
+@settings(max_examples=sized(3, 40))
 @given(seed=SEEDS)
 def test_a_model_ties_with_itself(seed):
     world = World.of(seed)

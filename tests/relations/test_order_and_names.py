@@ -51,7 +51,7 @@ def test_the_order_of_the_rows_changes_nothing(design, seed, kind, answered):
     same(estimated(world, first, kind, answered), estimated(mixed, second, kind, answered))
 
 
-@settings(max_examples=sized(8, 80))
+@settings(max_examples=sized(4, 80))
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(sorted(ESTIMANDS)))
 def test_what_strata_are_called_and_how_they_stand_changes_nothing(seed, kind):
     world = World.of(seed)
@@ -65,7 +65,7 @@ def test_what_strata_are_called_and_how_they_stand_changes_nothing(seed, kind):
     same(estimated(world, first, kind), estimated(renamed, second, kind))
 
 
-@settings(max_examples=sized(4, 40))
+@settings(max_examples=sized(3, 40))
 @given(seed=st.integers(0, 10**6))
 def test_further_rounds_do_not_follow_the_order_of_the_rows(seed):
     world = World.of(seed)

@@ -94,7 +94,7 @@ def test_a_constant_proxy_is_no_proxy(design, seed, constant):
     same(*found)
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=SEEDS, estimator=ESTIMATORS, column=st.sampled_from(["right", "rating"]))
 def test_one_stratum_is_a_simple_random_sample(seed, estimator, column):
     world = World.of(seed).changed(language=np.full(240, "all"))

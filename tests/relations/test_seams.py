@@ -44,7 +44,7 @@ def two_rounds(world: World, estimand: str, seed: int, answered: float, place=No
         return sample
 
 
-@settings(max_examples=sized(8, 80))
+@settings(max_examples=sized(4, 80))
 @given(seed=st.integers(0, 10**6), estimand=st.sampled_from(PLANNED), answered=st.sampled_from([1.0, 0.8]))
 def test_two_rounds_do_not_follow_the_order_of_the_rows(seed, estimand, answered):
     world = World.of(seed)
@@ -55,7 +55,7 @@ def test_two_rounds_do_not_follow_the_order_of_the_rows(seed, estimand, answered
     same(*(stratal.estimate(one, labelled(world, one, estimand, answered)) for one in samples))
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=st.integers(0, 10**6), estimand=st.sampled_from(PLANNED), answered=st.sampled_from([1.0, 0.8]))
 def test_two_rounds_with_a_file_between_are_the_same(seed, estimand, answered, tmp_path_factory):
     world = World.of(seed)
@@ -67,7 +67,7 @@ def test_two_rounds_with_a_file_between_are_the_same(seed, estimand, answered, t
     same(stratal.estimate(straight, labels), stratal.estimate(through, labels))
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(
     seed=st.integers(0, 10**6),
     estimand=st.sampled_from([name for name in PLANNED if name != "mean@language"]),
@@ -93,7 +93,7 @@ def test_two_rounds_do_not_follow_what_classes_are_called(seed, estimand, answer
     )
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=st.integers(0, 10**6), estimand=st.sampled_from(PLANNED), answered=st.sampled_from([1.0, 0.8]))
 def test_a_blank_label_is_no_label(seed, estimand, answered):
     """Units that are left out, and units that are there without a value, are nonresponse alike."""

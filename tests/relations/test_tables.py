@@ -21,7 +21,7 @@ SEEDS = st.integers(0, 10**6)
 PLAIN = st.sampled_from(["simple random", "strata", "planned", "poisson", "proportional to size"])
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=SEEDS, design=PLAIN, answered=st.sampled_from([1.0, 0.8]))
 def test_a_list_of_estimands_gives_what_each_gives_alone(seed, design, answered):
     world = World.of(seed)
@@ -36,7 +36,7 @@ def test_a_list_of_estimands_gives_what_each_gives_alone(seed, design, answered)
     )
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=SEEDS, design=st.sampled_from(sorted(DESIGNS)), column=st.sampled_from(["right", "rating"]))
 def test_levels_are_nested_and_one_side_is_half_of_two(seed, design, column):
     world = World.of(seed)
@@ -51,7 +51,7 @@ def test_levels_are_nested_and_one_side_is_half_of_two(seed, design, column):
     assert found.confidence_interval(0.975, alternative="less").high == pytest.approx(high, rel=1e-6)
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=SEEDS, answered=st.sampled_from([1.0, 0.8]))
 def test_domains_that_are_the_strata_average_to_the_whole(seed, answered):
     world = World.of(seed)
@@ -65,7 +65,7 @@ def test_domains_that_are_the_strata_average_to_the_whole(seed, answered):
     assert whole == pytest.approx(stratal.estimate(sample, labels, estimator="horvitz-thompson").value)
 
 
-@settings(max_examples=sized(6, 60))
+@settings(max_examples=sized(3, 60))
 @given(seed=SEEDS, design=PLAIN, answered=st.sampled_from([1.0, 0.8]))
 def test_classes_by_other_names_have_the_same_metrics(seed, design, answered):
     world = World.of(seed)
@@ -97,7 +97,7 @@ def test_classes_by_other_names_have_the_same_metrics(seed, design, answered):
         )
 
 
-@settings(max_examples=sized(5, 50))
+@settings(max_examples=sized(3, 50))
 @given(seed=SEEDS, answered=st.sampled_from([1.0, 0.8]))
 def test_metrics_know_who_answers_from_who_is_answered(seed, answered):
     """Precision is recall with the roles changed; F1 and Matthews' correlation do not distinguish them."""
@@ -135,7 +135,7 @@ def test_weights_count_in_any_unit(factor):
     same(stratal.estimate(sample, labels), stratal.estimate(other, again))
 
 
-@settings(max_examples=sized(4, 40))
+@settings(max_examples=sized(3, 40))
 @given(seed=SEEDS, answered=st.sampled_from([1.0, 0.8]))
 def test_strata_of_one_sampling_fraction_may_be_merged(seed, answered):
     """A stratum split at random in two that are labelled alike: the value is that of the whole."""

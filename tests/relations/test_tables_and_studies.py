@@ -159,7 +159,7 @@ def by_counting(estimand, labels, truth, answer, classes):
     return values.get(estimand, np.mean(right))
 
 
-QUESTIONS = list(itertools.product(LABELS, WITH_UNSURE, PREDICTED, ESTIMANDS, GROUPS))[:: sized(7, 1)]
+QUESTIONS = list(itertools.product(LABELS, WITH_UNSURE, PREDICTED, ESTIMANDS, GROUPS))[:: sized(19, 1)]
 
 
 def options_of(question, classes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.peer_agreement import EVALUATED, JUDGES, agreement, covered, judges, pool, sets, worth
-from tests.tiers import sized
+from tests.tiers import cells, sized
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,10 @@ def test_a_label_is_worth_more_than_by_the_plain_share_or_by_the_models_own_conf
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "name",
-    ["digits, fitted to the items", "noisy labels, similar models", "correlated errors, 5 classes"],
+    cells(
+        ["digits, fitted to the items", "noisy labels, similar models", "correlated errors, 5 classes"],
+        fast=["noisy labels, similar models"],
+    ),
 )
 def test_a_label_is_worth_at_least_as_much_as_by_the_plain_share_on_other_kinds_of_pools(name):
     answers, _, truth = pool(name, 0)
@@ -58,7 +61,7 @@ def test_a_label_is_worth_at_least_as_much_as_by_the_plain_share_on_other_kinds_
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("n", [50, 100])
+@pytest.mark.parametrize("n", cells([50, 100], fast=[50]))
 def test_intervals_cover_with_a_proxy_of_other_models(digits, n):
     answers, _, truth = digits
     own, draws = EVALUATED[0], sized(60, 1000)

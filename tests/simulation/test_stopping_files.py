@@ -6,14 +6,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from benchmarks.promises import stopped
-from tests.tiers import sized
+from tests.tiers import cells, sized
 
 import stratal
 
 STUDIES = sized(200, 1_000)
 
 
-@pytest.mark.parametrize(("name", "half_width"), [("forest", 0.01), ("galaxies", 0.02)])
+@pytest.mark.parametrize(
+    ("name", "half_width"), cells([("forest", 0.01), ("galaxies", 0.02)], fast=["galaxies"])
+)
 def test_half_widths_are_kept_and_intervals_hold(shared, name, half_width):
     """Without the guard for rounds .918 and .93 of the intervals held."""
     table = pq.read_table(shared / "data" / f"{name}.parquet", columns=["z", "proxy"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 
 import stratal
 from stratal.strata import neyman, proportional
@@ -70,7 +71,7 @@ def unbounded_outcomes():
     }
 
 
-@pytest.mark.parametrize("name", list(unbounded_outcomes()))
+@pytest.mark.parametrize("name", cells(list(unbounded_outcomes()), fast=["lognormal"]))
 def test_two_rounds_on_unbounded_outcomes_are_not_worse_than_one(name):
     """Of a proxy that says nothing there is nothing to gain; believing the labels lost 1.6 times."""
     z = unbounded_outcomes()[name]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from benchmarks import widths
 from sklearn.metrics import cohen_kappa_score
-from tests.tiers import sized
+from tests.tiers import cells, sized
 
 import stratal
 
-DRAWS = sized(40, 400)
+DRAWS = sized(30, 400)
 
 
 def sharp_scores():
@@ -66,7 +66,7 @@ def test_intervals_of_kappa_use_which_labels_have_a_rare_answer(pools):
     assert planned.coverage >= sized(0.85, 0.94)
 
 
-@pytest.mark.parametrize("missed_rate", [0.02, 0.1])
+@pytest.mark.parametrize("missed_rate", cells([0.02, 0.1], fast=[0.1]))
 def test_kappa_is_covered_if_every_rare_answer_is_right(missed_rate):
     """The largest kappa that the counted answers allow is the true one."""
     rng = np.random.default_rng(5)
