@@ -8,7 +8,7 @@ how the numbers of labels fit each other. Rates are therefore real numbers here,
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from scipy.special import betainc, betaincinv
@@ -111,21 +111,10 @@ def simulated_half_width(
     >>> round(simulated_half_width(sizes, n_h, np.array([1.0]), 0.95) / (2.045 / 30**0.5), 2)
     1.03
     """
-    outcomes, stratum = (np.empty(0), np.empty(0, np.int64)) if observed is None else observed
-    n_strata = len(sizes)
-    observed_counts = np.bincount(stratum, minlength=n_strata)
-    observed_means = np.bincount(stratum, outcomes, minlength=n_strata) / np.maximum(observed_counts, 1)
-    residuals = outcomes - observed_means[stratum]
-    standardised = _standardised(residuals, int(np.maximum(observed_counts - 1, 0).sum()))
-    squares = np.zeros((LABEL_SETS, n_strata))
-    cubes = np.zeros((LABEL_SETS, n_strata))
-    for h, number in enumerate((n_h - observed_counts).tolist()):
-        new = np.sqrt(variances[h]) * _residual_sets(standardised, max(number, 0), h)
-        repeated = np.repeat(residuals[stratum == h][:, None], LABEL_SETS, axis=1)
-        labels = np.concatenate([repeated, new])
-        labels -= labels.mean(axis=0)
-        squares[:, h] = np.sum(labels**2, axis=0)
-        cubes[:, h] = np.sum(labels**3, axis=0)
+    if observed is None:
+        squares, cubes = _sums_of_new_labels(n_h, variances)
+    else:
+        squares, cubes = _sums_with_observed(n_h, variances, *observed)
     counts = n_h.astype(np.float64)
     factors = stratified_factors(n_h, sizes)
     sample_variances = squares / np.maximum(counts - 1.0, 1.0)
@@ -139,6 +128,43 @@ def simulated_half_width(
         confidence_level=confidence_level,
     )
     return float(np.mean(high - low)) / 2.0
+
+
+def _sums_of_new_labels(n_h: IntArray, variances: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return Σ (z − mean)² and Σ (z − mean)³ (LABEL_SETS, H) of normal labels of each stratum."""
+    sums = np.array([_normal_sums(number, h) for h, number in enumerate(n_h.tolist())])
+    squares, cubes = np.moveaxis(sums, 1, 0)
+    return squares.T * variances, cubes.T * variances**1.5
+
+
+# A search for a budget compares strata with the same numbers of labels again and again.
+@lru_cache(maxsize=4096)
+def _normal_sums(number: int, stratum: int) -> FloatArray:
+    """Return Σ (z − mean)² and Σ (z − mean)³ (2, LABEL_SETS) of standard normal labels of a stratum."""
+    labels = _residual_sets(np.empty(0), number, stratum)
+    labels -= labels.mean(axis=0)
+    return np.array([np.sum(labels**2, axis=0), np.sum(labels**3, axis=0)])
+
+
+def _sums_with_observed(
+    n_h: IntArray, variances: FloatArray, outcomes: FloatArray, stratum: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σ (z − mean)² and Σ (z − mean)³ (LABEL_SETS, H) of existing and new labels of each stratum."""
+    n_strata = len(n_h)
+    observed_counts = np.bincount(stratum, minlength=n_strata)
+    observed_means = np.bincount(stratum, outcomes, minlength=n_strata) / np.maximum(observed_counts, 1)
+    residuals = outcomes - observed_means[stratum]
+    standardised = _standardised(residuals, int(np.maximum(observed_counts - 1, 0).sum()))
+    squares = np.zeros((LABEL_SETS, n_strata))
+    cubes = np.zeros((LABEL_SETS, n_strata))
+    for h, number in enumerate((n_h - observed_counts).tolist()):
+        new = np.sqrt(variances[h]) * _residual_sets(standardised, max(number, 0), h)
+        repeated = np.repeat(residuals[stratum == h][:, None], LABEL_SETS, axis=1)
+        labels = np.concatenate([repeated, new])
+        labels -= labels.mean(axis=0)
+        squares[:, h] = np.sum(labels**2, axis=0)
+        cubes[:, h] = np.sum(labels**3, axis=0)
+    return squares, cubes
 
 
 def _standardised(residuals: FloatArray, degrees_of_freedom: int) -> FloatArray:

@@ -12,8 +12,9 @@ of H strata are the H − 1 edges between them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +30,10 @@ MAX_NEYMAN_BINS = 1_500
 # Maximum number of bins for `robust_neyman_boundaries`. More bins are merged into runs. The minimised sum is
 # then at most 0.001% above its minimum, and the time is at most that of k-means.
 MAX_ROBUST_BINS = 300
+
+# `neyman_boundaries_for_number` computes the boundaries of at least so many strata in one recursion. A plan
+# compares up to this number.
+SHARED_NUMBERS = 15
 
 # Number of runs of bins from which `k_means_boundaries_for_number` computes the first windows, the ranges of
 # possible edges of each boundary.
@@ -82,6 +87,15 @@ class PrefixSums:
         sums_before = -np.cumsum(terms[:, :anchor][:, ::-1], axis=1)[:, ::-1]
         sums_after = np.cumsum(terms[:, anchor:], axis=1)
         return cls(*np.hstack([sums_before, np.zeros((4, 1)), sums_after]))
+
+    def to_bytes(self) -> bytes:
+        """Return the contents of the four arrays, from which `from_bytes` makes equal sums."""
+        return np.stack([self.counts, self.totals, self.squares, self.conditional_variances]).tobytes()
+
+    @classmethod
+    def from_bytes(cls, contents: bytes) -> PrefixSums:
+        """Return the sums with these contents."""
+        return cls(*np.frombuffer(contents).reshape(4, -1))
 
     def squares_within(self, start: IntArray, end: IntArray) -> FloatArray:
         """Return Σ (x − mean)², at least 0, of the strata between the edges `start` and `end`."""
@@ -426,12 +440,37 @@ def neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArra
     list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
         First bin of every stratum but the first, increasing.
     """
-    cost = PrefixSums.of(distribution).neyman_cost
+    numbers = range(1, min(n_strata, len(distribution.values)) + 1)
+    return _neyman_boundaries_for_numbers(distribution, numbers, n_strata)
+
+
+def neyman_boundaries_for_number(distribution: Distribution, n_strata: int) -> IntArray:
+    """Return the last boundaries of `neyman_boundaries`, without a refinement of the others."""
+    number = min(n_strata, len(distribution.values))
+    return _neyman_boundaries_for_numbers(distribution, [number], max(n_strata, SHARED_NUMBERS))[0]
+
+
+def _neyman_boundaries_for_numbers(
+    distribution: Distribution, numbers: Iterable[int], max_strata: int
+) -> list[IntArray]:
+    """Return the boundaries of these numbers of strata, from a recursion up to `max_strata`."""
     edges = run_edges(distribution, MAX_NEYMAN_BINS)
-    boundaries_by_number = _minimise_cost(cost, edges, n_strata)
+    sums = PrefixSums.of(distribution)
+    boundaries = _boundaries_of_runs(sums.to_bytes(), edges.tobytes(), max_strata)
     if len(edges) == len(distribution.values) + 1:
-        return boundaries_by_number
-    return [_refine(cost, edges, boundaries) for boundaries in boundaries_by_number]
+        return [boundaries[number - 1] for number in numbers]
+    return [_refine(sums.neyman_cost, edges, boundaries[number - 1]) for number in numbers]
+
+
+@lru_cache(maxsize=32)
+def _boundaries_of_runs(sums: bytes, edges: bytes, max_strata: int) -> tuple[IntArray, ...]:
+    """Return the boundaries of 1, 2, … strata among these edges that minimise Σ N_h S_h.
+
+    A plan compares several numbers of strata, and one recursion gives the boundaries of all of them. The
+    arguments are the contents of arrays, because each comparison makes new arrays with equal contents.
+    """
+    cost = PrefixSums.from_bytes(sums).neyman_cost
+    return tuple(_minimise_cost(cost, np.frombuffer(edges, np.int64), max_strata))
 
 
 def robust_neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArray]:

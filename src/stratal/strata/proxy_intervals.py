@@ -172,9 +172,11 @@ def find_boundaries(distribution: Distribution, method: str, n_strata: int) -> I
         return METHODS_FOR_ONE_NUMBER[method](distribution, n_strata)
     if n_strata >= len(distribution.values):
         return np.arange(1, len(distribution.values))
+    # These functions find the boundaries of one number in less time than those of all numbers.
     if method == "k-means":
-        # This function finds the boundaries of one number in less time than those of all numbers.
         return optimal_boundaries.k_means_boundaries_for_number(distribution, n_strata)
+    if method == "neyman":
+        return optimal_boundaries.neyman_boundaries_for_number(distribution, n_strata)
     return METHODS_FOR_ALL_NUMBERS[method](distribution, n_strata)[-1]
 
 
