@@ -8,9 +8,7 @@ import stratal
 from stratal.estimands import F1
 from stratal.planning.interim_analysis import InterimAnalysis
 
-KINDS = cells(
-    ["crowded", "inflated", "calibrated", "deflated", "inverted", "useless"], fast=("crowded", "inflated")
-)
+KINDS = cells(["crowded", "inflated", "calibrated", "deflated", "inverted", "useless"], fast=("crowded",))
 
 
 def pool(kind, size=8_000):

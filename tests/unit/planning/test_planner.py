@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 from tests.work import calls
 
 import stratal
@@ -325,8 +326,8 @@ def test_default_strata_are_about_as_precise_as_k_means_or_better(shape, seed, b
 
 
 @pytest.mark.parametrize("shape", [(0.3, 30), (5, 0.05), (0.05, 5)], ids=str)
-@pytest.mark.parametrize("size", [5_000, 20_000])
-@pytest.mark.parametrize("budget", [50, 100, 200])
+@pytest.mark.parametrize("size", cells([5_000, 20_000], fast=[5_000]))
+@pytest.mark.parametrize("budget", cells([50, 100, 200], fast=[50, 200]))
 def test_calibrated_scores_of_rare_and_of_near_certain_outcomes_keep_strata(shape, size, budget):
     """Robust cuts alone were up to 13 % wider than a random sample, which was planned without a note."""
     a, b = shape

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tiers import cells
 
 import stratal
 from stratal.planning.stratum_minimums import cell_share_minimums
@@ -37,7 +38,7 @@ def least_share(strata, n_h):
 @pytest.mark.parametrize(
     "asked", [F1, RECALL, "precision:match,probability=score", "mcc", "balanced_accuracy", [F1, RECALL]]
 )
-@pytest.mark.parametrize("budget", [100, 1000])
+@pytest.mark.parametrize("budget", cells([100, 1000], fast=[100]))
 def test_no_label_of_a_planned_metric_weighs_far_more_than_others_of_its_answer(pool, asked, budget):
     """Neyman's rule alone leaves strata .05 to .3 of their proportional share."""
     plan = stratal.plan(pool[0], budget, estimand=asked)

@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from tests.tiers import sized
+from tests.tiers import cells, sized
 
 import stratal
 from stratal.designs import StratifiedWeighting
@@ -44,7 +44,7 @@ def labelled_units(truth, n_h, replicates, seed):
     ("target", "known"), [("population", True), ("superpopulation", True), ("superpopulation", False)]
 )
 @pytest.mark.parametrize("n_h", [[8, 2, 30, 12], [8, 1, 30, 12], [15]])
-@pytest.mark.parametrize("graded", [False, True])
+@pytest.mark.parametrize("graded", cells([False, True], fast=[True]))
 def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
     rng = np.random.default_rng(3)
     codes = rng.integers(0, len(n_h), 400)

@@ -148,7 +148,7 @@ def test_a_replicate_whose_labels_all_agree_has_an_interval_without_width(estima
 )
 def test_replicates_of_a_class_are_those_of_single_samples(labelled, estimand, budget):
     population, truth = labelled
-    replicates = sized(25, 200)
+    replicates = sized(10, 200)
     options = {"designs": ["planned"], "budgets": [budget], "replicates": replicates, "seed": 6}
     table = stratal.simulate(population, truth, estimand=estimand, **options)
     plan = stratal.plan(population, budget, estimand=estimand)

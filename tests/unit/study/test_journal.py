@@ -109,7 +109,7 @@ ACTS = st.lists(
 @example([("ann", "submit"), ("ann", "undo"), ("ann", "aside"), ("ann", "submit")])
 @given(ACTS)
 @settings(
-    max_examples=sized(15, 40),
+    max_examples=sized(6, 40),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_counts_say_what_the_journal_says_whatever_people_do(make_study, clock, acts):

@@ -93,7 +93,7 @@ def test_a_flipped_bit_of_the_footer_is_one_message_or_read(tmp_path):
     whole = path.read_bytes()
     kinds = set()
     footer = int.from_bytes(whole[-8:-4], "little") + 8
-    for place in range(len(whole) - footer, len(whole), sized(3, 1)):
+    for place in range(len(whole) - footer, len(whole), sized(11, 1)):
         for bit in range(8):
             path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
             try:
