@@ -286,7 +286,7 @@ def server_lock(folder: Path, last_server: str) -> Iterator[None]:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorname != "SQLITE_BUSY":
                 raise
-            problem = f"{folder}: another server is already server_lock this study"
+            problem = f"{folder}: another server is already serving this study"
             action = "Use the links of that server, or stop it first."
             raise StudyError(problem, kind="served", given=last_server, action=action) from None
         yield
