@@ -91,3 +91,12 @@ def test_labels_that_are_in_are_counted():
     found = simulated_half_width(sizes, n_h, np.array([50.0, 50.0]), 0.95, (z, stratum))
 
     assert found == pytest.approx(1.99 / 80**0.5, rel=0.02)  # none is to come: theirs is the spread
+
+
+def test_widths_of_new_labels_alone_equal_those_beside_no_labels_and_scale_with_the_outcome():
+    sizes, n_h, variances = np.array([N, N, N]), np.array([12, 40, 5]), np.array([0.3, 2.0, 7.0])
+    no_labels = np.empty(0), np.empty(0, np.int64)
+    width = simulated_half_width(sizes, n_h, variances, 0.95)
+
+    assert simulated_half_width(sizes, n_h, variances, 0.95, no_labels) == pytest.approx(width, rel=1e-12)
+    assert simulated_half_width(sizes, n_h, 9.0 * variances, 0.95) == pytest.approx(3.0 * width, rel=1e-12)

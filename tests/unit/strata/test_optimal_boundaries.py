@@ -14,6 +14,7 @@ from stratal.strata.optimal_boundaries import (
     k_means_boundaries,
     k_means_boundaries_for_number,
     neyman_boundaries,
+    neyman_boundaries_for_number,
     robust_neyman_boundaries,
     run_edges,
 )
@@ -279,6 +280,20 @@ class TestNeyman:
 
         for full, merged in zip(exact, neyman_boundaries(distribution, 8), strict=True):
             assert spread(distribution, merged) <= spread(distribution, full) * (1 + 1e-6)
+
+    @pytest.mark.parametrize("n_bins", [4, 40, 5_000])
+    def test_the_boundaries_of_one_number_are_those_of_the_run_for_all_numbers(self, n_bins):
+        """One recursion serves several numbers, and 5,000 bins are merged and refined."""
+        rng = np.random.default_rng(n_bins)
+        values = np.unique(rng.beta(2, 1, n_bins))
+        distribution = picture(values, rng.integers(1, 9, len(values)), values)
+        boundaries_by_number = neyman_boundaries(distribution, 20)
+
+        assert len(boundaries_by_number) == min(20, n_bins)
+        for boundaries in boundaries_by_number:
+            alone = neyman_boundaries_for_number(distribution, len(boundaries) + 1)
+            assert alone.tolist() == boundaries.tolist()
+            assert len(alone) == 0 or 0 < alone[0] <= alone[-1] < n_bins
 
     def test_a_certain_proxy_costs_nothing(self):
         distribution = picture([0.0, 1.0], [10, 10], np.array([0.0, 1.0]))
