@@ -220,17 +220,17 @@ def draws_with_errors(
 def rows_of_errors(replicates: int) -> Iterator[str]:
     """Yield the rows of the table of normal and heavy-tailed errors; all settings have the same samples."""
     rng = np.random.default_rng(20_261_129)
-    used = (linearised._WELL_KNOWN_DF, linearised._DF_POWER)
+    used = (linearised._HALF_COUNT_DF, linearised._DF_POWER)
     for errors, rho, design in product(ERRORS, CORRELATIONS, ("simple", "by judge", "two rounds")):
         draws = list(draws_with_errors(errors, rho, design, replicates, rng))
         for count, setting in PSEUDO_LABELS.items():
-            linearised._WELL_KNOWN_DF, linearised._DF_POWER = setting
+            linearised._HALF_COUNT_DF, linearised._DF_POWER = setting
             cells = []
             for statistic in (associations.pearson, associations.spearman):
                 coverage, width = coverage_and_width(statistic, draws)
                 cells += [f"{coverage:.3f}", f"{width:.2f}"]
             yield f"| {errors} | {rho:g} | {design} | {count} | {' | '.join(cells)} | {len(draws)} |"
-    linearised._WELL_KNOWN_DF, linearised._DF_POWER = used
+    linearised._HALF_COUNT_DF, linearised._DF_POWER = used
 
 
 def coverage_and_width(

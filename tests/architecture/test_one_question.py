@@ -10,7 +10,7 @@ from tests.architecture.structure import SOURCE, Package, subpackage
 PACKAGE = Package(SOURCE)
 
 # What decides whether labels are compared with the model's answers, and what compares them.
-DECODERS = {"is_compared", "comparison_note", "known_classes", "shares_equal"}
+DECODERS = {"is_compared", "comparison_note", "decode_classes", "agreement_with_models"}
 RESOLVERS = {
     "stratal.estimation.resolve",
     "stratal.question.decoding",

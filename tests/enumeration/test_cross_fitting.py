@@ -12,7 +12,7 @@ import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.calibrated import CalibrationOptions, calibrated_proxy
 from stratal.estimation.lam import LabelledProxies
-from stratal.estimation.outcome_means import mean_estimate
+from stratal.estimation.outcome_means import linearised_mean
 from stratal.estimation.respondents import Respondents
 from stratal.population.summary import StratumSummary
 
@@ -60,7 +60,7 @@ def splits(sizes):
 )
 def test_a_cross_fitted_lam_is_unbiased(stratum, fold_sizes, estimator):
     values = [
-        mean_estimate(
+        linearised_mean(
             Z[units], moments(units, stratum), estimator=estimator, shrinkage=1.0, folds=folds,
             weighting=StratifiedWeighting(stratum=stratum[units], sizes=np.bincount(stratum)),
         ).value
@@ -74,7 +74,7 @@ def test_a_cross_fitted_lam_is_unbiased(stratum, fold_sizes, estimator):
 
 def test_a_lam_fitted_on_the_same_labels_is_not():
     values = [
-        mean_estimate(
+        linearised_mean(
             Z[units], moments(units, ONE), estimator="ppi++",
             weighting=StratifiedWeighting(stratum=ONE[units], sizes=np.array([8])),
         ).value

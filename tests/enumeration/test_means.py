@@ -11,7 +11,7 @@ import pytest
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.designs.stratum_moments import population_covariance_parts, stratum_covariances, stratum_means
 from stratal.estimation.lam import LabelledProxies
-from stratal.estimation.outcome_means import mean_estimate
+from stratal.estimation.outcome_means import linearised_mean
 from stratal.population.summary import StratumSummary
 
 Z = np.array([0.0, 1, 1, 0, 1, 2.5, 0.5, 1])
@@ -45,7 +45,7 @@ def stratified_samples(stratum: np.ndarray, n_h: tuple[int, ...]) -> Iterator[np
 )
 def test_stratified(stratum, n_h, lam):
     results = [
-        mean_estimate(
+        linearised_mean(
             Z[units], moments(units, stratum), lam=lam,
             weighting=StratifiedWeighting(stratum=stratum[units], sizes=np.bincount(stratum)),
         )
@@ -67,7 +67,7 @@ def test_poisson(lam):
         chance = float(np.prod(np.where(drawn, probability, 1 - probability)))
         if chance == 0:
             continue
-        result = mean_estimate(
+        result = linearised_mean(
             Z[units], moments(units, stratum), lam=lam,
             weighting=PoissonWeighting(inclusion_probability=probability[units], size=8),
         )  # fmt: skip
@@ -89,7 +89,7 @@ def test_with_replacement():
     for first, second in itertools.product(*parts):
         units = np.array([*first, *second])
         weighting = StratifiedWeighting(stratum=STRATUM[units], sizes=sizes, with_replacement=True)
-        results.append(mean_estimate(Z[units], weighting=weighting))
+        results.append(linearised_mean(Z[units], weighting=weighting))
     values = np.array([result.value for result in results])
 
     assert Z.mean() == pytest.approx(values.mean(), abs=1e-12)
@@ -114,7 +114,7 @@ def test_population_spread_is_unbiased():
 def test_superpopulation_of_a_simple_random_sample_is_the_textbook_variance():
     units = np.array([0, 2, 5])
     weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([8]))
-    result = mean_estimate(Z[units], weighting=weighting, target="superpopulation")
+    result = linearised_mean(Z[units], weighting=weighting, target="superpopulation")
 
     assert Z[units].var(ddof=1) / 3 == pytest.approx(result.variance, rel=1e-12)
 
@@ -124,7 +124,7 @@ def test_post_stratification_given_the_sizes():
     sizes = np.array([4, 4])
     for n_h in ((1, 2), (2, 2)):
         values = [
-            mean_estimate(
+            linearised_mean(
                 Z[units], weighting=StratifiedWeighting(stratum=STRATUM[units], sizes=sizes),
                 estimator="post-stratified",
             ).value

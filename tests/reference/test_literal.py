@@ -14,7 +14,7 @@ import stratal
 from papers import formulas
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import LabelledProxies
-from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, linearised_mean, separate_mean
 from stratal.population.summary import StratumSummary
 from stratal.regression.losses import ArrayUnlabelled
 from stratal.regression.m_estimation import linear_regression
@@ -87,7 +87,9 @@ def test_fogliato_estimates_and_their_variance(world, lam):
     Z, proxy, h, chosen = world
     sizes = np.bincount(h)
     pi = (np.bincount(h[chosen]) / sizes)[h[chosen]]
-    found = mean_estimate(Z[chosen], moments_of(proxy, h, chosen), weighting=weighting_of(h, chosen), lam=lam)
+    found = linearised_mean(
+        Z[chosen], moments_of(proxy, h, chosen), weighting=weighting_of(h, chosen), lam=lam
+    )
     expected = F.theta_df(Z[chosen], proxy[chosen], pi, proxy) if lam else F.theta_ht(Z[chosen], pi, 120)
 
     assert found.value == close(expected)
@@ -151,7 +153,7 @@ def test_kumar_raj_variances(seed):
 def test_kumar_raj_estimates(world):
     Z, proxy, h, chosen = world
     big = np.bincount(h) * 10**12
-    found = mean_estimate(
+    found = linearised_mean(
         Z[chosen],
         moments_of(proxy, h, chosen),
         weighting=StratifiedWeighting(stratum=h[chosen], sizes=big),

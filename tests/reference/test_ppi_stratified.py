@@ -12,7 +12,7 @@ from tests.unit.estimation.test_separate import separate
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import LabelledProxies
-from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, linearised_mean, separate_mean
 from stratal.population.summary import StratumSummary
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
@@ -75,7 +75,7 @@ def test_one_stratum_in_the_words_of_prediction_powered_inference():
     )
     lam = 0.7
 
-    ours = mean_estimate(
+    ours = linearised_mean(
         z[:n], moments, weighting=StratifiedWeighting(stratum=stratum, sizes=np.array([size])), lam=lam
     )
     theirs = separate_mean(

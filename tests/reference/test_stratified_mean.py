@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.outcome_means import mean_estimate
+from stratal.estimation.outcome_means import linearised_mean
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 pytestmark = pytest.mark.skipif(not VECTORS.exists(), reason="the published numbers are not here")
@@ -26,8 +26,8 @@ def vector() -> tuple[dict, np.ndarray, np.ndarray, np.ndarray]:
 def test_mean_and_standard_errors():
     numbers, x, stratum, sizes = vector()
     expected = numbers["expected"]
-    with_fpc = mean_estimate(x, weighting=StratifiedWeighting(stratum=stratum, sizes=sizes))
-    without = mean_estimate(
+    with_fpc = linearised_mean(x, weighting=StratifiedWeighting(stratum=stratum, sizes=sizes))
+    without = linearised_mean(
         x, weighting=StratifiedWeighting(stratum=stratum, sizes=sizes, with_replacement=True)
     )
 

@@ -5,7 +5,7 @@ import pytest
 from tests.tiers import sized
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.outcome_means import plain_mean
+from stratal.estimation.outcome_means import mean_without_proxy
 from stratal.metrics.tag_counts import TagCounts, jaccard_indices
 
 N = 4000
@@ -40,7 +40,7 @@ def test_intervals_of_sets_cover(budget, right):
         counts = TagCounts(true=true[rows], predicted=predicted[rows], weighting=weighting)
         estimates = {
             "f1": counts.metric("f1", "micro"),
-            "jaccard": plain_mean(jaccard[rows], weighting, outcome="bounded", bounds=(0.0, 1.0)),
+            "jaccard": mean_without_proxy(jaccard[rows], weighting, outcome="bounded", bounds=(0.0, 1.0)),
         }
         for name, estimate in estimates.items():
             interval = estimate.confidence_interval()

@@ -42,7 +42,7 @@ from stratal.strata import Everything
 # One fold is excluded for the estimate, and the choice of a method needs two others: to fit and to compare.
 MIN_FOLDS = 3
 
-# A single label shows no relation to the features.
+# A relation to the features cannot be fitted to a single label.
 MIN_LABELS_OF_A_FIT = 2
 
 
@@ -98,7 +98,7 @@ class CalibrationUnits(Record):
         z = self.z[selected]
         weights = self.weights[selected]
         options: Keywords = {"weights": weights, "bounds": self.bounds}
-        # With too few labels, any curve fits, so that their mean is the safer prediction.
+        # With too few labels, the prediction is their mean.
         if method == "none" or len(z) < MIN_LABELS_OF_A_FIT:
             level = float(np.average(z, weights=weights))
             return FoldFit(method="none", fitted=calibration.FittedLearner(level=level, bounds=self.bounds))
@@ -134,7 +134,7 @@ def select_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     Parameters
     ----------
     units : CalibrationUnits
-        In at least three folds.
+        Units in at least three folds.
     learner : str or scikit-learn estimator
     """
     n_folds = code_count(units.folds)
@@ -142,7 +142,7 @@ def select_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
         problem = "there are too few folds to choose and check a learner"
         raise InputError(problem, given=f"{n_folds} folds", allowed=f"{MIN_FOLDS} or more")
     methods = ("none", "learner") if units.column is None else ("none", "isotonic", "learner")
-    # Predictions (K, m) of units by fits without their own fold and without fold k.
+    # For each fold k, predictions (K, m) of the units by fits without their own fold and without fold k.
     predicted = {method: np.zeros((n_folds, len(units.z))) for method in methods}
     # A fit without folds j and k predicts j for the choice in k, and k for the choice in j.
     for j, k in combinations(range(n_folds), 2):
@@ -154,7 +154,7 @@ def select_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
     fits = []
     for k in range(n_folds):
         others = units.folds != k
-        # The labels of the fold do not affect the choice, so that its residuals stay unbiased.
+        # The labels of fold k do not affect the choice, so that its residuals are unbiased.
         losses = [units.loss(predicted[method][k], others) for method in methods]
         fits.append(units.fit(methods[int(np.argmin(losses))], learner, others))
     return tuple(fits)
@@ -163,18 +163,17 @@ def select_fits(units: CalibrationUnits, learner: object) -> tuple[FoldFit, ...]
 def learner_note(fits: tuple[FoldFit, ...], learner: object, names: tuple[str, ...]) -> str:
     """Return the note on the learner: its columns, and the folds in which it was chosen."""
     counts = Counter(fit.method for fit in fits)
-    others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
-    rest = ", ".join(f"{words} in {counts[method]}" for method, words in others.items() if counts[method])
-    # "And 1 more" would be as long as the name.
+    other_methods = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
+    other_counts = [f"{name} in {counts[method]}" for method, name in other_methods.items() if counts[method]]
+    # At most five names are listed.
     if len(names) > 5:
-        remainder = f" and {len(names) - 4} more columns"
+        columns = f"{', '.join(names[:4])} and {len(names) - 4} more columns"
     else:
-        remainder = ""
-    shown = ", ".join(names[:4] if remainder else names) + remainder
-    share_kept = f"used in {counts['learner']} of {len(fits)} folds, based on the loss in the other folds"
-    return f"{calibration.learner_name(learner)} learned from {shown}: {share_kept}" + (
-        f" ({rest})" if rest else ""
-    )
+        columns = ", ".join(names)
+    use = f"used in {counts['learner']} of {len(fits)} folds, based on the loss in the other folds"
+    if other_counts:
+        use = f"{use} ({', '.join(other_counts)})"
+    return f"{calibration.learner_name(learner)} learned from {columns}: {use}"
 
 
 def learner_columns(population: Population, requested: Iterable[str] | None) -> tuple[str, ...]:
@@ -381,7 +380,7 @@ def calibrated_proxy(
         curves = select_fits(units, method)
         note = learner_note(curves, method, names)
     elif is_history:
-        # It is not compared with other methods: its prior and λ already limit the effect of a poor fit.
+        # A history is not compared with other methods: its prior and λ limit the effect of a poor fit.
         curves = units.fits_by_fold("learner", HISTORY)
         note = f"the prediction from earlier models' results was fitted to the labels, in {len(curves)} folds"
     else:
@@ -455,7 +454,7 @@ def _summarise_curves(
     n_strata = len(sizes)
     diagonal = np.arange(len(curves))
     counts = np.zeros(n_strata, dtype=np.int64)
-    # Sums of deviations from the first unit: sums of squares of large, similar values would lose digits.
+    # Sums of deviations from the first unit, because squares of large, similar numbers would lose digits.
     sums = np.zeros((n_strata, len(curves)))
     products = np.zeros((n_strata, len(curves), len(curves)))
     centres = np.empty(0)

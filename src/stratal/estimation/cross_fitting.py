@@ -12,7 +12,7 @@ from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam, LabelledProxies, LambdaPrior, fit_lam
 
-# Each fit has four fifths of the labels; more folds cost more fits for little gain.
+# Default number of folds: each fit uses four fifths of the labels. More folds take longer for little gain.
 N_FOLDS = 5
 
 
@@ -73,7 +73,10 @@ def assign_folds(
 
 
 def fold_shares(folds: IntArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return n_hk / n_h (K, H); in strata without labels the shares of the whole sample."""
+    """Return the share n_hk / n_h of each fold k in the labels of each stratum h (K, H).
+
+    Strata without labels have the shares of the whole sample.
+    """
     n_folds = code_count(folds)
     codes = folds * n_strata + stratum
     fold_counts = np.bincount(codes, minlength=n_folds * n_strata).reshape(n_folds, n_strata)
@@ -139,7 +142,7 @@ def cross_fit_lam(
     clip : bool
         Whether λ is limited to [0, 1].
     """
-    # A λ that was given or fixed by the estimator depends on no label.
+    # A λ that was stated, or that the estimator fixes, does not depend on labels.
     if proxy is None or not chosen.fitted:
         note = "λ was not fitted, so there was nothing to cross-fit"
         return replace(chosen, notes=(*chosen.notes, note)), None

@@ -13,9 +13,9 @@ from stratal.designs.group_clusters import GroupClusters
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, ratio_of_means
 from stratal.estimation.mover import ShareFunctionInterval
-from stratal.estimation.outcome_means import plain_mean
+from stratal.estimation.outcome_means import mean_without_proxy
 from stratal.estimation.pooled_pseudo_labels import smooth_labels
-from stratal.estimation.share_estimates import cell_correlation, mean_of
+from stratal.estimation.share_estimates import cell_correlation, share_estimate
 from stratal.estimation.share_functions import FirstOfTwo
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.guards import LABELS_AT_THE_BOUNDS, remaining_share
@@ -33,7 +33,7 @@ def domain_mean(
     *,
     bounds: tuple[float, float] | None = None,
     target: str = "population",
-    assisted: tuple[FloatArray, float] | None = None,
+    proxy_residuals: tuple[FloatArray, float] | None = None,
 ) -> Estimate:
     """Return the mean of z over the units of one domain.
 
@@ -42,16 +42,17 @@ def domain_mean(
     z : float (n,)
     member : bool (n,)
     weighting : Weighting
-        Of all labelled units.
+        The weighting of all labelled units.
     bounds : (float, float), optional
-        Bounds of z. The interval of a domain of whole strata is then that of their mean, and that of other
-        domains is Clopper–Pearson's on an effective number of trials, which is finite even if all labels are
-        equal. Without bounds it is Student's t, with a df of at most the number of labels minus one.
+        Bounds of z. With bounds, the interval of a domain of whole strata is that of their mean, and that of
+        other domains is Clopper–Pearson's at an effective number of trials, which is finite even if all
+        labels are equal. Without bounds, it is Student's t with at most m − 1 degrees of freedom for m
+        labels.
     target : {"population", "superpopulation"}
-    assisted : (float (n,), float), optional
-        Residuals of z on the proxy, whose mean over the domain is that of z, and the factor by which fitting
-        λ increases their variance; see `estimation.means.domain_residuals`. The share of the variance of z
-        that they leave is estimated from the domain's labels, and shrunk towards 1 if these are few.
+    proxy_residuals : (float (n,), float), optional
+        Residuals of z on the proxy, with the same mean over the domain as z, and the factor by which fitting
+        λ increases their variance; see `estimation.means.domain_residuals`. Their share of the variance of z
+        is estimated from the labels of the domain, and shrunk towards 1 if there are few.
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
@@ -66,17 +67,19 @@ def domain_mean(
         unknown = replace(result, design_variance=np.nan)
         return estimate_without_interval(unknown, clusters, weighting, member, bounds, target)
     outcomes = result.variable
-    # One label has no variance that residuals could explain.
+    # With one label, the share of the variance that the proxy explains is unknown.
     if n == 1:
-        assisted = None
+        proxy_residuals = None
     residual_share = 1.0
-    if assisted is not None:
+    if proxy_residuals is not None:
         draws = n if clusters is None else clusters.count
-        result, residual_share = _assisted(result, assisted, z, member, weighting, target, bounds, draws)
+        result, residual_share = _mean_of_residuals(
+            result, proxy_residuals, z, member, weighting, target, bounds, draws
+        )
     variance = result.design_variance
     max_df = n - 1.0 if bounds is None else float(n)
     df = max(min(result.degrees_of_freedom, max_df), 1.0)
-    # The deviations are from the estimated mean, which makes the variance of n labels too small.
+    # The variance of deviations from an estimated mean has the divisor n − 1.
     correction = n / (n - 1) if n > 1 else np.inf
     if clusters is not None:
         correction = weighting.few_clusters_factor(result.variable, member)
@@ -94,23 +97,16 @@ def domain_mean(
         interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=df)
     elif domain_weighting is not None:
         outcome = "binary" if is_binary and bounds == (0.0, 1.0) else "bounded"
-        evidence = plain_mean(
-            z[member], domain_weighting, outcome=outcome, bounds=bounds, target=target
-        ).evidence
-        if assisted is not None:
-            design_variance = residual_share * (evidence.variance - evidence.population_part)
-            evidence = replace(
-                evidence,
-                value=value,
-                variance=design_variance + evidence.population_part,
-                residuals=assisted[0][member],
-                uses_proxy=True,
-            )
+        mean = mean_without_proxy(z[member], domain_weighting, outcome=outcome, bounds=bounds, target=target)
+        evidence = mean.evidence
+        if proxy_residuals is not None:
+            residuals = proxy_residuals[0][member]
+            evidence = _evidence_with_proxy(evidence, value, residuals, residual_share)
         interval = _DomainSampleInterval(value=value, bounds=bounds, evidence=evidence)
         reported_error = float(np.sqrt(evidence.reported_variance))
     else:
         variance_of_labels = variance / residual_share
-        # Trials of a binary outcome are exact without the correction.
+        # The binomial distribution needs no correction.
         if not is_binary or clusters is not None:
             variance_of_labels *= correction
         trials, smoothed_variance = domain_trials(z, inside, weighting, bounds, variance_of_labels)
@@ -132,9 +128,9 @@ def domain_mean(
     )
 
 
-def _assisted(
+def _mean_of_residuals(
     result: Linearised,
-    assisted: tuple[FloatArray, float],
+    proxy_residuals: tuple[FloatArray, float],
     z: FloatArray,
     member: BoolArray,
     weighting: Weighting,
@@ -142,21 +138,39 @@ def _assisted(
     bounds: tuple[float, float] | None,
     draws: int,
 ) -> tuple[Linearised, float]:
-    """Return the mean of a domain by its residuals, and the share of the variance of z that these leave."""
-    residuals, fitting = assisted
+    """Return the mean of a domain from its residuals (n,), and their share of the variance of z.
+
+    `result` is the mean without a proxy; for the other parameters, see `domain_mean` and `_residual_share`.
+    """
+    residuals, variance_factor = proxy_residuals
     inside = member.astype(np.float64)
-    of_residuals = ratio_of_means(inside * residuals, inside, weighting, target, member)
-    share = _residual_share(of_residuals.design_variance * fitting, result, z[member], bounds, draws)
-    by_residuals = replace(
-        of_residuals,
+    mean = ratio_of_means(inside * residuals, inside, weighting, target, member)
+    with_proxy = mean.design_variance * variance_factor
+    share = _residual_share(with_proxy, result.design_variance, z[member], bounds, draws)
+    mean = replace(
+        mean,
         population_variance=result.population_variance,
         design_variance=share * result.design_variance,
     )
-    return by_residuals, share
+    return mean, share
+
+
+def _evidence_with_proxy(
+    evidence: Evidence, value: float, residuals: FloatArray, residual_share: float
+) -> Evidence:
+    """Return the evidence of a domain's mean with the value, residuals (m,) and variance by a proxy."""
+    design_variance = residual_share * (evidence.variance - evidence.population_part)
+    return replace(
+        evidence,
+        value=value,
+        variance=design_variance + evidence.population_part,
+        residuals=residuals,
+        uses_proxy=True,
+    )
 
 
 def _weighting_of_domain(member: BoolArray, weighting: Weighting, *, is_binary: bool) -> Weighting | None:
-    """Return the weighting under which a domain's labels are a sample of their own; None if they are not."""
+    """Return the weighting of a domain whose labels are a random sample of it; None for other domains."""
     if not weighting.random_within_strata:
         return None
     if np.all(member):
@@ -181,31 +195,32 @@ def _simple_random_part(member: BoolArray, weighting: Weighting) -> StratifiedWe
 
 
 def _residual_share(
-    residual: float,
-    plain: Linearised,
+    with_proxy: float,
+    without_proxy: float,
     z: FloatArray,
     bounds: tuple[float, float] | None,
     draws: int,
 ) -> float:
-    """Return the share of a domain's variance that the proxy leaves, from the domain's labels (m,).
+    """Return the share of the variance of a domain's mean that the proxy leaves, shrunk to 1.
 
-    `draws` is the number of labels, or of clusters if clusters were drawn.
+    `with_proxy` and `without_proxy` are the variances, `z` (m,) the labels of the domain, and `draws` the
+    number of labels, or of clusters if clusters were drawn.
     """
     if bounds is None:
-        return float(remaining_share(plain.design_variance, residual, float(draws)))
+        return float(remaining_share(without_proxy, with_proxy, float(draws)))
     mean = float(np.mean(unit_scale(z, bounds)))
     n = draws
     scale = bounds[1] - bounds[0]
     smooth = (n * mean + LABELS_AT_THE_BOUNDS) / (n + 2.0 * LABELS_AT_THE_BOUNDS)
     smooth_variance = smooth * (1.0 - smooth) / n * scale**2
-    # Labels count as in `clustered`: the more they vary, the more they show of the variance.
+    # Labels that are nearly all equal contain little information about the variance.
     informative_draws = 4.0 * n * mean * (1.0 - mean)
-    return float(remaining_share(plain.design_variance, residual, informative_draws, smooth_variance))
+    return float(remaining_share(without_proxy, with_proxy, informative_draws, smooth_variance))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _DomainSampleInterval(Interval):
-    """The interval of a domain whose labels are a sample of their own, such as those of whole strata."""
+    """The interval of a domain whose labels are a random sample of it, such as a domain of whole strata."""
 
     evidence: Evidence
 
@@ -219,10 +234,12 @@ class _DomainSampleInterval(Interval):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _FinitePopulationInterval(Interval):
-    """The interval of a domain on effective trials, with the correction for a finite number of units.
+    """The interval of a domain at an effective number of trials, with a finite population correction.
 
-    With several strata, the limits are the outer ones of this interval and `interval_of_two_shares`, because
-    one number of trials does not account for strata with different rates.
+    With several strata, the ends are the outer ones of this interval and `interval_of_two_shares`, because
+    one number of trials does not account for strata with different rates. `labelled` and `units` are the
+    numbers of labelled and of all units of the domain, and `residual_share` is the share of the variance that
+    the proxy leaves.
     """
 
     trials: float
@@ -238,7 +255,7 @@ class _FinitePopulationInterval(Interval):
         lowest, highest = bounds = self.bounds or (0.0, 1.0)
         scale = highest - lowest
         trials = np.array([self.trials])
-        # At least one unit, so that a completely labelled domain still has trials.
+        # At least one unit is unlabelled, because a completely labelled domain would have no trials.
         unlabelled_share = max(1.0 - self.labelled / self.units, 1.0 / self.units)
         unit = np.clip(unit_scale(self.value, bounds), 0.0, 1.0)
         rates = StratumRates(
@@ -253,7 +270,7 @@ class _FinitePopulationInterval(Interval):
         low, high = (lowest + scale * float(end) for end in ends)
         if self.interval_of_two_shares is not None:
             other = self.interval_of_two_shares.ends(confidence_level, alternative)
-            # That interval does not use the proxy, which reduces the variance to the residual share.
+            # `interval_of_two_shares` does not use the proxy, which reduces the variance to this share.
             factor = scale * math.sqrt(self.residual_share)
             low = min(low, self.value - factor * (self.interval_of_two_shares.value - other[0]))
             high = max(high, self.value + factor * (other[1] - self.interval_of_two_shares.value))
@@ -271,19 +288,23 @@ def _trials_interval(
     trials: float,
     residual_share: float,
 ) -> Interval:
-    """Return the interval of a domain's mean on a number of effective binary trials."""
+    """Return the interval of a domain's mean at an effective number of binary trials.
+
+    `inside` (n,) is 1 for the units of the domain, and `residual_share` is the share of the variance that the
+    proxy leaves.
+    """
     units = float(weighting.weights @ inside) / weighting.total * weighting.population_size
     if target == "superpopulation":
-        # A domain has at most as many trials as units, even if all of them are equal.
+        # The units of the domain are independent trials of the superpopulation, and limit the number.
         trials = 1.0 / (1.0 / trials + 1.0 / units)
     interval = BinomialInterval(value=value, bounds=bounds, trials=trials)
     if clusters is not None:
-        interval = clustered(interval, clusters)
+        interval = adjust_for_few_clusters(interval, clusters)
     if target != "population" or not np.isfinite(trials) or not weighting.random_within_strata:
         return interval
     interval_of_two_shares = None
     if np.sum(weighting.counts > 0) > 1:
-        interval_of_two_shares = of_two_sums(unit_scale(z, bounds), inside, weighting)
+        interval_of_two_shares = two_sum_interval(unit_scale(z, bounds), inside, weighting)
     return _FinitePopulationInterval(
         value=value,
         bounds=bounds,
@@ -322,16 +343,17 @@ def domain_trials(
     return np.inf, 0.0
 
 
-def of_two_sums(
+def two_sum_interval(
     unit: FloatArray, inside: FloatArray, weighting: Weighting, target: str = "population"
 ) -> ShareFunctionInterval:
-    """Return the mean u / (u + v) as a function of two sums over a domain: the outcome u, and 1 minus it, v.
+    """Return the interval of the mean u / (u + v) of a domain, from the shares u of ones and v of zeros.
 
-    The effective trials are of all strata together. They do not account for a stratum with few unlabelled
-    units whose labels are all equal: 95% intervals covered .80.
+    It is necessary because the effective trials, of all strata together, do not account for a stratum with
+    few unlabelled units whose labels are all equal: the coverage of 95% intervals was 0.80. `unit` (n,) are
+    the outcomes on the 0–1 scale, and `inside` (n,) is 1 for the units of the domain.
     """
     sums = np.stack([inside * unit, inside * (1.0 - unit)])
-    rates = [mean_of(row, weighting, target) for row in sums]
+    rates = [share_estimate(row, weighting, target) for row in sums]
     units = weighting.population_size if target == "population" else np.inf
     return ShareFunctionInterval.of(FirstOfTwo(), rates, cell_correlation(sums, weighting, target), units)
 
@@ -344,7 +366,7 @@ def estimate_without_interval(
     bounds: tuple[float, float] | None,
     target: str,
 ) -> Estimate:
-    """Return the estimate of a group (n,) in too few clusters: no stratum has two of them to compare."""
+    """Return the estimate of a group with members (n,) in too few clusters: no stratum has two of them."""
     return linearised_estimate(
         result,
         weighting,
@@ -366,19 +388,19 @@ def _no_interval_note(clusters: GroupClusters) -> str:
     return f"no interval: the labels that count are in {location}, so they do not show how clusters differ"
 
 
-# Weight, in clusters, of a prior under which a cluster contains as much information as one unit. With
-# none, 30 clusters of a rate of .97 covered .86; with half a one .99.
+# Weight, in clusters, of a prior under which a cluster contains as much information as one unit. For 30
+# clusters and a rate of 0.97, the coverage is 0.99 with half a cluster, and 0.86 without the prior.
 _PRIOR_CLUSTERS = 0.5
 
 
-def clustered(interval: BinomialInterval, clusters: GroupClusters) -> BinomialInterval:
-    """Return the interval of a share in few clusters: on fewer trials, with the df of the clusters.
+def adjust_for_few_clusters(interval: BinomialInterval, clusters: GroupClusters) -> BinomialInterval:
+    """Return the interval of a share in few clusters: fewer trials, and the df of the clusters.
 
     Clusters with (nearly) equal labels provide little information on the similarity of units within clusters.
-    A cluster therefore counts by 4 p (1 − p). At worst, a cluster contains as much information as one unit.
+    The weight of a cluster is therefore 4 p (1 − p). At worst, it contains as much information as one unit.
     """
-    unit = float(np.clip(unit_scale(interval.value, interval.bounds or (0.0, 1.0)), 0.0, 1.0))
-    information = 4.0 * (clusters.count - 1.0) * unit * (1.0 - unit)
+    share = float(np.clip(unit_scale(interval.value, interval.bounds or (0.0, 1.0)), 0.0, 1.0))
+    information = 4.0 * (clusters.count - 1.0) * share * (1.0 - share)
     prior = _PRIOR_CLUSTERS / clusters.effective_count
     trials = (information + _PRIOR_CLUSTERS) / (information / interval.trials + prior)
     return replace(interval, trials=trials, degrees_of_freedom=clusters.degrees_of_freedom)

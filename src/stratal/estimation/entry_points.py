@@ -19,10 +19,10 @@ from stratal.estimation.resolve import (
     compared_column,
     joined_columns,
     refuse_unlabelled_class,
+    with_answer_sets,
     with_corrected_scores,
-    with_given_sets,
 )
-from stratal.estimation.respondents import unstated_target
+from stratal.estimation.respondents import default_target
 from stratal.intervals.looks import PlannedLooks
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.protocols import Keywords
@@ -149,13 +149,13 @@ def estimate(
     (0.75, 4)
     """
     require_sample(sample, "estimate")
-    # A plan needs no labels, and imports this module.
+    # Imported here, because plans import this module and read no labels.
     from stratal.labels.label_files import read_labels_if_table
 
     labels = read_labels_if_table(labels, sample)
     sample = with_declared_scores(with_corrected_scores(sample, predicts, labels), predicts)
     target = options.pop("target", None)
-    # An option that contradicts the question is an error.
+    # Raises an error for an option that contradicts the question.
     question = sample.question.refine(predicted=options.get("predicted"), target=target)
     if judge is not None:
         if estimand is not None:
@@ -163,7 +163,7 @@ def estimate(
             raise InputError("a judge is a separate estimand", given=stated_options, action="Leave one out.")
         estimand = Estimand.class_of_kind("judge")(judge)
     requested = as_estimand(sample.question.estimand if estimand is None else estimand)
-    # A mean of all units that was declared needs no option of an estimand that has no other target.
+    # The default target is passed only to estimands that support the option.
     if target is not None or question.target == SUPERPOPULATION or "target" in requested.takes:
         target = question.target
     if target is not None:
@@ -173,7 +173,7 @@ def estimate(
         sample = replace(sample, population=require_same_population(sample, request.population))
     if options:
         requested.refuse_options(request, sample, grouped=by is not None)
-    sample = with_given_sets(sample, labels)
+    sample = with_answer_sets(sample, labels)
     labels, columns = _join_labels(requested, sample, labels)
     if "" in columns:
         refuse_unlabelled_class(sample, columns[""])
@@ -181,7 +181,7 @@ def estimate(
     compared = None
     if "" in columns and "predicted" in requested.takes:
         compared = compared_column(sample, columns[""], request.predicted)
-    # Several columns contain outcomes, which are numbers.
+    # The labels of several columns are numbers.
     are_classes = "" in columns and (
         compared is not None or any(part.reads_classes(sample) for part in parts)
     )
@@ -192,7 +192,7 @@ def estimate(
     if target is None and all("target" in part.takes and part.has_superpopulation for part in parts):
         joined = [column.labelled for column in columns.values() if isinstance(column, JoinedLabels)]
         if joined:
-            request = replace(request, target=unstated_target(sample, np.all(joined, axis=0)))
+            request = replace(request, target=default_target(sample, np.all(joined, axis=0)))
     if by is None:
         result = requested.estimate(sample, labels, request)
     else:
@@ -212,7 +212,7 @@ def compared_answers(
 ) -> bool | str | None:
     """Return the column of answers that an estimand compares labels with; None if labels are numbers.
 
-    True is the sample's own column.
+    True is the column of the sample's question.
     """
     if requested.compared:
         return requested.compared
@@ -238,7 +238,7 @@ def _join_labels(requested: Estimand, sample: Sample, labels: object) -> tuple[A
 def _with_checked_codes(
     labels: Any, columns: dict[str, Any], sample: Sample, request: Request, answers: set[str] | None
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the labels and columns of `_join_labels`; a code of missing labels raises an error.
+    """Return the labels and columns of `_join_labels`, after a check for codes of missing labels.
 
     `answers` are the classes that labels are compared with.
     """
@@ -255,10 +255,10 @@ def _with_checked_codes(
 
 
 def at_look(estimates: Estimate | Estimates, sample: Sample, look_number: int) -> Any:
-    """Return estimates at a planned look.
+    """Return estimates with intervals for a planned look.
 
-    The information of a nested sample is proportional to 1 / (1/n − 1/N). Earlier looks were at the ends of
-    the sample's rounds if it has as many rounds, and otherwise evenly spaced.
+    The information at a look is proportional to 1 / (1/n − 1/N). The looks were at the ends of the rounds of
+    the sample if there are enough rounds, and otherwise evenly spaced.
     """
     if sample.looks is None:
         action = "Plan them before the first label: plan(…, looks=4) (plan --looks 4, draw --looks 4)."
@@ -275,15 +275,15 @@ def at_look(estimates: Estimate | Estimates, sample: Sample, look_number: int) -
     n = max(row.labels for row in rows) * shares
     # The information of a look is the inverse of the variance, with the finite population correction.
     information = n / np.maximum(1.0 - n / size, 1.0 / size)
-    limits_at_look = planned.at(look_number, information)
-    rows = [row.at(limits_at_look) for row in rows]
+    planned_look = planned.at(look_number, information)
+    rows = [row.at(planned_look) for row in rows]
     if isinstance(estimates, Estimates):
         return replace(estimates, estimates=tuple(rows))
     return rows[0]
 
 
 def _answer_values(parts: Sequence[Estimand], sample: Sample, compared: str | None) -> set[str] | None:
-    """Return the distinct answers that labels which are classes are compared with; None without answers."""
+    """Return the distinct answers that labels are compared with if they are classes; None without answers."""
     stated = next((name for name in (compared, *(part.compared for part in parts)) if name), False)
     answer_column: str | None = None
     if isinstance(stated, str):

@@ -1,7 +1,7 @@
-"""`Estimand`: the estimated quantity, before and after labels.
+"""`Estimand`: the quantity to be estimated.
 
-Before labels, it gives the conditional moments of its influence, which determine strata and allocation. After
-labels, it gives the estimate. The sample's file contains it, so that `estimate` has the same question.
+Before labels are collected, it returns the conditional moments of each unit's influence, which determine
+strata and allocation. From labels, it returns the estimate. It is stored in the file of the sample.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stratal.strata.strata import Moments
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Request(Record):
-    """The keywords of `stratal.estimate`, which describes them. An estimand supports those in `takes`."""
+    """The keywords of `stratal.estimate`, which documents them. An estimand supports those in `takes`."""
 
     target: str = "population"
     estimator: str = "auto"
@@ -73,20 +73,23 @@ class Request(Record):
 PLAIN = Request()
 # Options of the mean of one outcome: all.
 MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
-# Options of the mean of right answers, which names the column of answers itself.
+# Options of the mean of correct answers: its field names the column of answers.
 RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
 
 
 class FunctionOfRates(Protocol):
-    """An estimand that in every sample from the same strata is a function of the rates of a class."""
+    """An estimand that is a function of rates of a class, the same in every sample from the same strata.
+
+    d is the number of rates, and R that of simulated samples.
+    """
 
     @property
     def is_class(self) -> BoolArray:
-        """Whether the units are of the class (N,)."""
+        """Whether each unit (N,) is of the class."""
 
     @property
     def sides(self) -> tuple[BoolArray, ...]:
-        """The strata (H,) of each rate."""
+        """For each rate, whether it is the rate in each stratum (H,)."""
 
     def value_and_slopes(self, rates: FloatArray, sizes: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the estimand (R,) and its slopes (d, R) at rates (d, R), in strata of these sizes (H,)."""
@@ -145,22 +148,22 @@ class Estimand(Described, noun="estimand", registry={}):
 
     __slots__ = ()
     entry_modules: ClassVar[tuple[str, ...]] = ("stratal.metrics.kinds", "stratal.estimands")
-    # Whether it is the mean of one outcome. Strata then have the expected moments of the outcome, and for
-    # other estimands those of the influence.
+    # Whether it is the mean of one outcome. Strata of a plan then have the expected moments of the outcome,
+    # otherwise those of the influence.
     of_one_outcome: ClassVar[bool] = False
     # The field that the text form lists without its name: `difference:model_a,model_b`.
     listed: ClassVar[str] = ""
-    # Value of this field in an example of the text form.
+    # Value of the field `listed` in an example of the text form.
     shown: ClassVar[str] = "…"
-    # Options of `plan` for strata and assumptions that it supports.
+    # Options of `plan` that it supports.
     plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
-    # Whether plans and samples store it. The mean is not stored, as it is the default.
+    # Whether plans and samples store it. The mean is the default and is not stored.
     recorded: ClassVar[bool] = True
     # Whether its default estimator supports the superpopulation as the target.
     has_superpopulation: ClassVar[bool] = True
-    # Whether it is a number with an interval, and not an accepted set with a guarantee.
+    # Whether the result is a number with an interval. Otherwise, it is an accepted set with a guarantee.
     is_estimated: ClassVar[bool] = True
-    # Whether it compares a model's answers with labels, so that a plan has strata of the answers.
+    # Whether it compares the answers of a model with labels. A plan then has strata of the answers.
     by_answer: ClassVar[bool] = False
 
     @property
@@ -300,7 +303,7 @@ class Estimand(Described, noun="estimand", registry={}):
         return self._named("models")
 
     def _named(self, *names: str) -> tuple[str, ...]:
-        """Return the columns in these fields; the estimand may lack some of them."""
+        """Return the column names in these fields, if the estimand has them."""
         values = field_values(self, [name for name in field_names(self) if name in names])
         return tuple(
             name
@@ -311,20 +314,20 @@ class Estimand(Described, noun="estimand", registry={}):
 
     @property
     def of_classes(self) -> bool:
-        """Whether labels are true classes, to be compared with a column of answers."""
+        """Whether labels are true classes that are compared with a column of answers."""
         return bool(self._named("predicted"))
 
     def reads_classes(self, sample: Sample) -> bool:
-        """Return whether labels are true classes; a score of the sample may be declared to predict one."""
+        """Return whether labels are true classes; for some estimands, the scores of the sample decide."""
         return self.of_classes
 
     @property
     def compared(self) -> str | bool:
-        """The column of answers that labels are compared with; True for the sample's, False for none."""
+        """The column of answers that labels are compared with; True is the sample's column, False is none."""
         return next(iter(self._named("predicted")), self.of_classes)
 
     def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
-        """Return the single estimands of a list, for a sample; itself if it is not a list."""
+        """Return the single estimands of a list, for a sample; only itself if it is not a list."""
         return (self,)
 
     def refuse_a_misread_proxy(self, population: Population) -> None:
@@ -430,11 +433,11 @@ class Estimand(Described, noun="estimand", registry={}):
         return LabelledInfluence(u=u, labelled=self.labelled_units(sample, labels))
 
     def rates_in_strata(self, census: Sample, labels: object) -> FunctionOfRates | None:
-        """Return this estimand as a function of rates in the strata of a census with labels, if it is one."""
+        """Return this estimand as a function of rates in strata, from a census with labels, or None."""
         return None
 
     def decoded(self, sample: Sample, labels: object) -> Any:
-        """Return labels in the spelling that the estimand requires: for a judge, that of its verdicts."""
+        """Return labels converted to the words that the estimand requires: for a judge, its verdicts."""
         return labels
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
@@ -442,13 +445,13 @@ class Estimand(Described, noun="estimand", registry={}):
         return join_labels(sample, labels).labelled
 
     def influences(self, population: Population) -> Iterator[Influence]:
-        """Yield the influences of the single estimands of a list; those of all levels are one."""
+        """Yield the influence of each single estimand of a list; the means of all levels share one."""
         yield self.influence(population)
 
     def parts_with_labels(
         self, labels: object, population: Population | None
     ) -> Iterator[tuple[Estimand, Any]]:
-        """Yield the single estimands of a list with their labels; itself if it is not a list."""
+        """Yield each single estimand of a list with its labels; only itself if it is not a list."""
         yield self, labels
 
     def labelled_outcomes(self, estimate: Any, labelled: BoolArray) -> LabelledOutcomes | None:
@@ -466,7 +469,7 @@ class Estimand(Described, noun="estimand", registry={}):
         influence = self.labelled_influence(sample, labels)
         n_strata = strata.n_strata
         stratum = sample.stratum[influence.labelled]
-        # There are no labels, or the value is undefined.
+        # There are no labels, or the estimand is undefined for these labels.
         if len(influence.u) == 0:
             if planned is None:
                 return strata.standard_deviations
@@ -535,8 +538,8 @@ class Estimand(Described, noun="estimand", registry={}):
             raise InputError(problem, given="labels" if name == "labels" else repr(value), action=action)
 
 
-def signed_length(u: FloatArray) -> FloatArray:
-    """Return the root of the sum of squares of each unit's influences (m, q), with the sign of their sum."""
+def signed_norm(u: FloatArray) -> FloatArray:
+    """Return the norm (m,) of each unit's influences (m, q), with the sign of their sum."""
     return np.asarray(np.where(u.sum(axis=1) < 0, -1.0, 1.0) * np.sqrt((u**2).sum(axis=1)))
 
 
@@ -561,12 +564,12 @@ class Several(Estimand):
             yield from part.influences(population)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
-        """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
+        """Return the `signed_norm` of the influences of all estimands, each divided by its deviation."""
         parts = self.parts_of(sample)
         influences = [part.labelled_influence(sample, labels) for part in parts]
         # The influence of a part that does not vary is 0 in all units; the divisor then only avoids 0 / 0.
         u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in influences])
-        return LabelledInfluence(u=signed_length(u), labelled=influences[0].labelled)
+        return LabelledInfluence(u=signed_norm(u), labelled=influences[0].labelled)
 
     def labels_of_parts(self, labels: object, count: int) -> list[Any]:
         """Return the labels of each of `count` estimands: the same for all."""

@@ -12,7 +12,12 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.effective_sample_size import effective_size_interval, random_labels_of_equal_width
-from stratal.estimation.linearised import Linearised, few_clusters_standard_error, skewed_interval, undefined
+from stratal.estimation.linearised import (
+    Linearised,
+    few_clusters_standard_error,
+    skewed_interval,
+    undefined_result,
+)
 from stratal.estimation.plan_check_notes import NoteInputs
 from stratal.estimation.quantity import ACCURACY, are_shares, is_share, label_name, mean_name
 from stratal.estimation.stratum_table import StratumRow, StratumTable
@@ -127,8 +132,8 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     evidence: Evidence = field(repr=False, compare=False)
 
     @classmethod
-    def from_evidence(cls, evidence: Evidence, **shown: object) -> Estimate:
-        """Return the estimate for evidence; `shown` replaces fields that the evidence determines."""
+    def from_evidence(cls, evidence: Evidence, **fields: object) -> Estimate:
+        """Return the estimate for evidence; `fields` replace those that the evidence determines."""
         labels = evidence.n
         defaults: Keywords = {
             "value": evidence.value,
@@ -137,7 +142,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
             "population_size": round(evidence.weighting.population_size),
             "nonresponse": Nonresponse(drawn=labels, labelled=labels),
         }
-        return cls(evidence=evidence, **defaults | shown)
+        return cls(evidence=evidence, **defaults | fields)
 
     @property
     def target(self) -> str:
@@ -178,15 +183,16 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         """The design effect and the effective sample size, to first order for functions of several means."""
         evidence = self.evidence
         variance = self.standard_error**2
-        # The variance of equal labels is unknown, unless every unit is labelled. So is that of an average if
-        # the labels of one of its classes are equal: a part of its standard error is then an assumption.
-        is_shown = not evidence.linearised or np.isclose(variance, evidence.variance)
-        if not (evidence.varies and is_shown) and not evidence.census:
+        # The variance of equal labels is unknown, unless every unit is labelled. If the standard error of a
+        # function of means is not that of its evidence, a part of it is an assumption about equal labels.
+        is_estimated = not evidence.linearised or np.isclose(variance, evidence.variance)
+        if not (evidence.varies and is_estimated) and not evidence.census:
             variance = np.nan
-        spread, size = evidence.outcome_variance, evidence.weighting.population_size
-        if self.reference_population is not None:
-            spread, size = self.reference_population
-        return design_effect(variance, spread, evidence.n, size, self.target)
+        reference = self.reference_population
+        if reference is None:
+            reference = (evidence.outcome_variance, evidence.weighting.population_size)
+        outcome_variance, size = reference
+        return design_effect(variance, outcome_variance, evidence.n, size, self.target)
 
     @property
     def label_values(self) -> tuple[LabelValue, ...]:
@@ -205,7 +211,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         if read is None:
             labels_are_shares = self.outcome == "binary"
         else:
-            # A difference that is known of some units has narrower bounds than -1 and 1.
+            # If a difference is known for some units, its bounds are narrower than -1 and 1.
             bounds = self.bounds
             is_within = bounds is not None and bounds[0] >= -1.0 and bounds[1] <= 1.0
             labels_are_shares = is_within and are_shares(read.table)
@@ -223,7 +229,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         return self.quantity_in_words(self.read.table)
 
     def quantity_in_words(self, values: Sequence[LabelValue], column: str = "") -> str:
-        """Return the name of the quantity in the annotators' words, because a study stores numbers."""
+        """Return the name of the quantity in the words of the labels, for a study, which stores numbers."""
         if self.label or self.read is None or self.read.classes:
             return self.quantity
         return mean_name(values, column, is_share=self.is_share, is_right=self.read.is_right)
@@ -310,7 +316,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> JsonDict:
         """Return a JSON-ready dict of plain values; numbers that are not finite are None."""
         described = self._described(self.confidence_interval(confidence_level, method))
-        # The note explains the width of the default interval.
+        # This note is only about the width of the default interval.
         if method != "auto":
             described["notes"] = without_code(described["notes"], UNLIKE_CLUSTERS)
         return described
@@ -342,7 +348,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
                 "confidence_level": interval.confidence_level,
                 "interval_method": interval.method,
             }
-            # Few labels make an interval wider than their variance implies; widths are compared then.
+            # With few labels, an interval may be wider than the variance implies.
             ends = interval.low, interval.high
             equal_width_size = random_labels_of_equal_width(
                 effective_size, self.evidence, ends, level, size_interval
@@ -421,7 +427,7 @@ class Estimate(Record, PageDisplay, PlotDisplay):
         distance = abs(self.value - limit)
         if end is None or not distance > 0 or self.value == end:
             return None
-        # The factor by which the variance must fall.
+        # The required ratio of the new variance to the current one.
         target_ratio = (distance / abs(self.value - end)) ** 2
         if n >= size:
             if not self.evidence.superpopulation:
@@ -522,7 +528,7 @@ def linearised_estimate(
     n: int | None = None,
     member: BoolArray | None = None,
     outcomes: FloatArray | None = None,
-    **shown: Any,
+    **fields: Any,
 ) -> Estimate:
     """Return the estimate of a function of means from its linearised variable.
 
@@ -531,19 +537,19 @@ def linearised_estimate(
     interval : Interval, optional
         The interval of the estimand, with its bounds. Default: Student's t on the linearised variance.
     n : int, optional
-        Number of labels that count. Default: all.
-    member : bool (labels,), optional
-        The labelled units of the estimate's group. Default: all.
-    outcomes : float (n,), optional
-        The linearised variable without a proxy, if that of `result` is of residuals.
-    **shown
+        Number of labels in the group of the estimate. Default: all.
+    member : bool (m,), optional
+        Whether each labelled unit is in the group of the estimate. Default: all.
+    outcomes : float (m,), optional
+        The linearised variable without a proxy, if that of `result` is computed from residuals.
+    **fields
         Fields of `Estimate` that differ from those of `result`, such as standard_error and remarks.
     """
     is_defined = bool(np.isfinite(result.value))
-    df = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
-    error = shown.pop("standard_error", result.standard_error if is_defined else np.nan)
+    df = fields.pop("degrees_of_freedom", result.degrees_of_freedom)
+    error = fields.pop("standard_error", result.standard_error if is_defined else np.nan)
     if n is not None:
-        shown["n"] = n
+        fields["n"] = n
     if interval is None:
         interval = StudentInterval(
             value=result.value,
@@ -571,14 +577,14 @@ def linearised_estimate(
         linearised=True,
         member=member,
     )
-    return Estimate.from_evidence(evidence, standard_error=error, **shown)
+    return Estimate.from_evidence(evidence, standard_error=error, **fields)
 
 
 def undefined_estimate(
     weighting: Weighting, n: int, bounds: tuple[float, float] | None, *notes: str, target: str = "population"
 ) -> Estimate:
     """Return an estimate without a value, whose interval contains every possible value."""
-    result = undefined(len(weighting.weights))
+    result = undefined_result(len(weighting.weights))
     return linearised_estimate(result, weighting, bounds=bounds, target=target, n=n, remarks=notes)
 
 
@@ -586,8 +592,8 @@ def correlation_from(covariance: FloatArray) -> FloatArray:
     """Return the correlation matrix (d, d) of a covariance; 0 for a variable that does not vary."""
     # The covariance of one label is NaN.
     covariance = np.nan_to_num(covariance)
-    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
+    deviations = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    scale = np.where(deviations > 0, 1.0 / np.where(deviations > 0, deviations, 1.0), 0.0)
     correlation = np.asarray(scale[:, None] * covariance * scale)
     correlation[np.diag_indices(len(correlation))] = 1.0
     return np.clip(correlation, -1.0, 1.0)
@@ -596,7 +602,7 @@ def correlation_from(covariance: FloatArray) -> FloatArray:
 def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | None = None) -> Estimate:
     """Return the difference of two estimates from the same labels, with an interval from their intervals.
 
-    `covariance` (2, 2) of the estimates replaces that of their influences, if these are not sufficient.
+    `covariance` (2, 2) is that of the estimates. Default: computed from their residuals.
     """
     # The correction for interim analyses is applied once, to the difference.
     planned_look = first.evidence.planned_look
@@ -616,14 +622,14 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
     else:
         joint = covariance
     outcomes = np.column_stack([row.evidence.z for row in pair])
-    of_population = np.zeros((2, 2))
+    superpopulation_covariance = np.zeros((2, 2))
     if target == "superpopulation":
-        of_population = weighting.superpopulation_covariance(outcomes)
+        superpopulation_covariance = weighting.superpopulation_covariance(outcomes)
     result = Linearised(
         value=first.value - second.value,
         variable=variables @ signs,
         design_variance=float(signs @ joint @ signs),
-        population_variance=float(signs @ of_population @ signs),
+        population_variance=float(signs @ superpopulation_covariance @ signs),
         degrees_of_freedom=min(row.degrees_of_freedom for row in pair),
     )
     interval: Interval = SumInterval(
@@ -631,9 +637,9 @@ def difference_of(first: Estimate, second: Estimate, covariance: FloatArray | No
         bounds=bounds,
         terms=tuple(pair),
         coefficients=signs,
-        correlation=correlation_from(joint + of_population),
+        correlation=correlation_from(joint + superpopulation_covariance),
     )
-    # The skewness of the difference is known, and not only those of its terms.
+    # If both are linearised, the skewness of the difference itself is known.
     if all(isinstance(row.evidence.interval, SkewedInterval) for row in pair):
         moments = np.array([[result.value], [result.variance], [result.degrees_of_freedom]])
         interval = skewed_interval(moments, result.variable[:, None], weighting).of(0)

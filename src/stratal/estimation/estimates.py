@@ -1,4 +1,4 @@
-"""`Estimates`: several estimates from the same labels, with the intervals that hold for all of them."""
+"""`Estimates`: several estimates from the same labels, with tables and simultaneous intervals."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class ComputedRows(Sequence[Estimate], ABC):
 
     @abstractmethod
     def with_own_notes(self) -> Iterator[Estimate]:
-        """Yield the estimates that may have notes of their own."""
+        """Yield the estimates that may have notes, in addition to those of the table."""
 
     def lowest_rows(
         self, n_lowest: int, confidence_level: float, method: str, read: LabelInterpretation | None
     ) -> list[JsonDict]:
-        """Return a plain dict for each; only the lowest have a standard error and an interval."""
+        """Return a JSON-ready dict for each; only the lowest have a standard error and an interval."""
         values = self.values
         lowest_indices = np.argsort(values, kind="stable")[:n_lowest].tolist()
         lowest = {index: self[index].row(confidence_level, read, method) for index in lowest_indices}
@@ -69,12 +69,12 @@ class ComputedRows(Sequence[Estimate], ABC):
                     "confidence_interval": None,
                     "n": count,
                 }
-            # Sums in another order may differ in the last digit, which decides the order of equal estimates.
+            # The value of the complete row may differ in the last digit, and rows would then be out of order.
             rows.append(row | {"estimate": json_value(value)})
         return rows
 
 
-# Kinds of tables that compare judges with people. They may be shown although nobody requested them.
+# Kinds of tables that compare judges with annotators. Some are added without a request of the user.
 _JUDGE_KINDS = ("judge", "judge_groups")
 
 
@@ -275,7 +275,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
         rows = list(self)
         for k in np.flatnonzero(is_defined).tolist():
             evidence = rows[k].evidence
-            # The shared quantile is that of the smallest df, which every row then has to use.
+            # The simultaneous level is that of the smallest df, which each interval therefore uses.
             interval = None
             if evidence.interval is not None:
                 interval = evidence.interval.with_df(min(rows[k].degrees_of_freedom, shared_df))
@@ -457,7 +457,7 @@ def with_label_values(
     joined = {name: labels for name, labels in columns.items() if isinstance(labels, JoinedLabels)}
     read = LabelInterpretation(columns=joined, answers=answers, classes=classes, is_right=is_right)
     if classes:
-        # Raises the error for an unknown word now, not when the table is shown.
+        # Raises an error for an unknown word when the labels are read, not when the table is displayed.
         read.table  # noqa: B018
     return replace(result, read=read)
 
@@ -471,7 +471,7 @@ def with_tables(
 ) -> JsonDict:
     """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks.
 
-    With `lowest`, only so many of very many rows have errors and intervals.
+    `lowest` is the number of rows with standard errors and intervals if there are very many rows.
     """
     if lowest is None:
         described_tables = [table.to_dict(confidence_level) for table in tables]

@@ -12,7 +12,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.outcome_means import plain_mean
+from stratal.estimation.outcome_means import mean_without_proxy
 from stratal.protocols import JsonDict
 from stratal.report.text import json_dict
 
@@ -54,7 +54,7 @@ def proxy_check(
     bias = None
     # A single label has no interval.
     with suppress(InputError):
-        mean = plain_mean(
+        mean = mean_without_proxy(
             proxy - z, weighting, outcome="unbounded", target=estimate.target, design=estimate.design
         )
         bias = {"estimate": mean.value, "confidence_interval": [*mean.confidence_interval(confidence_level)]}
@@ -137,7 +137,9 @@ def compare_estimators(
         stratum=np.zeros(len(evidence.z), np.int64),
         sizes=np.array([max(estimate.population_size, len(evidence.z))]),
     )
-    naive = plain_mean(evidence.z, equal_weighting, target=estimate.target, design="simple-random", **options)
+    naive = mean_without_proxy(
+        evidence.z, equal_weighting, target=estimate.target, design="simple-random", **options
+    )
     description = "their plain mean, as if all units had had the same probability of selection"
     rows = [_row(NAIVE, naive.value, naive.limits(confidence_level), description)]
     if _has_proxy_of_outcome(sample, estimate):
@@ -150,7 +152,7 @@ def compare_estimators(
         )
         rows.append(_row(PROXY, proxy, None, description))
     if evidence.uses_proxy:
-        weighted = plain_mean(
+        weighted = mean_without_proxy(
             evidence.z, evidence.weighting, target=estimate.target, design=estimate.design, **options
         )
         ends = weighted.limits(confidence_level)

@@ -28,15 +28,15 @@ class GroupMeans(ComputedRows, Record):
     z : float (m,)
         Outcomes of the labelled units.
     codes : int (m,)
-        Their groups, 0 … G − 1; −1 for units of no group.
+        Groups of these units, 0 … G − 1; −1 for units without a group.
     names : tuple of str (G,)
     sample : Sample
     respondents : Respondents
     limits : (float, float), optional
         Bounds of the outcome.
     target : {"population", "superpopulation"}
-    assisted : (float (m,), float), optional
-        Residuals from which the error is estimated; see `domain_mean`.
+    proxy_residuals : (float (m,), float), optional
+        Residuals on the proxy, and the factor of their variance; see `domain_mean`.
     lam : mapping of str to tuple of float
         The λ of each proxy in the groups that have residuals.
     """
@@ -48,7 +48,7 @@ class GroupMeans(ComputedRows, Record):
     respondents: Respondents
     limits: tuple[float, float] | None
     target: str
-    assisted: tuple[FloatArray, float] | None
+    proxy_residuals: tuple[FloatArray, float] | None
     lam: Mapping[str, tuple[float, ...]]
 
     def __len__(self) -> int:
@@ -71,13 +71,13 @@ class GroupMeans(ComputedRows, Record):
             self.respondents.weighting,
             bounds=self.limits,
             target=self.target,
-            assisted=self.assisted,
+            proxy_residuals=self.proxy_residuals,
         )
         name = self.names[k]
         estimator = "linearised"
         lam: tuple[float, ...] = ()
-        # One label has no variance of its own that residuals could explain.
-        if self.assisted is not None and estimate.n > 1:
+        # With one label, `domain_mean` does not use the residuals.
+        if self.proxy_residuals is not None and estimate.n > 1:
             estimator = "ppi++"
             lam = self.lam[name]
         return self.respondents.complete(
@@ -97,9 +97,9 @@ class GroupMeans(ComputedRows, Record):
     def values(self) -> FloatArray:
         """The weighted means (G,) in one pass; NaN for a group without labels."""
         means = self._weighted_means(self.z)
-        if self.assisted is not None:
-            # One label has no variance of its own that residuals could explain.
-            means = np.where(self.counts > 1, self._weighted_means(self.assisted[0]), means)
+        if self.proxy_residuals is not None:
+            # With one label, `domain_mean` does not use the residuals.
+            means = np.where(self.counts > 1, self._weighted_means(self.proxy_residuals[0]), means)
         if self.limits is None:
             return means
         return np.asarray(np.clip(means, *self.limits))

@@ -40,7 +40,7 @@ from stratal.population.summary import StratumSummary
 # factor `significant_share`.
 SHRINKAGE_LABELS = 3.0
 
-# Strata with fewer labels have the pooled λ: in simulations, their own λ was noise.
+# Strata with fewer labels have the pooled λ: in simulations, λ_h of such strata was noise.
 MIN_LABELS_OF_A_STRATUM = 6
 
 # Number of labels as which the residual variance of all strata counts in that of a stratum. The variance of
@@ -281,9 +281,9 @@ def pooled_lam(
 
 
 def stratum_lam_share(counts: AnyArray, shrinkage: float) -> FloatArray:
-    """Return the weight (…, H) of a stratum's own λ next to the pooled one; 0 for fewer than two labels.
+    """Return the weight (…, H) of the stratum-specific λ_h; that of the pooled λ is one minus this weight.
 
-    (n_h − 2) / (n_h − 2 + shrinkage): with few labels, the own λ is noisy.
+    It is (n_h − 2) / (n_h − 2 + shrinkage), because λ_h is noisy with few labels; 0 for less than two labels.
     """
     if shrinkage == 0:
         return np.asarray(counts >= 2, dtype=np.float64)
@@ -406,8 +406,7 @@ def fit_stratified(
             share = share * has_labels * significant_share(deviations, pooled, moments)
         is_constant = np.einsum("...ii->...i", denominators) <= 0
         lam = np.asarray(np.where(is_constant, 0.0, pooled + share[..., None] * deviations))
-        # The labels also determine the share of its own λ that a stratum keeps, so that a part of λ costs as
-        # many parameters as a complete one.
+        # The labels also determine the weight of λ_h, so that any weight above 0 costs k parameters.
         n_parameters = np.where((share > 0) & (weight > 0), float(k), n_parameters)
     if evidence.published or k == 0:
         return ChosenLam(lam=lam, n_parameters=n_parameters, fitted=True)
@@ -513,7 +512,7 @@ def fit_lam(
     ----------
     z : float (n,)
     proxy, weighting
-        See `stratal.estimation.outcome_means.mean_estimate`.
+        See `stratal.estimation.outcome_means.linearised_mean`.
     shrinkage : float, optional
         For one λ per stratum, see `fit_stratified`. Default: one λ for all strata.
     used : bool (n,), optional
@@ -546,14 +545,14 @@ def fit_general(
     used: BoolArray | None = None,
     n_strata: int = 1,
     *,
-    sized: bool = True,
+    regress_on_sizes: bool = True,
 ) -> ChosenLam:
     """Return the λ of the regression of outcomes on proxies.
 
     What the weights determine is removed from both (`Weighting.unexplained`). The regression has the weights
-    w. The λ with the smallest estimated variance would have the weights w²: a few units with large weights
-    would determine it, and their residuals would be much too small (docs/decisions/0010). For clusters, the
-    regression is that of their totals, with their sizes as another regressor, whose population mean is known.
+    w. With w², the estimated variance would be smallest, but a few units with large weights would determine
+    λ, and their residuals would be much too small (docs/decisions/0010). For clusters, the regression is that
+    of their totals, with their sizes as a further regressor, whose population mean is known.
 
     Parameters
     ----------
@@ -568,42 +567,42 @@ def fit_general(
         Units whose labels are used. Default: all.
     n_strata : int
         H, the number of rows of λ.
-    sized : bool
-        Whether the sizes of clusters are a regressor: for a mean, but not for a regression.
+    regress_on_sizes : bool
+        Whether the sizes of clusters are a further regressor: for a mean, but not for a regression.
     """
     if shrinkage is not None:
         raise InputError("estimator 'stratppi' requires a stratified sample", action="Use estimator='ppi++'.")
     n, q, k = proxies.shape
-    design = weighting.weights * (1.0 if used is None else used)
-    weights = np.abs(design)
-    flat = np.concatenate([outcome[..., None], proxies], axis=2).reshape(n, -1)
-    both = weighting.unexplained(flat, weights)
+    design_weights = weighting.weights * (1.0 if used is None else used)
+    weights = np.abs(design_weights)
+    variables = np.concatenate([outcome[..., None], proxies], axis=2).reshape(n, -1)
+    deviations = weighting.unexplained(variables, weights)
     # If the weights determine a proxy, only rounding errors remain of it, which are no variance.
-    both *= weights @ both**2 > _ROUNDING_SHARE * (weights @ flat**2)
+    deviations *= weights @ deviations**2 > _ROUNDING_SHARE * (weights @ variables**2)
     size_leverages = np.zeros(n)
     if weighting.unit_clusters is None:
-        rows = np.sqrt(weights)[:, None] * both
+        rows = np.sqrt(weights)[:, None] * deviations
     else:
-        totals = np.column_stack([both, np.ones(n)]) * design[:, None]
+        totals = np.column_stack([deviations, np.ones(n)]) * design_weights[:, None]
         rows = np.stack([np.bincount(weighting.unit_clusters, column) for column in totals.T], axis=1)
         rows -= rows.mean(axis=0)
         sizes = rows[:, -1]
         rows = rows[:, :-1]
         size_leverages = np.zeros(len(rows))
-        if sized and np.ptp(sizes) > ROUNDING_VARIANCE:
+        if regress_on_sizes and np.ptp(sizes) > ROUNDING_VARIANCE:
             size_leverages = sizes**2 / (sizes @ sizes)
             rows = rows - np.outer(sizes, sizes @ rows) / (sizes @ sizes)
-    variables = rows.reshape(len(rows), q, k + 1)
-    y = variables[..., 0]
-    x = variables[..., 1:]
-    spread = np.einsum("nqk,nql->kl", x, x)
-    if len(rows) < 2 or not np.any(np.diag(spread)):
+    regression_rows = rows.reshape(len(rows), q, k + 1)
+    y = regression_rows[..., 0]
+    x = regression_rows[..., 1:]
+    proxy_products = np.einsum("nqk,nql->kl", x, x)
+    if len(rows) < 2 or not np.any(np.diag(proxy_products)):
         return ChosenLam(lam=np.zeros((n_strata, k)), n_parameters=np.zeros(n_strata), fitted=True)
-    lam = solve_semidefinite(spread, np.einsum("nqk,nq->k", x, y))
-    leverages = np.einsum("nqk,nqk->n", x, solve_semidefinite(spread, x)) + size_leverages
+    lam = solve_semidefinite(proxy_products, np.einsum("nqk,nq->k", x, y))
+    leverages = np.einsum("nqk,nqk->n", x, solve_semidefinite(proxy_products, x)) + size_leverages
     return ChosenLam(
         lam=np.broadcast_to(lam, (n_strata, k)),
-        # All strata have one λ, and its parameters are divided equally among them.
+        # The parameters of the common λ are divided equally among the strata.
         n_parameters=np.full(n_strata, leverages.sum() / n_strata),
         fitted=True,
         leverages=leverages if weighting.unit_clusters is None else leverages[weighting.unit_clusters],

@@ -77,7 +77,7 @@ def of_variable(
     design_variance = float(
         weighting.covariance(weighting.few_cluster_residuals(variable[:, None], inside))[0, 0]
     )
-    population_variance = drawn_variance(variable, weighting, target)
+    population_variance = superpopulation_variance(variable, weighting, target)
     df = df_of_variable(variable, weighting, member)
     return Linearised(
         value=value,
@@ -89,7 +89,7 @@ def of_variable(
 
 
 def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | None:
-    """Return the units (n,) whose linearised variable is not 0; None without clusters, where all count."""
+    """Return whether the linearised variable of each unit (n,) is not 0; None without clusters."""
     inside = variable != 0.0
     return inside if weighting.unit_clusters is not None and inside.any() else None
 
@@ -110,8 +110,8 @@ def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray
         clusters = weighting.group_clusters(inside)
     if clusters is None:
         return df
-    # Without `member`, units with a variable of 0 may belong to the domain too, so that one cluster is no
-    # proof of 0 degrees of freedom.
+    # Without `member`, further clusters may have units of the domain whose variable is 0, so that the number
+    # of degrees of freedom may be larger than 0.
     min_df = 0.0 if member is not None else 1.0
     return min(df, max(clusters.degrees_of_freedom, min_df))
 
@@ -130,7 +130,9 @@ def few_clusters_standard_error(
     return float(np.sqrt(max(result.design_variance * factor + result.population_variance, 0.0)))
 
 
-def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **options: bool) -> float:
+def superpopulation_variance(
+    variable: FloatArray, weighting: Weighting, target: str, **options: bool
+) -> float:
     """Return the additional variance of the mean of a variable (n,) for the superpopulation, otherwise 0."""
     check_target(target)
     if target == "population":
@@ -171,9 +173,9 @@ def target_df(
     return (design_variance + population_variance) / ratios
 
 
-def undefined(labels: int) -> Linearised:
-    """Return the result of labels that do not determine the value, such as a mean of no labels."""
-    unknown = np.full(labels, np.nan)
+def undefined_result(n: int) -> Linearised:
+    """Return the result of n labels that do not determine the value, such as a mean over no unit."""
+    unknown = np.full(n, np.nan)
     return Linearised(value=np.nan, variable=unknown, design_variance=np.nan, degrees_of_freedom=0.0)
 
 
@@ -188,9 +190,9 @@ def smooth_mean_function(
     Parameters
     ----------
     variables : float (n, q)
-        Of the labelled units.
+        Variables of the labelled units.
     function : callable
-        Means (q,) to a number; differentiable at the means.
+        Returns a number for means (q,), and is differentiable at the estimated means.
     weighting : Weighting
     target : {"population", "superpopulation"}
 
@@ -231,21 +233,22 @@ def ratio_of_means(
 ) -> Linearised:
     """Return Σ w a / Σ w b with its linearised variable (a − R b) / Σ w b (Cochran, section 6.4).
 
-    NaN where the denominator is 0. `member` (n,) are the units of a group, where it is the mean of one.
+    The value is NaN if the denominator is 0. For the mean of a group, `member` (n,) are its units.
     """
     numerator_sum = float(weighting.weights @ numerator)
     denominator_sum = float(weighting.weights @ denominator)
     if denominator_sum == 0:
-        return undefined(len(numerator))
+        return undefined_result(len(numerator))
     value = numerator_sum / denominator_sum
     variable = (numerator - value * denominator) / denominator_sum
     return of_variable(value, variable, weighting, target, member)
 
 
 def kurtosis_df(variable: FloatArray, weights: FloatArray) -> float:
-    """Return the degrees of freedom of a variable's variance (n,): fewer than n where its tails are heavy.
+    """Return the degrees of freedom of the variance of a variable (n,): fewer than n if its tails are heavy.
 
-    2n / (κ − 1), with κ the kurtosis about 0: the variance of a sample variance is that of so many squares.
+    They are 2n / (κ − 1), with the kurtosis κ about 0: the sum of so many squares of normal numbers has the
+    same relative variance.
     """
     weights = weights / weights.sum()
     squares, fourth = (float(weights @ variable**power) for power in (2, 4))
@@ -254,29 +257,29 @@ def kurtosis_df(variable: FloatArray, weights: FloatArray) -> float:
     return float(2.0 * len(variable) / max(fourth / squares**2 - 1.0, 2.0))
 
 
-# Standard errors below this are of labels that agree, up to rounding.
+# A standard error below this is a rounding error: the labels agree.
 ROUNDING_ERROR = 1e-9
 
 
 def _exceptions_df(exceptions: FloatArray, weights: FloatArray) -> float:
-    """Return the degrees of freedom of the variance of exceptions (n,), 0 where there are none."""
+    """Return the degrees of freedom of the variance of exceptions (n,), 0 if there is no exception."""
     if float(np.max(np.abs(exceptions))) <= ROUNDING_ERROR:
         return 0.0
     return kurtosis_df(exceptions, weights)
 
 
-# Degrees of freedom of a variance at which pseudo-labels count half, and the power by which they count less
-# beyond. benchmarks/results/judge_coverage.md compares powers for 100 labels. At full count the interval of a
-# correlation of .96 is 2.7 times as wide as its error needs, with the power 1 1.5 times, and with 1.5 1.3
-# times. With 2 it is 1.2 times, but covers .95 to .96 instead of .97 to .98 if errors have heavy tails (t
-# with 3 degrees of freedom). Without pseudo-labels a correlation covered .73 where 2 % of the labels are
-# random.
-_WELL_KNOWN_DF = 8.0
+# The weight of pseudo-labels is 1 / (1 + (df / 8)^1.5), where df are the degrees of freedom of the variance.
+# benchmarks/results/judge_coverage.md compares powers for 100 labels and a correlation of 0.96: the interval
+# is 2.7 times as wide as necessary with the weight 1, 1.5 times with power 1, and 1.3 times with power 1.5.
+# With power 2, it is 1.2 times as wide, but its coverage is 0.95 to 0.96 instead of 0.97 to 0.98 if errors
+# have heavy tails (t with 3 degrees of freedom). Without pseudo-labels, the coverage is 0.73 if 2% of the
+# labels are random.
+_HALF_COUNT_DF = 8.0
 _DF_POWER = 1.5
 
 
 def largest_label_share(weighting: Weighting) -> float:
-    """Return the share of one more label with the largest weight."""
+    """Return the share that an additional label with the largest weight would have of all weights."""
     label = float(np.max(weighting.weights)) / weighting.total
     return label / (1.0 + label)
 
@@ -284,42 +287,42 @@ def largest_label_share(weighting: Weighting) -> float:
 def pseudo_label_share(
     result: Linearised, weighting: Weighting, exceptions: FloatArray | None = None
 ) -> tuple[float, float]:
-    """Return the share that pseudo-labels are mixed in with, and the degrees of freedom of the variance.
+    """Return the share of pseudo-labels among all labels, and the degrees of freedom of the variance.
 
-    They count as the label with the largest weight, and less the better the labels show the variance. With
-    one for each stratum, intervals of stratified samples were up to four times as wide as those of simple
-    random samples with the same error. The degrees of freedom are those of the kurtosis of the deviations
-    within strata, with as many labels as the weights leave (Kish).
+    Pseudo-labels have the weight of the label with the largest weight, and less if the labels determine the
+    variance well. With one for each stratum, intervals of stratified samples were up to four times as wide as
+    those of simple random samples with the same error. The degrees of freedom are those of the kurtosis of
+    the deviations within strata, for the effective number of labels (Kish).
 
     Parameters
     ----------
     result : Linearised
     weighting : Weighting
     exceptions : float (n,), optional
-        Differences of the labels from a rule that they seem to follow. If few labels differ, they do not show
-        how often others do, and pseudo-labels keep their count.
+        Differences of the labels from a rule that nearly all follow. Few exceptions do not determine their
+        frequency, so that pseudo-labels then keep their weight.
     """
     degrees_of_freedom = result.degrees_of_freedom
     share = largest_label_share(weighting)
     if not result.standard_error > ROUNDING_ERROR:
         return share, degrees_of_freedom
-    equal_weights = weighting.effective_draws / weighting.draws
-    shown_df = kurtosis_df(result.variable, weighting.weights)
+    effective_share = weighting.effective_draws / weighting.draws
+    variance_df = kurtosis_df(result.variable, weighting.weights)
     if exceptions is None:
-        shown_df = min(shown_df, degrees_of_freedom / equal_weights)
+        variance_df = min(variance_df, degrees_of_freedom / effective_share)
     else:
-        shown_df = min(shown_df, _exceptions_df(exceptions, weighting.weights))
-    share /= 1.0 + (equal_weights * shown_df / _WELL_KNOWN_DF) ** _DF_POWER
+        variance_df = min(variance_df, _exceptions_df(exceptions, weighting.weights))
+    share /= 1.0 + (effective_share * variance_df / _HALF_COUNT_DF) ** _DF_POWER
     deviations = centre_within_strata(result.variable[:, None], weighting.stratum, len(weighting.counts))[
         :, 0
     ]
-    return share, min(degrees_of_freedom, equal_weights * kurtosis_df(deviations, weighting.weights))
+    return share, min(degrees_of_freedom, effective_share * kurtosis_df(deviations, weighting.weights))
 
 
 def adaptive_label_share(positive: BoolArray, weighting: Weighting) -> FloatArray:
-    """Return the share (n,) of pseudo-labels in the stratum of each unit, if labels chose the allocation.
+    """Return the share (n,) of pseudo-labels in the stratum of each unit; 0 unless labels determined n_h.
 
-    See `stratum_pseudo_label_shares`; 0 for other designs.
+    `positive` (n,) is whether the label is positive. See `stratum_pseudo_label_shares`.
     """
     if not weighting.has_adaptive_allocation:
         return np.zeros(len(positive))
@@ -343,13 +346,12 @@ def skewed_interval(
     Parameters
     ----------
     moments : float (3, d)
-        Values, variances and degrees of freedom. The part of a variance that is not that of the labels has no
-        skewness.
+        Values, variances and degrees of freedom.
     variables : float (n, d)
         Linearised variables.
     weighting : Weighting
     design_variances : float (d,), optional
-        Variances of the means of the variables, if they were computed before.
+        Variances of the means of the variables. The rest of `variances` has no skewness. Default: computed.
     """
     values, variances, dfs = moments
     if design_variances is None:

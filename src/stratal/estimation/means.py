@@ -23,7 +23,7 @@ from stratal.estimation.estimand import (
     LabelledOutcomes,
     Request,
     Several,
-    signed_length,
+    signed_norm,
 )
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
@@ -43,19 +43,19 @@ from stratal.proxy.history import HISTORY
 from stratal.strata.mean_score import MAX_UNITS, MeanScore, select_scores
 from stratal.strata.proxy_intervals import CUT_METHODS
 
-_EVERYONE = Cells(names=("all",))
+_ALL_UNITS = Cells(names=("all",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnticipatedMoments(Record):
-    """Moments of a numeric outcome given the proxy: E[z | x] and Var(z | x), as formulas."""
+    """Moments of a numeric outcome given the columns x of a unit: E[z | x] and Var(z | x), as formulas."""
 
     mean: Expression
     variance: Expression
 
     @classmethod
     def of(cls, population: Population, proxy: str | None) -> AnticipatedMoments:
-        """Return the moments by a proxy, by default the first; without a proxy, those of a fair coin."""
+        """Return the moments given a proxy, by default the first; without a proxy, mean 1/2, variance 1/4."""
         if not population.proxies:
             return cls(mean=Constant(value=0.5), variance=Constant(value=0.25))
         info = population.proxy_info(proxy)
@@ -97,10 +97,10 @@ class Mean(Estimand, kind="mean"):
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z minus its mean."""
-        observed = AnticipatedMoments.of(population, self.proxy)
-        value = float(averages(population, [observed.mean])[0])
-        mean = observed.mean - value
-        return Influence(value=value, mean=mean, square=mean * mean + observed.variance, cells=_EVERYONE)
+        outcome = AnticipatedMoments.of(population, self.proxy)
+        value = float(averages(population, [outcome.mean])[0])
+        mean = outcome.mean - value
+        return Influence(value=value, mean=mean, square=mean * mean + outcome.variance, cells=_ALL_UNITS)
 
     takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
     takes_by_group: ClassVar[tuple[str, ...]] = (
@@ -121,8 +121,8 @@ class Mean(Estimand, kind="mean"):
         limits = request.limits
         if limits is None:
             return outcome_mean(sample, units, request)
-        within = units.with_outcomes(within_limits(units.z, limits))
-        estimate = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
+        winsorised = units.with_outcomes(winsorise(units.z, limits))
+        estimate = outcome_mean(sample, winsorised, replace(request, outcome="bounded", bounds=limits))
         return replace(estimate, remarks=(_winsorised_note(estimate, units.z, limits), *estimate.remarks))
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
@@ -131,10 +131,10 @@ class Mean(Estimand, kind="mean"):
         units = resolve(question, sample, labels, combine=request.combine)
         groups, names = named_groups(sample, group)
         if request.limits is not None:
-            units = units.with_outcomes(within_limits(units.z, request.limits))
+            units = units.with_outcomes(winsorise(units.z, request.limits))
             request = replace(request, outcome="bounded", bounds=request.limits)
         estimates = _group_means(sample, units, group, groups, names, request)
-        notes = (*_not_drawn(sample, group, names), *units.outcomes.notes)
+        notes = (*_undrawn_group_notes(sample, group, names), *units.outcomes.notes)
         return replace(estimates, remarks=(*estimates.remarks, *notes))
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
@@ -163,7 +163,7 @@ class Mean(Estimand, kind="mean"):
         anticipated = AnticipatedOutcome(
             population=population, options=options, n_proxies=len(population.proxies)
         )
-        # Strata within categories, and of many units, divide the first score.
+        # The mean of several scores is not available for strata within categories, nor for very many units.
         divides_intervals = options.method in (None, *CUT_METHODS) and by is None
         has_several = len(population.proxies) > 1 and population.proxies[0].name != HISTORY
         if proxy is not None or not divides_intervals or not has_several or population.size > MAX_UNITS:
@@ -175,8 +175,8 @@ class Mean(Estimand, kind="mean"):
         return replace(anticipated, options=replace(options, proxy=next(iter(selection.names), None)))
 
 
-def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
-    """Return the outcomes, with those beyond the limits replaced by the limit."""
+def winsorise(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Return the outcomes (m,), with each outcome beyond a limit replaced by this limit."""
     limits = finite_bounds(limits, "limits")
     return np.clip(z, *limits)
 
@@ -184,14 +184,14 @@ def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
 def _winsorised_note(estimate: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:
     """Return the note on the effect of the limits."""
     low, high = limits
-    beyond = int(np.sum((z < low) | (z > high)))
+    n_beyond = int(np.sum((z < low) | (z > high)))
     weighting = estimate.evidence.weighting
-    moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
+    change = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
     labelled_share = len(z) / weighting.population_size
     unseen = float(max_unseen_share(weighting.effective_draws, labelled_share, UNSEEN_PROBABILITY))
     return (
-        f"values outside {low:g} to {high:g} count as the limit ({beyond} of {len(z)} labels), which moves "
-        f"the mean by {moved:+.4g}. The mean without limits differs by this much, or by more if units that "
+        f"values outside {low:g} to {high:g} count as the limit ({n_beyond} of {len(z)} labels), which moves "
+        f"the mean by {change:+.4g}. The mean without limits differs by this much, or by more if units that "
         f"no labelled unit resembles (at most {unseen:.1%} of all units) are also outside the limits"
     )
 
@@ -209,8 +209,8 @@ def _group_means(
     z = units.z
     respondents = units.respondents
     groups = groups[units.labelled]
-    outcome = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)[:2]
-    _, limits = infer_outcome(z, *outcome)
+    outcome, bounds, _ = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)
+    _, limits = infer_outcome(z, outcome, bounds)
     fitted = None
     if request.estimator != "horvitz-thompson":
         fitted = domain_residuals(sample, group, units.labelled, z, groups, respondents.weighting)
@@ -222,20 +222,20 @@ def _group_means(
         respondents=respondents,
         limits=limits,
         target=request.target,
-        assisted=None if fitted is None else fitted[:2],
+        proxy_residuals=None if fitted is None else fitted[:2],
         lam={} if fitted is None else fitted[2],
     )
     if len(rows) <= MAX_STORED_GROUPS:
         rows = tuple(rows)
     description = f" by {group}" if isinstance(group, str) else ""
-    unused = (_NO_PROXY_IN_GROUPS,) if request.estimator == "ppi++" and fitted is None else ()
+    unused = (_UNUSED_PROXY_NOTE,) if request.estimator == "ppi++" and fitted is None else ()
     table = Estimates.from_rows(sample, rows, "domains", (*respondents.notes, *unused), description)
     if request.estimator == "composite":
         return composite(table)
     return table
 
 
-_NO_PROXY_IN_GROUPS = (
+_UNUSED_PROXY_NOTE = (
     "estimator 'ppi++' used no proxy in the groups: it requires a proxy on the outcome's scale whose mean "
     "is known in every group, and 50 labels for each proxy"
 )
@@ -247,31 +247,30 @@ def domain_residuals(
     """Return z − λ (ẑ − mean of ẑ in the unit's domain) (m,), the factor of variances for fitting λ, and λ.
 
     The weighted mean of these residuals in a domain is the model-assisted estimate of its mean of z (Särndal,
-    Swensson & Wretman 1992, section 10.6). It is unbiased to first order for any λ, so that the proxy is not
-    evidence.
+    Swensson & Wretman 1992, section 10.6). It is unbiased to first order for any λ.
 
     Parameters
     ----------
     sample : Sample
-    group : str
-        The column of the domains. The mean proxy of other groups is unknown.
+    group : object
+        The column of the domains. The mean proxies of groups that are not a column are unknown.
     labelled : bool (n,)
     z : float (m,)
         Outcomes of the labelled units.
     groups : (m,)
-        Their domains.
+        Domain of each labelled unit.
     weighting : Weighting
-        Of the labelled units.
+        Weighting of the labelled units.
 
     Returns
     -------
     residuals, factor, λ of each domain; or None
         λ has an entry for each proxy of the sample. None without a proxy on the outcome's scale, if its mean
-        in some domain is unknown, and with fewer than 50 labels per proxy.
+        in a domain is unknown, and with fewer than 50 labels per proxy.
     """
     columns = [k for k, info in enumerate(sample.proxy_info) if info.scaled]
     known_means = sample.means_of_levels.get(group, {}) if isinstance(group, str) else {}
-    # λ would be fitted to the totals of too few clusters.
+    # There are too few clusters to fit λ to their totals.
     if weighting.unit_clusters is not None and weighting.draws < sample.design.hajek_below * len(columns):
         return None
     if (
@@ -294,11 +293,11 @@ def domain_residuals(
     cross_products = proxy_deviations.T @ outcome_deviations
     proxy_products = proxy_deviations.T @ proxy_deviations
     df = len(z) - len(levels)
-    # The factor of variances below would be more than 2.
+    # With fewer degrees of freedom, the factor of variances for fitting λ would exceed 2.
     if df <= 2 * len(columns):
         return None
     lam = domain_lam(cross_products, proxy_products, df)
-    # A unit without a domain enters no mean: its residual is its outcome.
+    # The residual of a unit without a domain is not used, and is set to its outcome.
     domain_means = np.where(np.isnan(means[codes]), x, means[codes])
     # In a domain, λẑ may be mostly noise. Its share of the variance of z is limited to that over all units.
     proxy_squares = np.bincount(codes, (proxy_deviations @ lam) ** 2)
@@ -312,7 +311,7 @@ def domain_residuals(
     return residuals, df / (df - len(columns)), by_level
 
 
-def _not_drawn(sample: Sample, group: object, names: Sequence[str]) -> list[str]:
+def _undrawn_group_notes(sample: Sample, group: object, names: Sequence[str]) -> list[str]:
     """Return a note on the groups without a drawn unit."""
     level_sizes = sample.totals.get(group, {}) if isinstance(group, str) else {}
     missing = sorted(map(str, level_sizes.keys() - {*names}))
@@ -351,22 +350,25 @@ class LevelMean(Estimand, kind="level_mean", takes=(*Estimand.takes, "estimator"
 
     @property
     def text(self) -> str:
-        """The text form: that of the means of the levels that are named, of which there is one."""
-        return self._of.text
+        """The text form: that of `LevelMeans` with one level."""
+        return self._as_level_means.text
 
     @property
-    def _of(self) -> LevelMeans:
+    def _as_level_means(self) -> LevelMeans:
+        """The means of a list of levels that contains only this level."""
         return LevelMeans(self.group, (self.level,), self.proxy, self.predicted)
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
+        """Return the conditional moments of 1(in the level) (z − mean of the level) / share of the level."""
         names = (f"other {self.group}", f"{self.group} {self.level}")
-        cells = Cells(names=names, tests=(self._of.outside,))
-        return replace(next(self._of.influences(population)), cells=cells, known_cells=names[:1], levels=None)
+        cells = Cells(names=names, tests=(self._as_level_means.outside,))
+        return replace(
+            next(self._as_level_means.influences(population)), cells=cells, known_cells=names[:1], levels=None
+        )
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean of the level's units."""
-        return replace(self._of.estimate(sample, labels, request)[0], label=self.label)
+        return replace(self._as_level_means.estimate(sample, labels, request)[0], label=self.label)
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,13 +421,14 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         return tuple(LevelMean(self.group, level, self.proxy, self.predicted) for level in levels)
 
     def influence(self, population: Population) -> Influence:
-        """Return the moments of all levels' influences as one; the levels are the cells.
+        """Return one influence for all levels, which are its cells.
 
-        Each is divided by its expected standard deviation, as in `combined_influence`.
+        The influence of each level is divided by its expected standard deviation, as in
+        `combined_influence`.
         """
         within = next(self.influences(population))
         levels = self._names(population)
-        squares = self._of_levels(population, levels, within.square) * self._shares(population, levels)
+        squares = self._level_averages(population, levels, within.square) * self._shares(population, levels)
         scales = 1.0 / np.sqrt(np.maximum(squares, NO_DIVISOR))
         names = tuple(f"{self.group} {level}" for level in levels)
         tests: tuple[Expression, ...] = tuple(self._by_level((level,), np.ones(1)) for level in levels)
@@ -442,18 +445,18 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         )
 
     def influences(self, population: Population) -> Iterator[Influence]:
-        """Yield the influences of all levels as one: (z − mean there) / share of the level."""
+        """Yield one influence for all levels: (z − mean of the level) / share of the level."""
         levels = self._names(population)
-        observed = AnticipatedMoments.of(population, self.proxy)
+        outcome = AnticipatedMoments.of(population, self.proxy)
         shares = self._shares(population, levels)
-        values = self._of_levels(population, levels, observed.mean)
-        gap = observed.mean - self._by_level(levels, values)
+        values = self._level_averages(population, levels, outcome.mean)
+        deviation = outcome.mean - self._by_level(levels, values)
         level_numbers = self._by_level(levels, np.arange(float(len(levels))))
         yield Influence(
             value=float(values[0]) if len(levels) == 1 else np.nan,
-            mean=self._by_level(levels, 1.0 / shares) * gap,
-            square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + observed.variance),
-            cells=_EVERYONE,
+            mean=self._by_level(levels, 1.0 / shares) * deviation,
+            square=self._by_level(levels, 1.0 / shares**2) * (deviation * deviation + outcome.variance),
+            cells=_ALL_UNITS,
             levels=replace(level_numbers, otherwise=float(len(levels))),
         )
 
@@ -461,6 +464,7 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         return tuple(part.level for part in self.parts_in(population))
 
     def _by_level(self, levels: tuple[str, ...], values: FloatArray) -> ByLevel:
+        """Return the formula that is values[l] (L,) for the units of level l."""
         return ByLevel(name=self.group, levels=levels, values=tuple(values.tolist()))
 
     def _shares(self, population: Population, levels: tuple[str, ...]) -> FloatArray:
@@ -472,17 +476,19 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
             raise InputError(f"no unit has {self.group} = {absent!r}", allowed=near)
         return np.array([counts[level] for level in levels]) / population.size
 
-    def _of_levels(self, population: Population, levels: tuple[str, ...], formula: Expression) -> FloatArray:
+    def _level_averages(
+        self, population: Population, levels: tuple[str, ...], formula: Expression
+    ) -> FloatArray:
         """Return the mean (L,) of a formula in each level."""
         all_levels = tuple(population.levels(self.group))
         rule = Categories(column=self.group, levels=all_levels, codes=np.arange(len(all_levels)))
         means = dict(zip(all_levels, stratum_averages(population, rule, [formula])[:, 0], strict=True))
-        # Engines add in different orders: the strata must not depend on the last digits of a mean.
+        # Rounded, because the strata must not depend on the last digits: engines add in different orders.
         return np.array([float(f"{means[level]:.9g}") for level in levels])
 
     @property
     def outside(self) -> Expression:
-        """The formula that is 1 for the units of other levels than those named, which do not matter."""
+        """The formula that is 1 for the units of other levels than the named ones, which need no label."""
         return ByLevel(name=self.group, levels=self.levels, values=(0.0,) * len(self.levels), otherwise=1.0)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
@@ -536,16 +542,16 @@ class Means(Several, kind="means", listed="names"):
         return [labels[name] for name in self.names]
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
-        """Return each mean, only with weights, from a mapping of each outcome's name to its labels."""
+        """Return each mean, without a proxy, from a mapping of each outcome's name to its labels."""
         z, labelled = named_columns(sample, labels, self.names)
         respondents = Respondents.of(sample, labelled)
-        everyone = np.ones(len(z), dtype=bool)
+        all_units = np.ones(len(z), dtype=bool)
         rows = []
         for name, column in zip(self.names, z.T, strict=True):
             kind, bounds, _ = known_outcome(sample, column, labelled=labelled)
             _, limits = infer_outcome(column, kind, bounds)
             estimate = domain_mean(
-                column, everyone, respondents.weighting, bounds=limits, target=request.target
+                column, all_units, respondents.weighting, bounds=limits, target=request.target
             )
             rows.append(respondents.complete(estimate, sample, label={"outcome": name}))
         return Estimates.from_rows(sample, rows, "outcomes", respondents.notes)
@@ -553,6 +559,6 @@ class Means(Several, kind="means", listed="names"):
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the distance of the outcomes from their means, each divided by its standard deviation."""
         z, labelled = named_columns(sample, labels, self.names)
-        # An outcome that does not vary has no influence; the divisor is then unused.
-        scaled = (z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12)
-        return LabelledInfluence(u=signed_length(scaled), labelled=labelled)
+        # The deviations of an outcome that does not vary are 0; the divisor then only avoids 0 / 0.
+        standardised = (z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12)
+        return LabelledInfluence(u=signed_norm(standardised), labelled=labelled)

@@ -23,20 +23,20 @@ from stratal.report.notes import LABELS_BY_ANSWER, LABELS_BY_PROXY, Note
 # Probability of any warning, over all proxies and both statistics, if labels are missing at random.
 FALSE_ALARM_RATE = 0.01
 
-# A standardised statistic below this has a p-value above the share of the risk of any statistic.
+# A smaller standardised statistic is never significant, so that no random choices are needed.
 _MIN_STATISTIC = 2.0
 
-# Random choices for each proxy. At the limit of FALSE_ALARM_RATE / 2k about 20 of the 4,000 k are as extreme
-# as the observed one, so that such a p-value has a relative error of 22%.
+# Number of random choices for each of k proxies. At the significance level FALSE_ALARM_RATE / 2k, about 20 of
+# the 4,000 k choices are as extreme as the observed one: the relative error of the p-value is then 22%.
 _PERMUTATIONS_PER_PROXY = 4000
 
 # Random numbers that are drawn at once: 2 MB.
 _BATCH_SIZE = 2**18
 
-# Number of answers whose shares are compared: each is one more test, and rare answers show little.
+# Maximum number of answers whose shares are compared: each answer is a further test.
 _MAX_ANSWERS = 20
 
-# Minimum number of labelled and of unlabelled units: fewer show no pattern.
+# Minimum number of labelled and of unlabelled units for the test: with fewer, it has no power.
 _MIN_UNITS = 4
 
 
@@ -60,7 +60,7 @@ class MissingPattern:
 def missing_pattern(
     proxies: FloatArray, missing: BoolArray, block: IntArray, seed: int = 0, risk: float = FALSE_ALARM_RATE
 ) -> MissingPattern | None:
-    """Return where labels are missing more often; None if the pattern may be due to chance.
+    """Return the proxy values for which labels are missing more often; None if it may be due to chance.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def missing_pattern(
         Proxies of the drawn units.
     missing : bool (n,)
     block : int (n,)
-        Units are exchanged only within blocks, because shares of missing labels may differ between blocks.
+        Units are exchanged only within blocks, whose shares of missing labels may differ.
     seed : int
         Seed of the random choices.
     risk : float
@@ -99,23 +99,26 @@ def missing_pattern(
     generator = np.random.default_rng(seed)
     order = np.argsort(block, kind="stable")
     # Within each block, the units with the smallest random numbers are those without a label.
-    first = np.repeat(np.cumsum(size) - size, size.astype(np.int64))
-    chosen = np.arange(n) - first < counts[block[order]]
-    at_once = max(_BATCH_SIZE // n, 1)
-    for start in range(0, choices, at_once):
-        random_order = np.argsort(block + generator.random((min(at_once, choices - start), n)), axis=1)
-        sums = centred[random_order[:, chosen]].sum(axis=1)
-        # Sums of the same ranks in another order may differ by rounding, and are not less extreme.
+    block_start = np.repeat(np.cumsum(size) - size, size.astype(np.int64))
+    is_chosen = np.arange(n) - block_start < counts[block[order]]
+    batch_size = max(_BATCH_SIZE // n, 1)
+    for start in range(0, choices, batch_size):
+        random_numbers = generator.random((min(batch_size, choices - start), n))
+        random_order = np.argsort(block + random_numbers, axis=1)
+        sums = centred[random_order[:, is_chosen]].sum(axis=1)
+        # The tolerance allows for rounding errors of sums of the same ranks in another order.
         exceedances += np.sum(np.abs(sums) >= np.abs(observed) * (1.0 - 1e-12), axis=0)
     p_values = np.where(standard_deviations > 0, exceedances / (choices + 1.0), 1.0)
-    best = int(np.argmin(p_values))
-    if p_values[best] > risk / (2 * k):
+    smallest = int(np.argmin(p_values))
+    if p_values[smallest] > risk / (2 * k):
         return None
-    above = observed[best] > 0
-    by_rank = "high" if above else "low"
-    by_distance = "low or high" if above else "in the middle"
-    where = by_rank if best < k else by_distance
-    return MissingPattern(column=best % k, where=where, p_value=float(p_values[best]))
+    is_positive = observed[smallest] > 0
+    # The first k statistics are those of ranks, the others those of distances from the middle.
+    if smallest < k:
+        where = "high" if is_positive else "low"
+    else:
+        where = "low or high" if is_positive else "in the middle"
+    return MissingPattern(column=smallest % k, where=where, p_value=float(p_values[smallest]))
 
 
 def exchangeable_blocks(rule: Rule | None, stratum: IntArray, proxy_names: tuple[str, ...]) -> IntArray:
@@ -143,7 +146,7 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     values = sample.proxies[:, pattern.column]
     name = sample.proxy_names[pattern.column]
     middle = np.median(values)
-    # If at least half of the values are the smallest one, these are the lower half.
+    # If at least half of the values are equal to the smallest one, they are the lower half.
     if np.any(values < middle):
         below = values < middle
     else:
@@ -159,7 +162,7 @@ def missing_label_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, ...]
     return (Note("missing-by-proxy", text),)
 
 
-# Smaller p-values are written as p < .001: their digits depend on the approximation.
+# Smaller p-values are printed as p < 0.001, because their digits depend on the random choices.
 _MIN_PRINTED_P = 0.001
 
 
@@ -293,30 +296,30 @@ def _answer_notes(answer: str, population: ArrayPopulation, labelled: BoolArray)
 def _cluster_means(
     clusters: AnyArray, values: FloatArray, labelled: BoolArray
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the means (M, k) of columns of values (N, k) over all clusters, and which were drawn (M,)."""
+    """Return the means (M, k) of values (N, k) in each of M clusters, and whether it was drawn (M,)."""
     _, codes, sizes = np.unique(clusters.astype(np.str_), return_inverse=True, return_counts=True)
     means = np.stack([np.bincount(codes, column) / sizes for column in values.T], axis=1)
     return means, np.bincount(codes, labelled) > 0
 
 
-# Where labels are more frequent, by where they are missing more often.
+# Values for which labels are more frequent, by the values for which they are missing more often.
 _OPPOSITE = {"low": "high", "high": "low", "in the middle": "low or high", "low or high": "in the middle"}
 
-# Maximum number of rows that the test compares, for its time: a random part of the unlabelled rows is enough.
+# Maximum number of rows that the test compares, which limits its time.
 _MAX_ROWS = 1_500
 
 
 def _subsample_rows(labelled: BoolArray, seed: int) -> IntArray:
-    """Return the labelled rows and a random part of the others, at least as many.
+    """Return the labelled rows, and a random subset of at least as many unlabelled rows.
 
-    The test stays exact: if labels are at random, each of the remaining rows is equally likely to have one.
+    The test stays exact: if labels are missing at random, each selected row is equally likely to have one.
     """
-    others = np.flatnonzero(~labelled)
-    labels = len(labelled) - len(others)
-    count = max(_MAX_ROWS - labels, labels)
-    if count < len(others):
-        others = np.random.default_rng([seed, 1]).choice(others, count, replace=False)
-    return np.sort(np.concatenate([np.flatnonzero(labelled), others]))
+    unlabelled = np.flatnonzero(~labelled)
+    n_labels = len(labelled) - len(unlabelled)
+    n_selected = max(_MAX_ROWS - n_labels, n_labels)
+    if n_selected < len(unlabelled):
+        unlabelled = np.random.default_rng([seed, 1]).choice(unlabelled, n_selected, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(labelled), unlabelled]))
 
 
 def _blocks_of_table(sample: Sample, population: ArrayPopulation) -> IntArray | None:

@@ -1,4 +1,7 @@
-"""The mean of one outcome: choice of the estimator and of λ, variance, and the estimate."""
+"""The mean of one outcome: choice of the estimator and of λ, the variance, and the `Estimate`.
+
+The number of proxies is k, and H is the number of strata. z is the outcome, and ẑ a proxy.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ from stratal.estimation.cross_fitting import N_FOLDS, cross_fit_lam
 from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.labelled_units import LabelledUnits
-from stratal.estimation.linearised import Linearised, drawn_variance, target_df
+from stratal.estimation.linearised import Linearised, superpopulation_variance, target_df
 from stratal.estimation.plan_check_notes import NoteInputs, PlannedOutcome
 from stratal.estimation.respondents import known_outcome, proxy_columns, refuse_outside, worst_bounds
 from stratal.estimation.stratum_table import StratumTable
@@ -44,14 +47,15 @@ ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "p
 
 # Minimum number of labels per proxy for which `auto` fits λ. With fewer, the error of λ is too large.
 MINIMUM_FOR_FITTING = 50
-# The same for several proxies and strata of the first one. λ is shrunk by the number of informative labels,
-# so that it has little effect with few labels.
+# Minimum number of labels per proxy, for several proxies and strata of the first one. λ is shrunk by the
+# number of informative labels, so that it has little effect with few labels.
 _LABELS_PER_PROXY = 15
-# With 2 labels in each of 50 strata a fitted λ covers .931, with 3 at least .941 (2,000 draws).
+# Minimum number of labels per stratum. In 50 strata, the coverage with a fitted λ is 0.931 for 2 labels each,
+# and at least 0.941 for 3 (2,000 draws).
 _LABELS_PER_STRATUM = 3
-# Maximum leverage, as for regressions. Residuals divided by a smaller remainder than .25 are mostly noise.
+# Maximum leverage, as for regressions. Residuals divided by less than 0.25 are mostly noise.
 _MAX_LEVERAGE = 0.75
-# Estimators that a sample without a proxy cannot have.
+# Estimators that require a proxy.
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 
 
@@ -64,8 +68,7 @@ class EstimateOptions(Request):
     estimator : str
         `auto` (see `default_estimator`) or one of `ESTIMATORS`.
     target, outcome, bounds, lam, clip, stratum_weights_known
-        As in `stratal.estimate`. λ is not clipped by default, because an interval with a clipped λ and a test
-        with an unclipped one contradict each other.
+        As in `stratal.estimate`.
     shrinkage : float
         See `stratal.estimation.lam.fit_stratified`.
     folds : int (n,), optional
@@ -127,7 +130,7 @@ class MeanEstimate(Linearised):
     variable : float (n,)
         z − λ_h (ẑ − mean_{U_h} ẑ) (stratified), z − λẑ (other designs), or Hájek's linearised variable.
     degrees_of_freedom : float
-        Of the design variance, minus those that are used for fitting λ.
+        Degrees of freedom of the variance, reduced by those used for fitting λ.
     lam : float (H, k)
     offset : float
         Constant that is added to the weighted mean of the variable.
@@ -151,7 +154,8 @@ def default_estimator(
     ----------
     design : str
     n : int
-        Number of labels; of clusters if these were drawn; the effective number with unequal weights (Kish).
+        Number of labels, or of clusters if clusters were drawn. For unequal weights, the effective number of
+        labels (Kish).
     n_strata : int
         H.
     k : int
@@ -164,7 +168,7 @@ def default_estimator(
     min_labels = labels_for_proxies(design, n_strata, k, proxy_strata=proxy_strata)
     if k > 0 and scaled and min_labels is not None and n >= min_labels:
         return "ppi++"
-    # λ = 1 is not used for few labels: with an inverted score it would increase the variance.
+    # Not `difference` (λ = 1): with an inverted score, it would increase the variance.
     if _min_labels_with_weights(design) > 0:
         return "hajek"
     return "horvitz-thompson"
@@ -179,7 +183,7 @@ def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool
     if min_labels > 0:
         return min_labels * k
     if design in _RANDOM_WITHIN_STRATA and n_strata <= 1:
-        # Enough for the first proxy; `_first_proxies` leaves out those for which there are too few labels.
+        # The minimum for one proxy; `_first_proxies` omits the proxies for which there are too few labels.
         return MINIMUM_FOR_FITTING
     # λ is fitted within strata, each of whose means uses one degree of freedom (Fisch et al. 2024).
     if design == "stratified" and not proxy_strata:
@@ -202,7 +206,7 @@ def _min_labels_with_weights(design: str) -> int:
     return design_type.hajek_below
 
 
-def mean_estimate(
+def linearised_mean(
     z: FloatArray,
     proxy: tuning.LabelledProxies | None = None,
     *,
@@ -210,7 +214,7 @@ def mean_estimate(
     options: EstimateOptions = _WITHOUT_PROXY,
     **changed: Any,
 ) -> MeanEstimate:
-    """Estimate the population mean of z.
+    """Return the population mean of z with its variance and linearised variable.
 
     Parameters
     ----------
@@ -240,7 +244,7 @@ def mean_estimate(
         fold_options = {"clip": options.clip, **options.fit_options}
         chosen, by_unit = cross_fit_lam(chosen, z, proxy, weighting, options.folds, **fold_options)
     residuals, offset = _residuals(z, proxy, weighting, chosen.lam, by_unit)
-    # λ that is fitted under unequal weights comes with a fitted constant.
+    # If λ is fitted with unequal weights, the constant of the regression is fitted, too.
     is_fitted_by_weights = chosen.fitted and not weighting.random_within_strata
     df_used = chosen.n_parameters
     if is_fitted_by_weights and weighting.unit_clusters is not None:
@@ -256,7 +260,7 @@ def mean_estimate(
     corrected_residuals = residuals
     if is_fitted_by_weights or options.estimator == "hajek":
         corrected_residuals = weighting.few_cluster_residuals(residuals)
-    # Factors of the residual variances of strata, for the degrees of freedom that fitting λ used.
+    # Factors of the residual variances of strata that compensate for the degrees of freedom of λ.
     factors = np.ones(len(df_used))
     if chosen.leverages is not None and by_unit is None:
         corrected_residuals = _leave_one_out_residuals(corrected_residuals, chosen.leverages, weighting)
@@ -265,7 +269,7 @@ def mean_estimate(
     contributions, design_df = weighting.contributions_and_df(residuals)
     if corrected_residuals is not residuals:
         contributions = weighting.contributions(corrected_residuals)
-    # There may be a contribution of each unit or cluster instead of each stratum.
+    # Some designs have a contribution of each unit or cluster instead of each stratum.
     if len(contributions) != len(factors):
         factors = np.full(len(contributions), factors.mean())
     design_variance = float((contributions * factors).sum())
@@ -273,7 +277,7 @@ def mean_estimate(
     population_variance = 0.0
     if options.target != "population":
         weights_known = options.stratum_weights_known
-        population_variance = drawn_variance(
+        population_variance = superpopulation_variance(
             z, weighting, options.target, stratum_weights_known=weights_known
         )
     return MeanEstimate(
@@ -291,12 +295,12 @@ def mean_estimate(
 def choose_lam(
     z: FloatArray, proxy: tuning.LabelledProxies | None, weighting: Weighting, options: EstimateOptions
 ) -> tuning.ChosenLam:
-    """Return the λ that the options determine.
+    """Return the λ that the options fix, or the λ fitted to the labels; (1, 0) without a proxy.
 
     Raises
     ------
     InputError
-        If there is no proxy, or if a stated λ has the wrong shape.
+        If the estimator requires a proxy, or if a stated λ has the wrong shape.
     """
     estimator = options.estimator
     lam = options.lam
@@ -344,7 +348,7 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
         if np.all(np.isfinite(lam)):
             return np.array(np.broadcast_to(lam, (n_strata, k)))
     except (TypeError, ValueError):
-        # The error below also has the allowed shapes for values that are no numbers.
+        # Not numbers: the error below states the allowed shapes.
         pass
     problem = "λ has the wrong shape, or is not finite"
     allowed = f"one finite number, ({k},) or ({n_strata}, {k})"
@@ -377,7 +381,7 @@ def _residuals(
     residuals = z - np.einsum("nk,nk->n", unit_lam, proxy.values - proxy.stratum_means)
     if not weighting.random_within_strata:
         return residuals - unit_offsets, population_offset
-    # Strata without labels have no part in the weighted mean, but in the population's mean proxy.
+    # Strata without labels contribute to the population's mean proxy, but not to the weighted mean.
     if np.any(weighting.counts == 0):
         return residuals, population_offset - float(weighting.weights @ unit_offsets)
     return residuals, 0.0
@@ -395,13 +399,14 @@ def _leave_one_out_residuals(
     if weighting.unit_clusters is None:
         weights = np.abs(weighting.weights)
         leverages = leverages + weights / weights.sum()
-        # Residuals of equal weights are unchanged, since the variance has the divisor n − 1.
+        # For equal weights, the factor compensates for their leverage, because the variance has the divisor
+        # n − 1 already.
         factor = 1.0 - 1.0 / len(residuals)
     return np.asarray(residuals * factor / (1.0 - np.minimum(leverages, _MAX_LEVERAGE)))
 
 
 def _fitted_counts(weighting: Weighting, n_strata: int) -> FloatArray:
-    """Return the number of labels per stratum (H,) for λ; the effective number for designs without strata."""
+    """Return the number of labels per stratum (H,) to which λ was fitted: effective labels without strata."""
     if weighting.random_within_strata:
         return np.asarray(weighting.counts, dtype=np.float64)
     return np.full(n_strata, weighting.effective_draws / n_strata)
@@ -431,8 +436,8 @@ def separate_mean(
         The estimator is `horvitz-thompson`, `difference`, `ppi++` or `stratppi`. A shrinkage of 0 is the
         StratPPI of the paper.
     divisor : {"n-1", "n"}
-        Of the labelled covariances and of the variances in the standard error; "n" is `ppi-python`'s
-        convention.
+        Divisor of the labelled covariances, and of the variances in the standard error. `ppi-python` uses
+        "n".
 
     Raises
     ------
@@ -462,19 +467,19 @@ def separate_mean(
     if options.lam is not None or options.estimator not in ("ppi++", "stratppi"):
         lam = fixed_lam(options, n_strata, 1)
     else:
-        # The proxy's variance over both samples together, divisor n + m − 1.
-        gap = moments.proxy_means[:, 0] - design.means
+        # The variance of the proxy over both samples together, divisor n + m − 1.
+        difference = moments.proxy_means[:, 0] - design.means
         within = (n - 1) * moments.proxy_covariances[:, 0, 0] + (m - 1) * design.variances
-        joint = (within + n * m / (n + m) * gap * gap) / (n + m - 1)
-        # The minimiser of Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
-        spread = (joint * (1.0 + n / m))[:, None, None]
+        joint_variance = (within + n * m / (n + m) * difference**2) / (n + m - 1)
+        # λ minimises Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
+        denominators = (joint_variance * (1.0 + n / m))[:, None, None]
         joint_moments = replace(
             moments,
             cross_covariances=moments.cross_covariances * labelled_factor[:, None],
-            proxy_covariances=spread,
+            proxy_covariances=denominators,
         )
         evidence = tuning.LambdaEvidence(moments=joint_moments, published=options.shrinkage == 0)
-        lam = tuning.fit_stratified(evidence, spread, shares**2 / n, options.stratum_shrinkage).lam
+        lam = tuning.fit_stratified(evidence, denominators, shares**2 / n, options.stratum_shrinkage).lam
         if options.clip:
             lam = np.clip(lam, 0.0, 1.0)
     slope = lam[:, 0]
@@ -520,7 +525,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         outcome=outcome,
         bounds=bounds,
         design=sample.design.kind,
-        # λ is fitted within strata that are not cut on the proxy, unless earlier labels determined the sizes.
+        # If earlier labels determined the sizes of strata, λ is not fitted within them either.
         proxy_strata=strata is None or strata.from_proxy or respondents.weighting.has_adaptive_allocation,
         scaled=all(sample.proxy_info[column].scaled for column in columns),
         folds=folds,
@@ -552,7 +557,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         options = replace(
             options,
             estimator=calibrated_estimator(options.estimator, has_lam=options.lam is not None, method=method),
-            # Calibration puts any score on the scale of the outcome.
+            # A calibrated proxy is on the scale of the outcome.
             scaled=True,
             notes=(*options.notes, calibrated.note),
         )
@@ -604,7 +609,7 @@ def unused_proxy_reason(sample: Sample, estimate: Estimate) -> str | None:
     if min_labels is None:
         return "the strata replace it"
     evidence = estimate.evidence
-    count = _count_for_proxies(len(evidence.z), evidence.weighting)
+    count = _effective_label_count(len(evidence.z), evidence.weighting)
     if count < min_labels and sample.question.cluster is not None:
         return f"fewer than {min_labels:,} clusters"
     if count < min_labels and evidence.weighting.random_within_strata:
@@ -621,12 +626,15 @@ def unused_proxy_reason(sample: Sample, estimate: Estimate) -> str | None:
 
 
 def refits_history(sample: Sample, z: FloatArray, request: Request) -> bool:
-    """Return whether the factors of a history are fitted to the labels: unless other options are stated."""
+    """Return whether the factors of a history are fitted to the labels by default.
+
+    They are if there is a history, enough labels (m,) between 0 and 1, and no option that excludes it.
+    """
     names = () if sample.population is None else sample.population.feature_names
     if not names or not history_columns(names):
         return False
     requested = set(request.changed) - {"population", "predicted", "outcome", "target", "combine"}
-    # Factors of earlier models predict shares, and a fold needs two labels to have a variance.
+    # A history predicts numbers from 0 to 1, and a fold needs two labels to have a variance.
     are_shares = bool(np.all((z >= 0) & (z <= 1)))
     return not requested and are_shares and len(z) >= 2 * N_FOLDS
 
@@ -634,9 +642,10 @@ def refits_history(sample: Sample, z: FloatArray, request: Request) -> bool:
 def _mean_of_separate_samples(
     sample: Sample, design: SeparateSamples, labelled: BoolArray, z: FloatArray, options: EstimateOptions
 ) -> Estimate:
-    """Return the estimate if the unlabelled units are a separate sample.
+    """Return the mean if the unlabelled units are a separate sample.
 
-    `auto` fits one λ with 50 or more labels, and does not use the proxy with fewer.
+    `labelled` (n,) is whether each drawn unit has a label, and `z` (m,) are the outcomes. `auto` fits one λ
+    with 50 or more labels, and does not use the proxy with fewer.
     """
     if options.cross_fit is not None or options.calibration is not None:
         problem = "cross-fitting and calibration are not available with a separate unlabelled sample"
@@ -656,10 +665,10 @@ def _mean_of_separate_samples(
     changed = replace(options, target="superpopulation", notes=notes)
     options = resolve_options(z, replace(changed, estimator=estimator), weighting, proxies.shape[1])
     result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
-    return assemble(z, weighting, weighting.stratum, result, options)
+    return build_estimate(z, weighting, weighting.stratum, result, options)
 
 
-def plain_mean(z: FloatArray, weighting: Weighting, **options: Any) -> Estimate:
+def mean_without_proxy(z: FloatArray, weighting: Weighting, **options: Any) -> Estimate:
     """Return the weighted mean of z (n,) without a proxy."""
     no_proxies = np.zeros((len(z), 0))
     return estimate_mean(z, no_proxies, weighting, None, stratum=weighting.stratum, **options)
@@ -707,17 +716,17 @@ def estimate_mean(
     options = resolve_options(z, options, weighting, k)
     proxy = None
     if summary is not None and (options.lam is not None or options.estimator in _NEEDS_PROXY):
-        # Only large proxies are refused: tiny ones do no harm.
+        # Only large proxies raise an error: tiny ones do no harm.
         if np.max(np.abs(proxies), initial=0.0) > LARGEST_NUMBER:
             refuse_extremes("proxies", proxies)
         proxy = tuning.LabelledProxies(values=proxies, stratum=stratum, summary=summary)
-    # The strata of the sample were formed after the draw, so that the design has other ones or none.
+    # Post-strata were formed after the draw, so that the weighting of the design does not have them.
     if summary is not None and options.estimator == "post-stratified":
         weighting = weighting.post_stratified(stratum, summary.sizes)
-    result = mean_estimate(z, proxy, weighting=weighting, options=options)
+    result = linearised_mean(z, proxy, weighting=weighting, options=options)
     if proxy is None:
         result = replace(result, lam=np.zeros((1, k)))
-    return assemble(z, weighting, stratum, result, options, proxies, summary)
+    return build_estimate(z, weighting, stratum, result, options, proxies, summary)
 
 
 _NOTE_ON_FIRST_PROXIES = (
@@ -744,7 +753,7 @@ def _first_proxies(
     return proxies[:, first], summary.select_proxies(first), replace(options, notes=(*options.notes, note))
 
 
-def assemble(
+def build_estimate(
     z: FloatArray,
     weighting: Weighting,
     stratum: IntArray,
@@ -753,7 +762,11 @@ def assemble(
     proxies: object = None,
     summary: StratumSummary | None = None,
 ) -> Estimate:
-    """Return the `Estimate` of a mean; the options must be those of `resolve_options`."""
+    """Return the `Estimate` of a mean from its linearised result.
+
+    `z` and `stratum` (n,) are those of the labelled units, and `proxies` is (n, k). The options must be those
+    of `resolve_options`.
+    """
     assert options.outcome is not None
     value = result.value
     lam = result.lam
@@ -807,12 +820,12 @@ def assemble(
     )
 
 
-# Distance from the bound that is a rounding error of sums.
+# A value outside the bounds by less than this is a rounding error.
 _BOUND_TOLERANCE = 1e-9
 
 
-def _count_for_proxies(n: int, weighting: Weighting) -> int:
-    """Return the number that `default_estimator` compares: labels, effective labels, or clusters."""
+def _effective_label_count(n: int, weighting: Weighting) -> int:
+    """Return the parameter n of `default_estimator`: the number of labels, effective labels, or clusters."""
     if weighting.random_within_strata:
         return n
     # λ is fitted to the totals of clusters with equal weights, and to units by their weights.
@@ -830,7 +843,7 @@ def resolve_options(z: FloatArray, options: EstimateOptions, weighting: Weightin
     elif estimator == "auto":
         estimator = default_estimator(
             options.design,
-            _count_for_proxies(len(z), weighting),
+            _effective_label_count(len(z), weighting),
             len(weighting.sizes),
             k,
             scaled=options.scaled,

@@ -1,9 +1,9 @@
-"""Compare a plan's assumptions with the labels: a note where the labels contradict all of its scenarios.
+"""Notes on a mean: strata without labels, tails, clusters, and contradicted assumptions of the plan.
 
-A plan promises a width on the assumption that the proxy is wrong in one of several ways, its scenarios
-(`stratal.strata.strata`). The file of the sample stores the strata from which the scenarios follow. The
-labels contradict them if outcomes vary more than in the most conservative scenario, if their mean lies beyond
-the means of all scenarios, or if outcomes fall as the proxy rises.
+A plan states an expected width under several scenarios of the error of the proxy (`stratal.strata.strata`).
+The file of the sample stores the strata from which the scenarios follow. The labels contradict them if
+outcomes vary more than in the most conservative scenario, if their mean lies beyond the means of all
+scenarios, or if outcomes decrease as the proxy increases.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from stratal.report.notes import UNLIKE_CLUSTERS, Note
 from stratal.strata import Strata
 from stratal.strata.strata import CALIBRATION_SLOPE, Moments, Scenario, expected_variance
 
-# Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
-# outcomes, 100 labels).
+# Minimum skewness of an estimate for a note. The error of Student's t on one side is then twice the stated
+# error (exponential outcomes, 100 labels).
 _MIN_SKEWNESS = 0.2
-# Variance of the proxy over that of the labelled units from which its tail counts as missing in the sample:
-# intervals are then 18% too narrow if the outcome has the same tail.
+# Minimum ratio of the variances of the proxy among all and among labelled units for a note. Intervals are
+# then 18% too narrow if the outcome has the same tail.
 _MIN_TAIL_RATIO = 1.5
-# Share of the variance that is due to one label, from which the standard error depends on that label.
+# Maximum share of the variance that is due to one label without a note.
 _MAX_SHARE_OF_LABEL = 0.25
-# Correlation of clusters' residuals with their sizes from which the outcome varies with the size.
+# Minimum correlation of the residuals of clusters with their sizes for a note.
 _MIN_SIZE_CORRELATION = 0.3
-# Standard errors by which unequal clusters move an end of the interval, from which this needs a note.
+# Minimum number of standard errors by which cluster sizes move an end of the interval for a note.
 _MIN_SHIFT = 0.25
-# Stands for the infinite ratio if the proxy is constant among the labelled units.
+# A larger ratio is infinite: the proxy is constant among the labelled units, apart from rounding errors.
 _MAX_TAIL_RATIO = 1000.0
 
 # Relative error of a proxy, whose moments are sums of rounded numbers.
@@ -80,13 +80,13 @@ class PlannedOutcome(Record):
     strata : Strata
         The strata, whose proxy predicted the outcome.
     stratum : int (m,)
-        Of the labelled units.
+        Stratum of each labelled unit.
     proxy : float (m,)
         The proxy of each unit if there is one stratum, otherwise the mean proxy of its stratum.
     name : str
-        Of the proxy.
+        Name of the proxy.
     drawn : bool
-        Whether the units were drawn by a plan, which promised a width.
+        Whether the units were drawn by a plan, which stated an expected width.
     """
 
     strata: Strata
@@ -118,15 +118,15 @@ class PlannedOutcome(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NoteInputs(Record):
-    """The data from which the notes of a mean are computed when they are read: arrays of units and strata.
+    """The data from which the notes of a mean are computed when they are read.
 
     Parameters
     ----------
     stratum : int (m,)
-        Of the labelled units.
+        Stratum of each labelled unit.
     proxies : float (m, k)
     summary : StratumSummary, optional
-        None where there is no proxy.
+        None without a proxy.
     planned : PlannedOutcome, optional
     """
 
@@ -157,7 +157,7 @@ class NoteInputs(Record):
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
-    """Return a note where strata have no labels."""
+    """Return a note if strata have no labels."""
     empty = [row for row in rows if row.n == 0]
     if not empty:
         return ()
@@ -178,7 +178,7 @@ def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
     if evidence.bounds is not None or evidence.census or not evidence.varies:
         return ()
     weighting = evidence.weighting
-    # Of a superpopulation no part is labelled, however many of its units are at hand.
+    # A superpopulation is infinite, so that the labelled share is 0.
     if evidence.superpopulation:
         labelled_share = 0.0
     else:
@@ -221,7 +221,7 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
         return ()
     deviations = evidence.z - weighting.weights @ evidence.z / weighting.total
     joint = weighting.covariance(np.column_stack([deviations, np.ones(evidence.n)]))
-    # Two standard errors of a correlation of 0, so that chance is not taken for a trend.
+    # At least two standard errors of a correlation of 0, so that the correlation is not due to chance.
     min_squared_correlation = max(_MIN_SIZE_CORRELATION**2, 4.0 / weighting.draws)
     varies_with_size = joint[0, 1] ** 2 > min_squared_correlation * joint[0, 0] * joint[1, 1]
     shift = max(evidence.mean_size_correction, evidence.large_cluster_correction[0], key=abs)
@@ -243,7 +243,7 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
 # Level of the intervals that are compared.
 _COMPARED_LEVEL = 0.95
 
-# The default interval of many clusters is a little wider than Student's, which needs no note.
+# Minimum ratio of widths for a note. With many clusters, the default interval is a little wider than t.
 _MIN_WIDENING = 1.1
 
 
@@ -251,7 +251,7 @@ def unlike_cluster_notes(evidence: Evidence) -> tuple[str, ...]:
     """Return a note if the default interval is wider because other clusters may be unlike the drawn ones."""
     if evidence.weighting.unit_clusters is None or evidence.bounds is None or evidence.linearised:
         return ()
-    # Student's t has the degrees of freedom of the clusters, and takes the other clusters to be like these.
+    # With fewer than two clusters, Student's t is not available for comparison.
     if evidence.census or not evidence.varies or evidence.weighting.draws < 2:
         return ()
     default, student = (
@@ -267,16 +267,16 @@ def unlike_cluster_notes(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _tail_text(ratio: float) -> str:
-    """Return how the variance of the proxy among all units compares with that among labelled ones."""
+    """Return the text on the ratio of the variances of the proxy among all and among labelled units."""
     if np.isinf(ratio):
         return "the proxy hardly varies among the labelled units of a stratum, but it does among all units"
     return f"the proxy's variance is {ratio:,.1f} times as large among all units as among the labelled units"
 
 
 def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:
-    """Return the variance of the proxy among all units over that among labelled ones; 0 without a proxy.
+    """Return the largest ratio of the variances of a proxy among all and among labelled units.
 
-    It is infinite from `_MAX_TAIL_RATIO` on. Variances as small as the rounding errors of the proxy are 0.
+    The ratio is 0 without a proxy, and infinite from `_MAX_TAIL_RATIO` on.
     """
     summary = inputs.summary
     if summary is None or inputs.proxies.shape[1] == 0 or not evidence.weighting.random_within_strata:
@@ -302,13 +302,14 @@ def _tail_ratio(evidence: Evidence, inputs: NoteInputs) -> float:
     return max(ratios)
 
 
-# Maximum probability of each note if the plan is just right; that of any note is then under 5% (measured).
+# Maximum probability of each note if an assumption of the plan is exactly correct. The measured probability
+# of any note is then below 5%.
 NOTE_PROBABILITY = 0.02
 
-# Factor of the promised standard error up to which there is no note: a little more is no surprise.
-WIDER = 1.1
+# Maximum ratio of the standard error to the expected one without a note: a slightly larger one is usual.
+MAX_ERROR_RATIO = 1.1
 
-# Beginning of each note, by which readers and tests recognise it.
+# Beginning of each note on a plan.
 REFUTED = "the labels contradict the plan"
 
 # Minimum number of labels for a note: the fourth moments of fewer are mostly noise.
@@ -316,7 +317,7 @@ MIN_LABELS_OF_A_NOTE = 10
 
 
 def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Note, ...]:
-    """Return notes on contradicted assumptions of the plan; none if the labels are of another outcome."""
+    """Return notes on contradicted assumptions of the plan; none if the labels have other bounds or units."""
     strata = planned.strata
     stratum = planned.stratum
     z = estimate.evidence.z
@@ -340,7 +341,7 @@ def promise_notes(planned: PlannedOutcome, estimate: EstimatedMean) -> tuple[Not
 
 
 def planned_strata(sample: Sample) -> Strata | None:
-    """Return the strata whose proxy predicted the outcome, in a sample planned for a mean; else None."""
+    """Return the strata of a sample that was planned for a mean, with the moments of its proxy, or None."""
     strata = sample.design.strata
     if strata is not None:
         if strata.scaled and np.all(np.isfinite(strata.proxy_means)):
@@ -379,48 +380,48 @@ def _mean_note(strata: Strata, scenarios: Scenario, estimate: EstimatedMean) -> 
         return None
     return (
         f"the mean is {estimate.value:.3g}, but the plan expected {means[0]:.3g}, and between {low:.3g} and "
-        f"{high:.3g} even for a poor proxy. {_GO_ON}"
+        f"{high:.3g} even for a poor proxy. {_NEXT_STEP}"
     )
 
 
 def _spread_note(strata: Strata, scenarios: Scenario, z: FloatArray, stratum: IntArray) -> str | None:
     """Return a note on outcomes that vary more than in the most conservative scenario."""
     counts = np.bincount(stratum, minlength=strata.n_strata)
-    # A stratum with fewer than two labels has no variance. With n_h = N_h it adds nothing to either side.
+    # A stratum with fewer than two labels has no variance. With n_h = N_h, its contribution to both is 0.
     n_h = np.where(counts >= 2, counts, strata.sizes)
-    promised = float(expected_variance(strata.sizes, n_h, scenarios.variances).max())
+    planned_variance = float(expected_variance(strata.sizes, n_h, scenarios.variances).max())
     labels = np.maximum(counts, 2)
     size = strata.n_strata
     centred = z - (np.bincount(stratum, z, minlength=size) / labels)[stratum]
     second, fourth = (np.bincount(stratum, centred**power, minlength=size) / labels for power in (2, 4))
-    # s_h² (H,) and the variance of each, from its fourth moment.
-    squares = second * labels / (labels - 1)
-    spread = np.maximum(fourth - second**2 * (labels - 3) / (labels - 1), 0.0) / labels
+    # s_h² (H,), and the variance of each s_h² from its fourth moment.
+    stratum_variances = second * labels / (labels - 1)
+    squared_errors = np.maximum(fourth - second**2 * (labels - 3) / (labels - 1), 0.0) / labels
     factors = strata.weights**2 * (1 - n_h / strata.sizes) / n_h
-    variance = float(factors @ squares)
-    error = math.sqrt(float(factors**2 @ spread))
-    beyond = variance - WIDER**2 * promised
-    if beyond <= 0 or error == 0:
+    variance = float(factors @ stratum_variances)
+    error = math.sqrt(float(factors**2 @ squared_errors))
+    excess = variance - MAX_ERROR_RATIO**2 * planned_variance
+    if excess <= 0 or error == 0:
         return None
-    freedom = variance**2 / float((factors * squares) ** 2 @ (1 / (labels - 1)))
-    if stdtr(freedom, -beyond / error) > NOTE_PROBABILITY:
+    df = variance**2 / float((factors * stratum_variances) ** 2 @ (1 / (labels - 1)))
+    if stdtr(df, -excess / error) > NOTE_PROBABILITY:
         return None
     if math.isfinite(strata.bounds[1] - strata.bounds[0]):
         return (
             f"outcomes vary more than planned: the standard error is {math.sqrt(variance):.3g}, but the "
-            f"plan allowed for at most {math.sqrt(promised):.3g}. {_GO_ON}"
+            f"plan allowed for at most {math.sqrt(planned_variance):.3g}. {_NEXT_STEP}"
         )
-    residual_sd = math.sqrt(float(np.average(squares - strata.proxy_variances, weights=factors)))
+    residual_sd = math.sqrt(float(np.average(stratum_variances - strata.proxy_variances, weights=factors)))
     planned_sd = math.sqrt(float(np.average(strata.conditional_variances, weights=factors)))
     return (
         f"the standard deviation of outcomes about the proxy is {residual_sd:.3g}, but the plan assumed "
         f"{planned_sd:.3g}, and at most twice this value. Plan with residual_sd={residual_sd:.3g} "
-        f"(--residual-sd {residual_sd:.3g}). {_GO_ON}"
+        f"(--residual-sd {residual_sd:.3g}). {_NEXT_STEP}"
     )
 
 
 def _slope_note(planned: PlannedOutcome, z: FloatArray) -> str | None:
-    """Return a note on outcomes that fall as the proxy rises."""
+    """Return a note on outcomes that decrease as the proxy increases."""
     strata = planned.strata
     counts = np.bincount(planned.stratum, minlength=strata.n_strata)
     weights = (strata.weights / np.maximum(counts, 1))[planned.stratum]
@@ -459,7 +460,7 @@ def falling_slope(weights: FloatArray, z: FloatArray, proxy: FloatArray) -> floa
     return total / square
 
 
-_GO_ON = (
+_NEXT_STEP = (
     "The estimate is still valid, but the promised width no longer applies. Use the labels to compute how "
     "many more are needed (next_round(…, half_width=), draw --extend … --half-width, extend)."
 )

@@ -1,4 +1,4 @@
-"""Expected results of a plan in rounds: the total number of labels, and what they can guarantee."""
+"""Expected results of a plan in rounds."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRounds:
-    """The labels of all rounds, and what they are expected to guarantee.
+    """The total number of labels of a plan in rounds, and the result that is expected from them.
 
     Parameters
     ----------
     total : int
-        Labels of all rounds.
+        Number of labels of all rounds.
     expected_half_width : float, optional
-        Of the interval after all rounds, of one estimand.
+        Half-width of the interval after all rounds, for one estimand.
     expected_items, largest_items : int, optional
-        Units that are expected to be accepted, and those of the largest set that satisfies the requirement,
-        both if the score is a probability.
+        If the score is a probability: expected number of accepted units, and size of the largest set of units
+        that satisfies the requirement.
     labels_needed : int, optional
-        Labels that are expected to accept half of that; of a recall or false positive rate the fewest labels
-        of a random sample that can guarantee it.
+        Number of labels for which half of the largest set is expected to be accepted. For a recall or a false
+        positive rate: the smallest random sample that can guarantee it.
     cases_needed : int, optional
-        How many of those must be of the class (recall), or not of it (false positive rate).
+        Number of these labels that must be of the class (recall), or not of it (false positive rate).
     cases_of_class : bool, optional
-        Whether these cases are of the class.
+        Whether `cases_needed` are of the class.
     """
 
     total: int

@@ -16,7 +16,7 @@ from stratal.question.vocabulary import metric_name
 from stratal.report.text import json_value
 from stratal.report.verdicts import FAIL, PASS, UNDECIDED
 
-# A name, a sign, a number.
+# The parts of a requirement: a name, a sign and a number.
 _PARTS = re.compile(r"\s*(.*?)\s*(>=|<=)\s*([^<>=]+?)\s*$")
 
 
@@ -27,7 +27,8 @@ class Requirement:
     Parameters
     ----------
     name : str
-        Name of the estimate: `value` if there is one, otherwise such as `kappa`, `recall:cat` or `value@de`.
+        Name of the estimate: `value` for a single estimate, otherwise a name such as `kappa`, `recall:cat` or
+        `value@de`.
     sign : str
         `>=` or `<=`.
     limit : float
@@ -95,7 +96,7 @@ class Requirement:
         low, high = interval or (None, None)
         low = -math.inf if low is None else low
         high = math.inf if high is None else high
-        # An upper limit of a value is a lower limit of its negative.
+        # An upper limit is checked as a lower limit of the negative value.
         if self.sign == "<=":
             low, high = -high, -low
         limit = self.limit if self.sign == ">=" else -self.limit
@@ -165,7 +166,7 @@ def assess_requirements(
         rows = rows_by_name.get(name, [])
         if len(rows) != 1:
             unique_names = [name for name, each in rows_by_name.items() if len(each) == 1]
-            # The user may have left the judge or the model out of the name.
+            # The user may have omitted the judge or the model in the name.
             complete_names = [name for name in unique_names if name.endswith(f":{requirement.name}")]
             if rows:
                 count = "several estimates are"
@@ -201,11 +202,11 @@ def _names_of_value(estimate: Estimate) -> tuple[str, ...]:
 
 
 def _estimand_text(name: str) -> str:
-    """Return the text form of an estimand: precision@threshold=0.5 for =.50; another name as it is."""
+    """Return the normal text form of an estimand, such as precision@threshold=0.5 for =.50, or the name."""
     try:
         return Estimand.parse_text(name).text
     except InputError:
-        # Other names, such as those of the rows of a table, stay as they are.
+        # A name that is not an estimand, such as that of a row of a table.
         return name
 
 

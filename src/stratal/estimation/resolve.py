@@ -1,6 +1,7 @@
-"""The resolver: columns of the drawn units, and what their labels mean, in the order of `sample.ids`.
+"""Convert labels, answers and other columns of the drawn units to arrays in the order of `sample.ids`.
 
-No other module decodes a label or compares an answer.
+No other module decodes a label or compares it with an answer. In shapes, n is the number of drawn units, m
+that of labelled units, and r that of labels (several for a unit with several annotators).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from stratal.question.tags import tags_of_sets as tag_vocabulary
 from stratal.report.notes import NO_MATCH, Note
 
 
-def shares_equal(sample: Sample, joined: JoinedLabels, models: Sequence[str]) -> FloatArray:
-    """Return whether each labelled unit's label is each model's answer (m, k); of several labels a share.
+def agreement_with_models(sample: Sample, joined: JoinedLabels, models: Sequence[str]) -> FloatArray:
+    """Return the share of each labelled unit's labels that are equal to each model's answer (m, k).
 
     Raises
     ------
@@ -42,12 +43,12 @@ def shares_equal(sample: Sample, joined: JoinedLabels, models: Sequence[str]) ->
     classes = joined.classes({answer for column in answers.values() for answer in column.tolist()})
     answers_of_labelled = {model: column[joined.unit] for model, column in answers.items()}
     refuse_mismatched_models(classes, answers_of_labelled, answers)
-    same = [known_classes(joined, answers[model]) == answers_of_labelled[model] for model in models]
+    same = [decode_classes(joined, answers[model]) == answers_of_labelled[model] for model in models]
     return np.column_stack([joined.by_unit(np.asarray(each, dtype=np.float64)) for each in same])
 
 
-def known_classes(joined: JoinedLabels, answers: AnyArray, others: tuple[str, ...] = ()) -> AnyArray:
-    """Return the classes of the labels (r,), refusing those that are never one of the answers (n,).
+def decode_classes(joined: JoinedLabels, answers: AnyArray, others: tuple[str, ...] = ()) -> AnyArray:
+    """Return the classes of the labels (r,); raise an error if they cannot be compared with the answers (n,).
 
     `others` are further classes that labels may name.
     """
@@ -64,10 +65,9 @@ def known_classes(joined: JoinedLabels, answers: AnyArray, others: tuple[str, ..
 
 
 def with_undrawn_classes(sample: Sample, answers: AnyArray, column: str | None) -> AnyArray:
-    """Return answers (n,), then the classes that only units outside the sample may have.
+    """Return answers (n,), followed by classes that no drawn unit has: the classes that labels may name.
 
-    These are declared, or counted among all answers of the population. If no drawn answer is right, the
-    drawn answers alone do not show which classes labels may name.
+    Such classes were declared, or counted among all answers of the population.
 
     Parameters
     ----------
@@ -75,28 +75,28 @@ def with_undrawn_classes(sample: Sample, answers: AnyArray, column: str | None) 
     answers : (n,)
         Answers of drawn units.
     column : str, optional
-        The column of the answers; None is the sample's own.
+        The column of the answers. Default: that of the sample's question.
     """
     counts = sample.totals.get(column or sample.question.answer or "", {})
-    # Classes that were drawn are not repeated: repeated answers are taken as classes rather than free text.
+    # Drawn classes are not added again: answers that occur twice are interpreted as classes, not free text.
     drawn_classes = set(answers.tolist())
     classes = dict.fromkeys((*sample.question.outcome.classes, *counts))
     undrawn_classes = [name for name in classes if name not in drawn_classes]
     return np.array([*answers.tolist(), *undrawn_classes], dtype=object)
 
 
-# Minimum number of labels: a model may by chance be wrong on all of fewer.
-_ENOUGH_TO_MATCH = 10
+# Minimum number of labels of a mismatch. A model may be wrong on all of fewer labels by chance.
+_MIN_LABELS_TO_MATCH = 10
 
-# Largest share of labelled units on which a model's answers match "almost no" label.
-_ALMOST_NONE = 0.02
+# Largest share of labels that the answers of a mismatched model match.
+_MAX_MATCH_SHARE = 0.02
 
-# A model that answers at least this share of its units in the labels' vocabulary is wrong, and not spelt in
-# another way: a classifier that is never right still answers with the classes.
-_IN_VOCABULARY = 0.1
+# Smallest share of a model's answers that are classes of the labels, if both are written in the same way. A
+# classifier that is always wrong still answers with these classes.
+_MIN_KNOWN_SHARE = 0.1
 
-# Number of mismatches that an error lists for each model: enough to see the difference of spelling.
-_MISMATCHES = 3
+# Number of mismatches that an error lists for each model.
+_MISMATCHES_LISTED = 3
 
 MATCH_REMEDIES = (
     "Give a column of right (1) and wrong (0) for each model instead of one column of classes, "
@@ -109,50 +109,52 @@ def mismatches_by_model(
 ) -> dict[str, str]:
     """Return, for each model whose answers match almost no label, its most frequent mismatches as text.
 
-    A classifier may be wrong on every labelled unit, particularly where only units are labelled on which
-    models disagree. Therefore a model passes if its answers are of the labels' vocabulary, or of that of a
-    model that passes.
+    A classifier may be wrong on every labelled unit, particularly if only units on which models disagree are
+    labelled. Therefore, a model is accepted if its answers are classes of the labels, or answers of an
+    accepted model.
 
     Parameters
     ----------
     labels : (r,)
         Classes, as text.
     answers : mapping of model to (r,)
-        What each model answered to the unit of each label.
+        The answer of each model for the unit of each label.
     vocabulary : mapping of model to (N,)
         All answers of each model.
     """
-    if len(labels) < _ENOUGH_TO_MATCH:
+    if len(labels) < _MIN_LABELS_TO_MATCH:
         return {}
     mismatched = [
-        name for name, model_answers in answers.items() if np.mean(model_answers == labels) <= _ALMOST_NONE
+        name
+        for name, model_answers in answers.items()
+        if np.mean(model_answers == labels) <= _MAX_MATCH_SHARE
     ]
     # Return early, because reading the answers to all units takes time.
     if not mismatched:
         return {}
     if all(map(is_set, set(labels.tolist()))):
-        # Sets seldom repeat, and tags do.
+        # The same sets seldom occur twice, but their tags do.
         vocabulary = {name: _tags_among(column) for name, column in vocabulary.items()}
         known_values = {*_tags_among(labels).tolist(), _NO_TAGS}
     else:
         known_values = set(labels.tolist())
     for name in answers:
         known_values |= set() if name in mismatched else set(vocabulary[name].tolist())
-    # Each model that passes adds its answers to the vocabulary, by which others may pass.
-    passing = [""]
-    while passing:
-        passing = [
+    # The answers of accepted models are added to the known values until no further model is accepted.
+    accepted = [""]
+    while accepted:
+        accepted = [
             name
             for name in mismatched
-            if np.mean([answer in known_values for answer in vocabulary[name].tolist()]) >= _IN_VOCABULARY
+            if np.mean([answer in known_values for answer in vocabulary[name].tolist()]) >= _MIN_KNOWN_SHARE
         ]
-        mismatched = [name for name in mismatched if name not in passing]
-        for name in passing:
+        mismatched = [name for name in mismatched if name not in accepted]
+        for name in accepted:
             known_values |= set(vocabulary[name].tolist())
     return {name: _most_frequent_mismatches(labels, answers[name]) for name in mismatched}
 
 
-# Stands for the set without tags among tags.
+# Text that represents the empty set among tags.
 _NO_TAGS = "[]"
 
 
@@ -172,7 +174,7 @@ def _most_frequent_mismatches(labels: AnyArray, answers: AnyArray) -> str:
     counts = Counter(pair for pair in pairs if pair[0] != pair[1])
     shown = (
         f"{reprlib.repr(answer)} → {reprlib.repr(label)} ({count})"
-        for (answer, label), count in counts.most_common(_MISMATCHES)
+        for (answer, label), count in counts.most_common(_MISMATCHES_LISTED)
     )
     return ", ".join(shown)
 
@@ -180,7 +182,7 @@ def _most_frequent_mismatches(labels: AnyArray, answers: AnyArray) -> str:
 def refuse_mismatched_models(
     labels: AnyArray, answers: Mapping[str, AnyArray], vocabulary: Mapping[str, AnyArray]
 ) -> None:
-    """Refuse to compare models if the answers of some match almost no label; see `mismatches_by_model`."""
+    """Raise an error if the answers of a model match almost no label; see `mismatches_by_model`."""
     mismatched = mismatches_by_model(labels, answers, vocabulary)
     if mismatched:
         names = ", ".join(map(repr, mismatched))
@@ -206,7 +208,7 @@ def mismatch_notes(labels: AnyArray, answers: AnyArray, vocabulary: AnyArray) ->
 
 
 def source_noun(sample: Sample) -> str:
-    """Return what the user gave instead of a sample: a table whose labelled rows are taken as one."""
+    """Return the noun for a sample in messages: "the table" if its labelled rows are used as a sample."""
     if sample.declared_random:
         return "the table"
     return "this sample"
@@ -220,9 +222,7 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
 
 
 def class_column(sample: Sample, column: object, what: str, answers: AnyArray | None = None) -> AnyArray:
-    """Return a class for each drawn unit (n,) as text, None where there is none.
-
-    Several answers of one unit give their majority; where there is a tie, none.
+    """Return the class of each drawn unit (n,) as text; None without a class, or without a majority.
 
     Parameters
     ----------
@@ -230,9 +230,9 @@ def class_column(sample: Sample, column: object, what: str, answers: AnyArray | 
     column : None, str, array (n,), mapping of id to class, Series, or Labels
         None is the sample's column of the model's answers, a text one of its group columns.
     what : str
-        What the column is called in an error.
+        Name of the column in an error.
     answers : (n,), optional
-        Where these are labels, what the model answered: labels that can never be one of these are refused.
+        The answers that labels are compared with; see `decode_classes`.
     """
     if column is None:
         return np.array(answers_of(sample, True), dtype=object)
@@ -241,18 +241,15 @@ def class_column(sample: Sample, column: object, what: str, answers: AnyArray | 
     joined = join_labels(sample, column, what, answers=what != "by")
     if answers is None:
         return joined.majority(joined.classes())
-    return joined.majority(known_classes(joined, answers, sample.question.outcome.classes))
+    return joined.majority(decode_classes(joined, answers, sample.question.outcome.classes))
 
 
 def group_column(
     sample: Sample, name: str | None, what: str | None = None, option: str = "groups"
 ) -> AnyArray:
-    """Return a group column of the drawn units (n,); `what` and `option` are for the error.
+    """Return a group column of the drawn units (n,).
 
-    Raises
-    ------
-    InputError
-        If the sample has no such column, naming near ones.
+    `what` is the problem in the error if there is no such column, and `option` the option that adds it.
     """
     if name is None or name not in sample.groups:
         column = name or "COL"
@@ -269,7 +266,7 @@ def group_column(
 
 
 def _redraw_action(sample: Sample, option: str, column: str) -> str:
-    """Return how to get a sample that keeps a column, and whether existing labels remain valid."""
+    """Return how to draw a sample with the column, and whether existing labels then remain valid."""
     named = f"Draw again with {option}= (--{option} {column})"
     is_drawable = type(sample.design).select is not Design.select
     # Groups change no draw. Other roles may change the proxy, and later rounds depend on labels.
@@ -282,7 +279,7 @@ def _redraw_action(sample: Sample, option: str, column: str) -> str:
 
 
 def named_groups(sample: Sample, group: object) -> tuple[AnyArray, list[str]]:
-    """Return the group of each drawn unit (n,) and the groups' names: a column's, or those that are given."""
+    """Return the group of each drawn unit (n,), and the names of the groups; see `class_column`."""
     groups = class_column(sample, group, "by")
     names = sorted({str(entry) for entry in groups if entry is not None})
     if not names:
@@ -291,14 +288,9 @@ def named_groups(sample: Sample, group: object) -> tuple[AnyArray, list[str]]:
 
 
 def with_group(sample: Sample, name: str, values: object) -> Sample:
-    """Return the sample with another group column; units without a value have the empty text.
+    """Return the sample with a further group column; units without a value have the empty text.
 
-    Parameters
-    ----------
-    sample : Sample
-    name : str
-        What the column is called.
-    values : array (n,), mapping of id to class, Series, or Labels
+    `values` are an array (n,), a mapping of id to class, a Series, or Labels.
     """
     column = class_column(sample, values, name)
     cells = ["" if value is None else value for value in column]
@@ -315,9 +307,10 @@ def with_group(sample: Sample, name: str, values: object) -> Sample:
 
 
 def refuse_unlabelled_class(sample: Sample, joined: JoinedLabels) -> None:
-    """Refuse a score that is declared as the probability of a class of which there is no sign.
+    """Raise an error for a score that is declared as the probability of a class without any label.
 
-    Classes occur among the model's answers, which a draw compares, or among labels of at least two classes.
+    Only labels of at least two classes are checked. A declaration is checked at the draw if the sample has
+    answers of the model.
     """
     scores = _declared_class_scores(sample)
     if scores:
@@ -329,7 +322,7 @@ def refuse_unlabelled_class(sample: Sample, joined: JoinedLabels) -> None:
 
 
 def _declared_class_scores(sample: Sample) -> list[Score]:
-    """Return the scores that are declared as the probability of a class which only labels may show."""
+    """Return the scores that are declared as the probability of a class, if there are no answers to check."""
     question = sample.question
     if question.answer is not None or question.outcome.holds_sets:
         return []
@@ -345,9 +338,9 @@ def _labelled_classes(sample: Sample, joined: JoinedLabels) -> set[str]:
 
 
 def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: object) -> Sample:
-    """Return the sample without declarations of unknown classes that `predicts` corrects to an order.
+    """Return the sample without declarations of unknown classes that `predicts` replaces by an order.
 
-    A class that was misspelt at the draw is known to be wrong only once there are labels.
+    A class that was misspelt at the draw is detected only if there are labels.
     """
     names = {name for name, score in declared_scores(predicts, sample.proxy_names).items() if score.is_order}
     scores = [score for score in _declared_class_scores(sample) if score.name in names]
@@ -360,28 +353,30 @@ def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: 
         return sample
     question = sample.question
     corrected = tuple(
-        replace(one, declared=one.declared and one.name not in unknown) for one in question.scores
+        replace(score, declared=score.declared and score.name not in unknown) for score in question.scores
     )
     population = sample.population
     if population is not None:
         population = copy.copy(population)
-        population.predicts = {n: text for n, text in population.predicts.items() if n not in unknown}
+        population.predicts = {
+            name: text for name, text in population.predicts.items() if name not in unknown
+        }
     return replace(sample, question=replace(question, scores=corrected), population=population)
 
 
-# Name of the group column of answers that came with the labels.
-GIVEN = "answers given with the labels"
+# Name of the group column with the answers that the user gave together with the labels.
+ANSWERS_WITH_LABELS = "answers given with the labels"
 
 
 def split_answers(labels: object) -> tuple[Any, Any]:
-    """Return labels, and the model's answers where both were given: `{"label": …, "predicted": …}`."""
+    """Return labels, and the model's answers or None; a mapping `{"label": …, "predicted": …}` has both."""
     if isinstance(labels, Mapping) and set(labels) == {"label", "predicted"}:
         return labels["label"], labels["predicted"]
     return labels, None
 
 
-def with_given_sets(sample: Sample, labels: object) -> Sample:
-    """Return the sample whose answers are sets of tags, if every answer that came with the labels is one."""
+def with_answer_sets(sample: Sample, labels: object) -> Sample:
+    """Return the sample with the tag format of answers that came with the labels, if all are sets of tags."""
     answers = split_answers(labels)[1]
     if answers is None or sample.question.outcome.tag_format is not None:
         return sample
@@ -395,26 +390,26 @@ def with_given_sets(sample: Sample, labels: object) -> Sample:
 
 
 def number_column(sample: Sample, column: object, what: str) -> FloatArray:
-    """Return a number for each drawn unit (n,), NaN where there is none; several answers are averaged.
+    """Return the number of each drawn unit (n,), the mean of several answers, or NaN.
 
     Parameters
     ----------
     sample : Sample
     column : str, array (n,), mapping of id to number, Series, or Labels
-        A text is the name of a proxy, or of another column that the sample holds, of numbers.
+        A text is the name of a proxy, or of another column of numbers that the sample stores.
     what : str
-        What the column is called in an error.
+        Name of the column in an error.
     """
     if isinstance(column, str):
-        return _kept_numbers(sample, column, what)
+        return _stored_numbers(sample, column, what)
     joined = join_labels(sample, column, what, answers=False)
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers
 
 
-def _kept_numbers(sample: Sample, name: str, what: str) -> FloatArray:
-    """Return a column (n,) that the sample holds as numbers: a proxy, a group column or a shown one."""
+def _stored_numbers(sample: Sample, name: str, what: str) -> FloatArray:
+    """Return a column (n,) that the sample stores as numbers: a proxy, a group column or a shown column."""
     if name in sample.proxy_names:
         return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
     columns = {**sample.shown, **sample.groups}
@@ -467,7 +462,7 @@ def check_label_codes(
     bounds: tuple[float, float] | None = None,
     classes: Collection[str] | None = None,
 ) -> AnyLabels:
-    """Return labels without codes of missing labels among them; the codes raise an error.
+    """Return the labels; raise an error if some are codes of missing labels, such as -99.
 
     Parameters
     ----------
@@ -476,7 +471,7 @@ def check_label_codes(
     column : str
         Name of the column of labels, for the error message.
     outcome : str, optional
-        The stated scale of the labels. If it is `binary`, other numbers are refused later, by another error.
+        The stated scale of the labels. If it is `binary`, another error is raised later for other numbers.
     bounds : (float, float), optional
         Stated bounds of the labels, by default those of the sample's question.
     classes : collection of str, optional
@@ -490,8 +485,8 @@ def check_label_codes(
     return refuse_missing_codes(labels, column, bounds=bounds, classes=classes, right_or_wrong=right_or_wrong)
 
 
-def none_labelled(what: str = "") -> LabelError:
-    """Return the error of labels of no unit."""
+def no_labels_error(what: str = "") -> LabelError:
+    """Return the error that no unit has a label; `what` follows the noun, as in " of all outcomes"."""
     return LabelError(
         f"no unit has a label{what}" if what else "no unit is labelled yet",
         allowed="at least one label",
@@ -500,43 +495,36 @@ def none_labelled(what: str = "") -> LabelError:
 
 
 def named_columns(sample: Sample, labels: object, names: Sequence[str]) -> tuple[FloatArray, BoolArray]:
-    """Return the outcomes (m, q) of these names of the units that have all, and which those are (n,)."""
+    """Return the outcomes (m, q) of the units that have all of them, and which units these are (n,)."""
     if not isinstance(labels, Mapping) or {str(name) for name in labels} != set(names):
         raise InputError("labels must map each outcome to its labels", allowed=", ".join(names))
     return number_columns(sample, {name: labels[name] for name in names})
 
 
 def number_columns(sample: Sample, variables: Mapping[str, object]) -> tuple[FloatArray, BoolArray]:
-    """Return the variables (m, q) of the units that have all of them, and which those are (n,).
-
-    Raises
-    ------
-    LabelError
-        Where there is no such unit.
-    """
+    """Return the variables (m, q) of the units that have all of them, and which units these are (n,)."""
     columns = np.column_stack([number_column(sample, column, name) for name, column in variables.items()])
     labelled = np.all(np.isfinite(columns), axis=1)
     if not np.any(labelled):
-        raise none_labelled(" of all " + ", ".join(variables) if len(variables) > 1 else "")
+        raise no_labels_error(" of all " + ", ".join(variables) if len(variables) > 1 else "")
     return columns[labelled], labelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LabelOutcomes(Record):
-    """The outcomes that labels give: the numbers that they count as, or whether they are the model's answers.
+    """The outcomes of the labels: their numbers, or whether they are equal to the model's answers.
 
     Parameters
     ----------
     z : float (m,)
-        Of the labelled units; several answers of one unit are averaged, or their majority.
+        Mean or majority of the answers of each labelled unit.
     labelled : bool (n,)
-        Which of the drawn units these are.
     bounds : (float, float), optional
-        What they cannot leave, where the labels' words tell.
+        Bounds of the outcome, if the words of the labels determine them.
     right_or_wrong : bool
-        Whether every single answer is 0 or 1, whatever several of one unit are on average.
+        Whether every single answer is 0 or 1, also if their mean is not.
     notes : tuple of str
-        How several answers of one unit became one.
+        Notes on the interpretation of the labels, and on units with several answers.
     """
 
     z: FloatArray
@@ -554,8 +542,8 @@ def compared_column(sample: Sample, labels: object, predicted: bool | str | None
     sample : Sample
     labels : see `stratal.estimate`
     predicted : bool or str, optional
-        What the caller declares; see `Question.refine`. Otherwise the sample's question decides, or, if that
-        declares nothing, the labels themselves.
+        The declaration of the caller; see `Question.refine`. Default: that of the sample's question, and
+        without a declaration, it is inferred from the labels.
 
     Raises
     ------
@@ -584,7 +572,7 @@ def compared_column(sample: Sample, labels: object, predicted: bool | str | None
 def outcomes(
     sample: Sample, labels: object, predicted: bool | str | None = None, combine: str = "mean"
 ) -> LabelOutcomes:
-    """Return the outcomes of the labelled units: what labels count as, or whether the model answers them.
+    """Return the outcomes of the labelled units.
 
     Parameters
     ----------
@@ -593,12 +581,12 @@ def outcomes(
     predicted : bool or str, optional
         See `compared_column`.
     combine : {"mean", "majority"}
-        What several answers of one unit become.
+        How several answers of one unit are combined.
     """
     check_choice("combination", combine, COMBINATIONS)
     joined = join_labels(sample, labels)
     if not joined.labelled.any():
-        raise none_labelled()
+        raise no_labels_error()
     column = compared_column(sample, joined, predicted)
     if column is None:
         answers = None
@@ -617,45 +605,55 @@ def outcomes(
             notes += _notes_on_codes(sample, joined)
     else:
         vocabulary = with_undrawn_classes(sample, answers, column)
-        values = known_classes(joined, vocabulary)
+        values = decode_classes(joined, vocabulary)
         notes += mismatch_notes(values, answers[joined.unit], vocabulary)
+    z, labelled, combination_notes = _combine_answers(joined, values, answers, combine)
+    return LabelOutcomes(
+        z=z,
+        labelled=labelled,
+        bounds=joined.bounds if answers is None else (0.0, 1.0),
+        right_or_wrong=answers is not None or bool(((values == 0) | (values == 1)).all()),
+        notes=(*notes, *combination_notes),
+    )
+
+
+def _combine_answers(
+    joined: JoinedLabels, values: AnyArray, answers: AnyArray | None, combine: str
+) -> tuple[FloatArray, BoolArray, list[str]]:
+    """Return the outcome of each labelled unit (m,), which units these are (n,), and a note on their answers.
+
+    `values` (r,) are the numbers of the labels or, with answers (n,) of the model, the classes of the labels.
+    """
     labelled = joined.labelled
     units = joined.unit
-    several = 0
-    counts = np.zeros(0, np.int64)
-    if len(units) > np.count_nonzero(labelled):
-        counts = np.bincount(units)
-        counts = counts[counts > 0]
-        several = int((counts > 1).sum())
-    note = f"for {several} {'unit' if several == 1 else 'units'}, the {combine} of several answers is used"
-    right_or_wrong = answers is not None or bool(((values == 0) | (values == 1)).all())
-    if several and combine == "majority":
-        most = joined.majority(values)
-        labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
-        values = most[labelled]
+    counts = np.bincount(units)
+    counts = counts[counts > 0]
+    n_repeated = int((counts > 1).sum())
+    noun = "unit" if n_repeated == 1 else "units"
+    note = f"for {n_repeated} {noun}, the {combine} of several answers is used"
+    if n_repeated and combine == "majority":
+        majority = joined.majority(values)
+        labelled = np.array([value is not None for value in majority.tolist()], dtype=bool)
+        values = majority[labelled]
         units = np.flatnonzero(labelled)
-        ties = len(counts) - len(units)
-        note += f"; {ties} without a majority count as not labelled" if ties else ""
+        n_ties = len(counts) - len(units)
+        note += f"; {n_ties} without a majority count as not labelled" if n_ties else ""
     z = np.asarray(values if answers is None else values == answers[units], dtype=np.float64)
-    if several and combine == "mean":
+    if not n_repeated:
+        return z, labelled, []
+    if combine == "mean":
         if answers is None:
             means = np.repeat(joined.by_unit(z), counts)
             pooled_variance = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
             note += f"; the variance of the answers within a unit is {pooled_variance:.4g}"
         z = joined.by_unit(z)
-    return LabelOutcomes(
-        z=z,
-        labelled=labelled,
-        bounds=joined.bounds if answers is None else (0.0, 1.0),
-        right_or_wrong=right_or_wrong,
-        notes=(*notes, *([note] if several else [])),
-    )
+    return z, labelled, [note]
 
 
 def _notes_on_codes(sample: Sample, joined: JoinedLabels) -> list[str]:
-    """Return the note that labels, which count as numbers, may be codes of the model's answers.
+    """Return a note if labels that are used as numbers may be codes of the model's answers.
 
-    Labels of 0 and 1 usually mean wrong and right, unless the model answers with two classes.
+    Labels of 0 and 1 usually mean wrong and right, unless the model's answers have two classes.
     """
     column = sample.question.answer
     if column is None or column not in sample.groups or sample.question.compares is not None:
@@ -673,23 +671,20 @@ def _notes_on_codes(sample: Sample, joined: JoinedLabels) -> list[str]:
     ]
 
 
-def _refuse_averaged_classes(predicted: str, answers: AnyArray, joined: JoinedLabels) -> None:
-    """Refuse to average labels that are the names of the model's own answers (n,), `predicted` their column.
+def _refuse_averaged_classes(column: str, answers: AnyArray, joined: JoinedLabels) -> None:
+    """Raise an error for labels that would be averaged, but are classes among the model's answers (n,).
 
-    Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
+    Labels of 0, ½ and 1 are outcomes. `column` is the name of the column of answers.
     """
-    answers_given = joined.answers
-    if (
-        answers_given.dtype != object
-        and ((answers_given == 0) | (answers_given == 1) | (answers_given == 0.5)).all()
-    ):
+    labels = joined.answers
+    if labels.dtype != object and ((labels == 0) | (labels == 1) | (labels == 0.5)).all():
         return
     names = [name for name in joined.distinct_classes().values() if name not in RIGHT_OR_WRONG]
     answer_values = set(answers.tolist()) if names else set()
     shared_class = next((name for name in names if name in answer_values), None)
     if shared_class is not None:
         raise LabelError(
-            f"the labels are classes, like the model's answers in {predicted!r} (first: {shared_class!r}), "
+            f"the labels are classes, like the model's answers in {column!r} (first: {shared_class!r}), "
             "and cannot be averaged",
-            action=f"Compare the labels with the answers: predicted=True (--predicted {predicted}).",
+            action=f"Compare the labels with the answers: predicted=True (--predicted {column}).",
         )

@@ -1,4 +1,4 @@
-"""The labelled units of a sample as estimators need them, and notes on the units without a label."""
+"""The labelled units of a sample in strata that all have labels, and the scale of their outcomes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, check_choice, finite_bounds, list_first, warn_caller
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.missing_labels import missing_label_notes, unrepresentative_notes
-from stratal.estimation.nonresponse_notes import STRATA_NAMED, nonresponse_notes
+from stratal.estimation.nonresponse_notes import MAX_STRATA_NAMED, nonresponse_notes
 from stratal.estimation.resolve import LabelOutcomes
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import OutcomeKind
@@ -29,33 +29,36 @@ from stratal.strata import Strata
 
 
 def known_without_labels(sample: Sample) -> list[Expression]:
-    """Return the formulas that are 1 in strata without labels, which the estimand does not need."""
+    """Return the formulas of strata that got no labels because their influence is known.
+
+    Each formula is 1 for the units of such a stratum.
+    """
     strata = sample.design.strata
     known_tests = () if strata is None else strata.known_influences
-    return [one for h, one in enumerate(known_tests) if one is not None and sample.n_h[h] == 0]
+    return [test for h, test in enumerate(known_tests) if test is not None and sample.n_h[h] == 0]
 
 
-def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | None) -> BoolArray:
-    """Return which strata (H,) got no labels by plan, after a check that the estimand needs none there.
+def unneeded_strata(sample: Sample, strata: Strata, irrelevant: Expression | None) -> BoolArray:
+    """Return whether each stratum (H,) got no labels by plan and needs none for the estimand.
 
     Parameters
     ----------
     sample : Sample
     strata : Strata
-        The strata of its design.
+        The strata of the design of the sample.
     irrelevant : Expression, optional
-        1 for the units whose part of the estimand is known without a label.
+        1 for the units whose contribution to the estimand is known without a label.
 
     Raises
     ------
     InputError
         If the estimand needs labels in some of these strata.
     """
-    without: BoolArray = strata.is_known & (sample.n_h == 0)
-    for h in np.flatnonzero(without).tolist():
+    is_unlabelled: BoolArray = strata.is_known & (sample.n_h == 0)
+    for h in np.flatnonzero(is_unlabelled).tolist():
         test = strata.known_influences[h]
         if test is None or not implies(test, irrelevant):
-            share = float(strata.weights[without].sum())
+            share = float(strata.weights[is_unlabelled].sum())
             requested = sample.question.estimand or {}
             raise InputError(
                 f"this sample cannot be used for this estimate: stratum '{strata.names[h]}' got no label, "
@@ -63,20 +66,15 @@ def unlabelled_strata(sample: Sample, strata: Strata, irrelevant: Expression | N
                 given=f"{share:.1%} of the units in such strata",
                 action="Estimate what the sample was drawn for, or draw another sample for this estimate.",
             )
-    return without
+    return is_unlabelled
 
 
-def unstated_target(sample: Sample, labelled: BoolArray) -> str:
-    """Return the target where none is stated: the superpopulation if every unit is labelled.
+def default_target(sample: Sample, labelled: BoolArray) -> str:
+    """Return the default target: the superpopulation if every unit is labelled, otherwise the population.
 
-    The values of the units themselves are then known. The superpopulation is also the target of a table in
-    which every row should have a label and a few labels are missing: a single missing label hardly changes
-    the information on the superpopulation, and does not change the purpose of the labels.
-
-    Parameters
-    ----------
-    sample : Sample
-    labelled : bool (n,)
+    If every unit is labelled, the mean of the population is known. The superpopulation is also the target of
+    a table in which all rows were to be labelled, if only a few labels are missing. `labelled` (n,) is
+    whether each drawn unit has a label.
     """
     is_census = sample.size == sample.population_size and bool(np.all(labelled))
     share = int(np.count_nonzero(labelled)) / sample.population_size
@@ -89,10 +87,10 @@ def unstated_target(sample: Sample, labelled: BoolArray) -> str:
 def worst_bounds(
     sample: Sample, labelled: BoolArray, z: FloatArray, bounds: tuple[float, float] | None
 ) -> tuple[float, float] | None:
-    """Return the weighted mean if every missing label is at the lower bound, and if at the upper.
+    """Return the weighted means if every missing label is at the lower bound, or at the upper bound.
 
-    None if no label is missing, or the outcome has no bounds. These are worst-case bounds (Manski 1989):
-    they depend neither on the proxy nor on an assumption about why labels are missing.
+    None if no label is missing, or the outcome has no bounds. These are worst-case bounds (Manski 1989),
+    which require no assumption about the reason why labels are missing.
 
     Parameters
     ----------
@@ -105,32 +103,31 @@ def worst_bounds(
     if bounds is None or np.all(labelled):
         return None
     weights = sample.weighting(np.ones(sample.size, dtype=bool)).weights
-    low, high = np.full((2, sample.size), np.reshape(bounds, (2, 1)), dtype=np.float64)
-    low[labelled] = high[labelled] = z
+    lowest, highest = bounds
+    low = np.full(sample.size, lowest, dtype=np.float64)
+    high = np.full(sample.size, highest, dtype=np.float64)
+    low[labelled] = z
+    high[labelled] = z
     return float(weights @ low / weights.sum()), float(weights @ high / weights.sum())
 
 
-# Note on a sample that grew until its interval was narrow enough. The bias was measured: .1 to .4 standard
-# errors in eight cells, .55 at worst (docs/methods/adaptive.md).
-_STOPPED = (
+# Note on a sample that was extended until its interval was narrow enough. The measured bias was 0.1 to 0.4
+# standard errors in eight settings, at most 0.55 (docs/methods/adaptive.md).
+_STOPPING_NOTE = (
     "the number of drawn units depended on the labels: units were added until the interval was ± {:g}. Such "
     "an estimate is biased towards agreement, by up to half a standard error (most of all if the proxy is "
     "overconfident)"
 )
 
 
-def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray) -> str:
-    """Return a note on strata without labels, and on the assumption of an estimate that merges them.
+def unlabelled_strata_note(names: tuple[str, ...], sizes: IntArray, counts: IntArray) -> str:
+    """Return a note on strata without labels that were merged with others, and on the assumption.
 
-    Parameters
-    ----------
-    names : tuple of str (H,)
-    sizes, counts : int (H,)
-        N_h, and labels of each stratum.
+    `names` (H,), `sizes` N_h (H,) and `counts`, the numbers of labels (H,), are those of all strata.
     """
     empty = np.flatnonzero(counts == 0)
     share = f"{float(np.sum(sizes[empty]) / np.sum(sizes)):.1%} of the units"
-    shown = list_first((names[h] for h in empty), STRATA_NAMED)
+    shown = list_first((names[h] for h in empty), MAX_STRATA_NAMED)
     consequence = f"{len(empty)} strata have no label ({share}): {shown} were merged with their neighbours"
     if len(empty) == 1:
         consequence = f"1 stratum has no label ({share}): {shown} was merged with its neighbour"
@@ -140,18 +137,21 @@ def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntAr
     )
 
 
-def merge_empty(counts: IntArray) -> IntArray:
-    """Return new codes (H,): each stratum without labels takes that of the nearest one with labels."""
-    filled = np.flatnonzero(counts > 0)
-    nearest = [int(filled[np.argmin(np.abs(filled - h))]) for h in range(len(counts))]
+def merge_codes(counts: IntArray) -> IntArray:
+    """Return new codes (H,): each stratum without labels has the code of the nearest stratum with labels.
+
+    `counts` (H,) are the numbers of labels.
+    """
+    labelled_strata = np.flatnonzero(counts > 0)
+    nearest = [int(labelled_strata[np.argmin(np.abs(labelled_strata - h))]) for h in range(len(counts))]
     return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
 
 
-# Maximum change of a stratum's share by rounding to whole units: it is not visible in percent with a decimal.
+# Maximum change of a stratum's share by rounding to whole units: invisible in percent with one decimal.
 _SHARE_ROUNDING = 5e-4
 
 
-def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
+def distribute_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
     """Return the sizes (H,) with the units of empty strata distributed among the others in proportion.
 
     A small number of units cannot be distributed in proportion. The total is then slightly larger, which
@@ -161,7 +161,7 @@ def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
     units = int(sizes.sum())
     labelled_units = int(remaining.sum())
     shares = remaining / labelled_units
-    # Exact for this multiple of the labelled strata, so that the search ends there.
+    # With this multiple of the labelled strata, the shares are exact, so that the search ends there.
     multiple = -(-units // labelled_units)
     for total in range(units, labelled_units * multiple):
         rounded = np.round(shares * total).astype(np.int64)
@@ -170,16 +170,16 @@ def spread_sizes(sizes: IntArray, empty: BoolArray) -> IntArray:
     return np.asarray(remaining * multiple)
 
 
-def _has_no_proxy(strata: Strata) -> BoolArray:
-    """Return which strata (H,) contain only units whose proxy is missing."""
+def _lacks_proxy(strata: Strata) -> BoolArray:
+    """Return whether each stratum (H,) contains only units whose proxy is missing."""
     possible = possible_levels(strata.rule, OWN_STRATUM_GROUP, (MISSING_PROXY,))
     return possible[:, 0] & ~possible[:, 1]
 
 
-def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> str:
+def _missing_proxy_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> str:
     """Return a note on the assumption about units without a proxy, none of which has a label."""
     share = float(np.sum(sizes[empty]) / np.sum(sizes))
-    shown = list_first((names[h] for h in np.flatnonzero(empty)), STRATA_NAMED)
+    shown = list_first((names[h] for h in np.flatnonzero(empty)), MAX_STRATA_NAMED)
     return (
         f"no label in {shown} ({share:.1%} of the units): the estimate assumes that these units "
         "are like all others, and the interval does not allow for a difference"
@@ -188,7 +188,7 @@ def _spread_note(names: tuple[str, ...], sizes: IntArray, empty: BoolArray) -> s
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Respondents(Record):
-    """The labelled units of a sample, with strata that all have labels, as estimators require.
+    """The labelled units of a sample, with strata that all have labels.
 
     A stratum without a label is merged with its neighbour, which a note states.
 
@@ -200,11 +200,11 @@ class Respondents(Record):
     names : tuple of str (H,)
     notes : tuple of str
     codes : int (strata of the design,), optional
-        The merged stratum of each stratum, if strata were merged.
+        The new stratum of each stratum, if strata were merged.
     kept_strata : bool (strata of the design,), optional
-        The strata that were not left out, if some were; `codes` then refers to these.
+        Whether each stratum is used, if some need no label. `codes` then refers to the used strata.
     share : float
-        Share of the population in these strata: below 1 if the others need no label.
+        Share of the population in the used strata.
     """
 
     stratum: IntArray
@@ -218,15 +218,15 @@ class Respondents(Record):
 
     @classmethod
     def of(cls, sample: Sample, labelled: BoolArray, irrelevant: Expression | None = None) -> Respondents:
-        """Return the labelled units, strata without labels merged into a neighbour.
+        """Return the labelled units of a sample.
 
         Parameters
         ----------
         sample : Sample
         labelled : bool (n,)
         irrelevant : Expression, optional
-            1 for the units whose part of the estimand is known without a label. Strata of such units that
-            have no label are left out.
+            1 for the units whose contribution to the estimand is known without a label. Strata of such units
+            without labels are not used.
 
         Raises
         ------
@@ -239,7 +239,7 @@ class Respondents(Record):
         strata = sample.design.strata
         share = 1.0
         if strata is not None and strata.known_influences:
-            retained = ~unlabelled_strata(sample, strata, irrelevant)
+            retained = ~unneeded_strata(sample, strata, irrelevant)
         else:
             retained = None
         weighting = sample.weighting(labelled)
@@ -254,55 +254,59 @@ class Respondents(Record):
             )
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
-        empty = weighting.random_within_strata and not (counts > 0).all() and len(stratum) > 0
-        codes = None
-        notes = tuple[str, ...]()
-        if len(stratum) < sample.size:
-            notes = nonresponse_notes(sample, labelled, by_stratum_alone=empty)
-            by_proxy = missing_label_notes(sample, labelled)
-            for note in by_proxy:
-                warn_caller(note)
-            notes = (*by_proxy, *notes)
-        without_label = unlabelled_level_notes(sample, labelled)
-        for note in without_label:
-            warn_caller(note)
-        notes = (*without_label, *unrepresentative_notes(sample), *notes)
-        if empty:
-            codes = merge_empty(counts)
-            # Units without a proxy have no neighbouring stratum: they are assumed to be like all others.
-            without_proxy = np.zeros(len(counts), dtype=bool)
-            if isinstance(weighting, StratifiedWeighting) and strata is not None and retained is None:
-                without_proxy = (counts == 0) & _has_no_proxy(strata)
-            if np.any(without_proxy):
-                notes = (*notes, _spread_note(names, summary.sizes, without_proxy))
-            if np.any(counts[~without_proxy] == 0):
-                merged_counts = np.where(without_proxy, 1, counts)
-                notes = (*notes, strata_without_answer(names, summary.sizes, merged_counts))
-            warn_caller(notes[-1])
-            if isinstance(weighting, StratifiedWeighting) and np.any(without_proxy):
-                sizes = spread_sizes(summary.sizes, without_proxy)
-                weighting = replace(weighting, sizes=sizes)
-                summary = replace(summary, sizes=sizes)
-            merged = [np.flatnonzero(codes == code) for code in range(code_count(codes))]
-            names = tuple(" + ".join(names[h] for h in members) for members in merged)
-            stratum = codes[stratum]
-            weighting = weighting.merge_strata(codes)
-            summary = summary.merge_strata(codes)
-        if sample.half_width is not None:
-            notes = (*notes, _STOPPED.format(sample.half_width))
-        return cls(
+        has_empty_strata = weighting.random_within_strata and not (counts > 0).all() and len(stratum) > 0
+        respondents = cls(
             stratum=stratum,
             weighting=weighting,
             summary=summary,
             names=names,
-            notes=notes,
-            codes=codes,
+            notes=_missing_label_notes(sample, labelled, has_empty_strata=has_empty_strata),
             kept_strata=retained,
             share=share,
         )
+        if has_empty_strata:
+            lacks_proxy = np.zeros(len(counts), dtype=bool)
+            if isinstance(weighting, StratifiedWeighting) and strata is not None and retained is None:
+                lacks_proxy = (counts == 0) & _lacks_proxy(strata)
+            respondents = respondents._merge_empty_strata(counts, lacks_proxy)
+        if sample.half_width is not None:
+            note = _STOPPING_NOTE.format(sample.half_width)
+            respondents = replace(respondents, notes=(*respondents.notes, note))
+        return respondents
+
+    def _merge_empty_strata(self, counts: IntArray, lacks_proxy: BoolArray) -> Respondents:
+        """Return the units with each stratum without labels merged into a neighbour, with a warning.
+
+        Units without a proxy (`lacks_proxy`, (H,)) have no neighbouring stratum. They are assumed to be like
+        all others, and are distributed among the other strata. `counts` (H,) are the numbers of labels.
+        """
+        notes = self.notes
+        weighting = self.weighting
+        summary = self.summary
+        if np.any(lacks_proxy):
+            notes = (*notes, _missing_proxy_note(self.names, summary.sizes, lacks_proxy))
+        if np.any(counts[~lacks_proxy] == 0):
+            merged_counts = np.where(lacks_proxy, 1, counts)
+            notes = (*notes, unlabelled_strata_note(self.names, summary.sizes, merged_counts))
+        warn_caller(notes[-1])
+        if isinstance(weighting, StratifiedWeighting) and np.any(lacks_proxy):
+            sizes = distribute_sizes(summary.sizes, lacks_proxy)
+            weighting = replace(weighting, sizes=sizes)
+            summary = replace(summary, sizes=sizes)
+        codes = merge_codes(counts)
+        merged = [np.flatnonzero(codes == code) for code in range(code_count(codes))]
+        return replace(
+            self,
+            stratum=codes[self.stratum],
+            weighting=weighting.merge_strata(codes),
+            summary=summary.merge_strata(codes),
+            names=tuple(" + ".join(self.names[h] for h in members) for members in merged),
+            notes=notes,
+            codes=codes,
+        )
 
     def complete(self, estimate: Estimate, sample: Sample, **more: Any) -> Estimate:
-        """Return an estimate from these units with the facts of their sample, and more fields."""
+        """Return an estimate from these units with the fields that their sample determines, and others."""
         sizes = self.summary.sizes
         table = estimate.stratum_table
         if table is not None:
@@ -326,6 +330,19 @@ class Respondents(Record):
         )
 
 
+def _missing_label_notes(sample: Sample, labelled: BoolArray, *, has_empty_strata: bool) -> tuple[str, ...]:
+    """Return notes on missing labels of the drawn units (n,), and warn if they are not missing at random."""
+    notes = tuple[str, ...]()
+    by_proxy: tuple[str, ...] = ()
+    if not np.all(labelled):
+        notes = nonresponse_notes(sample, labelled, without_warning=has_empty_strata)
+        by_proxy = missing_label_notes(sample, labelled)
+    by_level = unlabelled_level_notes(sample, labelled)
+    for note in (*by_proxy, *by_level):
+        warn_caller(note)
+    return (*by_level, *unrepresentative_notes(sample), *by_proxy, *notes)
+
+
 def known_outcome(
     sample: Sample,
     z: FloatArray,
@@ -336,9 +353,9 @@ def known_outcome(
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
     """Return the scale and the bounds of the outcome, and notes on them.
 
-    The first source that has them is used: the user's statement, the words of the labels, the sample's
-    question. Otherwise labels that are all 0 or 1 determine them, with a note. If the scale is None,
-    `infer_outcome` determines it.
+    The first source that has them is used: the arguments `outcome` and `bounds`, the words of the labels
+    (`outcomes`), the sample's question. Otherwise, labels (m,) that are all 0 or 1 determine them, with a
+    note. If the scale is None, `infer_outcome` determines it.
     """
     if outcome == "binary":
         return outcome, None, ()
@@ -346,7 +363,7 @@ def known_outcome(
         return outcome, bounds, ()
     if outcomes is not None and outcomes.bounds is not None:
         return outcome, outcomes.bounds, ()
-    # The question checked that the text is a scale; its type is `str`.
+    # `Any`, because the field has the type `str`. The question checked that it is a scale.
     scale: Any = sample.question.outcome.scale
     if outcome is None and scale not in (None, "binary", "bounded"):
         return scale, None, ()
@@ -372,7 +389,7 @@ def known_outcome(
     if outcome is not None:
         return outcome, inferred_bounds, ()
     if sample.question.outcome.scale is None and (are_binary or are_averages):
-        return None, inferred_bounds, (_UNDECLARED,)
+        return None, inferred_bounds, (_UNDECLARED_SCALE_NOTE,)
     if inferred_bounds is not None or common_bounds is None or are_binary:
         return None, inferred_bounds, ()
     note = (
@@ -383,13 +400,13 @@ def known_outcome(
     return None, None, (note,)
 
 
-_UNDECLARED = (
+_UNDECLARED_SCALE_NOTE = (
     "the outcome is taken as 0 or 1, since all labels are 0 or 1 and nothing else was declared; for "
     "counts or scores, give outcome='unbounded' (--outcome unbounded) or its bounds"
 )
 
 
-# Largest share of labels that count as typing errors. A larger share shows another scale.
+# Largest share of labels that are assumed to be typing errors. With a larger share, the scale is another one.
 _MAX_TYPING_ERRORS = 0.05
 
 
@@ -400,14 +417,14 @@ def refuse_outside(
     outcome: object,
     bounds: tuple[float, float] | None,
 ) -> None:
-    """Raise an error for labels outside the allowed values; it names the first such unit.
+    """Raise an error for labels (m,) outside the allowed values, with the first such unit.
 
-    `labelled` are the drawn units that have these labels, by default all.
+    `labelled` (n,) is whether each drawn unit has one of these labels; by default, all have.
     """
-    outside = int(((z < 0) | (z > 1)).sum())
+    n_outside = int(((z < 0) | (z > 1)).sum())
     # A few other numbers among labels of 0 and 1 are probably typing errors, such as 11.
-    binary = int(np.sum((z == 0) | (z == 1))) if outside else 0
-    has_typing_errors = binary >= 2 and 0 < outside <= max(1.0, _MAX_TYPING_ERRORS * len(z))
+    n_binary = int(np.sum((z == 0) | (z == 1))) if n_outside else 0
+    has_typing_errors = n_binary >= 2 and 0 < n_outside <= max(1.0, _MAX_TYPING_ERRORS * len(z))
     if outcome == "binary":
         wrong = (z != 0) & (z != 1)
         allowed = "0 or 1"
@@ -415,7 +432,7 @@ def refuse_outside(
         bounds = finite_bounds(bounds)
         wrong = (z < bounds[0]) | (z > bounds[1])
         allowed = f"{bounds[0]:g} to {bounds[1]:g}"
-    elif bounds is None and outcome is None and has_typing_errors and binary + outside == len(z):
+    elif bounds is None and outcome is None and has_typing_errors and n_binary + n_outside == len(z):
         wrong = (z < 0) | (z > 1)
         allowed = "0 or 1, like all the others; or any number with outcome='unbounded' (--outcome unbounded)"
     else:

@@ -1,4 +1,4 @@
-"""Estimates of shares of the units: of one share, of several with their correlation, and of their sum."""
+"""Estimates of shares of the units, their correlations, and the mean of a variable as a sum of shares."""
 
 from __future__ import annotations
 
@@ -10,34 +10,39 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.estimation.estimate import Estimate, correlation_from
-from stratal.estimation.outcome_means import plain_mean
+from stratal.estimation.outcome_means import mean_without_proxy
 from stratal.intervals.interval_types import SumInterval, Term
 
-# Number of decimals of the values of cells: further decimals are rounding errors.
-_DIGITS = 12
+# Number of decimals to which values are rounded: further decimals are rounding errors.
+_DECIMALS = 12
 
-# Number of graded labels with which their products of cells get weight 0.5 (with twice as many, 0.8). The
-# intervals of slices in plans then have 1.02 times the width of those in random samples (300 labels). For
-# labels of which 97% are alike, the coverage is 0.94 to 1.00, and 0.83 without this rule.
+# Number of graded labels for which the observed products of cells have weight 0.5 (with twice as many, 0.8).
+# The intervals of slices in plans are then 1.02 times as wide as in random samples (300 labels). If 97% of
+# the labels are equal, the coverage is 0.94 to 1.00; without this rule, it is 0.83.
 _GRADED_LABELS_OF_HALF_WEIGHT = 12.0
 
 
-def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
+def share_estimate(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
     """Return the mean of an indicator, or of a variable from 0 to 1, by the estimator of `estimate`."""
     is_binary = bool(np.all(np.isin(unit, (0.0, 1.0))))
     outcome = "binary" if is_binary else "bounded"
     # Hájek's estimator is not affected by the random size of a sample of clusters or of a Poisson sample.
     estimator = "auto" if weighting.random_within_strata else "hajek"
-    return plain_mean(unit, weighting, estimator=estimator, outcome=outcome, bounds=(0.0, 1.0), target=target)
+    return mean_without_proxy(
+        unit, weighting, estimator=estimator, outcome=outcome, bounds=(0.0, 1.0), target=target
+    )
 
 
-def rate_in_strata(is_class: FloatArray, strata: BoolArray, weighting: Weighting, target: str) -> Estimate:
-    """Return the mean over the strata for which `strata` (H,) is true. Their labels are a separate sample."""
+def share_in_strata(is_class: FloatArray, strata: BoolArray, weighting: Weighting, target: str) -> Estimate:
+    """Return the share of a class over the strata for which `strata` (H,) is true.
+
+    `is_class` (n,) is 1 for the units of the class.
+    """
     inside = strata[weighting.stratum]
     stratum = (np.cumsum(strata) - 1)[weighting.stratum[inside]]
     assert isinstance(weighting, StratifiedWeighting)
     weighting_of_strata = replace(weighting, stratum=stratum, sizes=weighting.sizes[strata])
-    return plain_mean(is_class[inside], weighting_of_strata, outcome="binary", target=target)
+    return mean_without_proxy(is_class[inside], weighting_of_strata, outcome="binary", target=target)
 
 
 def shares_above(
@@ -63,21 +68,23 @@ def shares_above(
     target : {"population", "superpopulation"}
     """
     is_labelled = weighting.counts > 0
-    values, lowest, highest = (np.round(column, _DIGITS) for column in (values, lowest, highest))
+    values, lowest, highest = (np.round(column, _DECIMALS) for column in (values, lowest, highest))
     edges = np.unique([*values, lowest[is_labelled].min(), highest[is_labelled].max()])
     terms: list[Term] = []
     coefficients = []
     indicators = []
     for below, above in pairwise(edges.tolist()):
         indicator = (values >= above).astype(np.float64)
-        # In other strata, all units or none have a value of `above` or more.
-        is_open = is_labelled & (lowest < above) & (highest > below)
+        # In other strata, it is known that all units, or none, have a value of `above` or more.
+        is_unknown = is_labelled & (lowest < above) & (highest > below)
         share_of_strata = 1.0
-        if weighting.random_within_strata and target == "population" and np.any(is_open < is_labelled):
-            terms.append(rate_in_strata(indicator, is_open, weighting, target))
-            share_of_strata = float(np.sum(weighting.sizes[is_open]) / np.sum(weighting.sizes[is_labelled]))
+        if weighting.random_within_strata and target == "population" and np.any(is_unknown < is_labelled):
+            terms.append(share_in_strata(indicator, is_unknown, weighting, target))
+            share_of_strata = float(
+                np.sum(weighting.sizes[is_unknown]) / np.sum(weighting.sizes[is_labelled])
+            )
         else:
-            terms.append(mean_of(indicator, weighting, target))
+            terms.append(share_estimate(indicator, weighting, target))
         coefficients.append((above - below) * share_of_strata)
         indicators.append(indicator)
     if not terms:
@@ -97,9 +104,9 @@ def shares_above(
 def cell_correlation(cells: FloatArray, weighting: Weighting, target: str = "population") -> FloatArray:
     """Return the correlation (d, d) of the means of cells, or of other variables from 0 to 1 (d, n).
 
-    The moments of each stratum are mixed with one label that has the overall moments, because those of few
-    labels are mostly noise. For the same reason, few graded labels count in part as if each were in only one
-    cell: labels that are all equal would otherwise give an interval without width.
+    One label with the overall moments is added to each stratum, because the moments of few labels are mostly
+    noise. For the same reason, the products of cells are partly replaced by those of labels that are each in
+    one cell if there are few graded labels: equal labels would otherwise have an interval of width 0.
     """
     n_inside = int(np.sum(cells.sum(axis=0) > 0))
     graded_share = n_inside**2 / (n_inside**2 + _GRADED_LABELS_OF_HALF_WEIGHT**2)

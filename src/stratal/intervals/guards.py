@@ -7,7 +7,7 @@ that depend on labels.
 Few labels are smoothed in the following places. Different quantities are unknown in each, so that none can
 replace another without a change of coverage.
 
-| function | smoothed | towards | labels' worth |
+| function | smoothed | towards | weight, in labels |
 |---|---|---|---|
 | `smoothed_moments` (guard 1) | mean and variance of strata | all strata, these towards 1/2 | √(n_h/2); 2 |
 | `graded_variances` | variance of strata on a scale | all strata, these a binary one | 1; 1 |
@@ -46,7 +46,7 @@ LABELS_AT_THE_BOUNDS = 2.0
 # Number of labels at each bound that the sample may have missed (Agresti & Coull 1998).
 _UNSEEN_LABELS = 2.0
 
-# If the factor of the trials differs from 1 by less, it is a rounding error; the exact test is then possible.
+# A smaller difference of the factor of the trials from 1 is a rounding error. With 1, the test is exact.
 _FACTOR_ROUNDING = 1e-9
 
 # Weight, in informative labels, of the assumption that λ removes no variance.
@@ -65,7 +65,7 @@ class UnitMoments(Record):
     means, squares : float (…, H)
         Mean of the labels of each stratum, and of their squares; 0 in strata without labels.
     counts : float (…, H)
-        Labels of each stratum.
+        Number of labels of each stratum.
     shares : float (…, H)
         W_h.
     factors : float (…, H)
@@ -77,7 +77,7 @@ class UnitMoments(Record):
     label_based : bool, or bool (…,)
         Whether labels of earlier rounds determined the n_h.
     units : float
-        N; infinite where strata without labels are left out, or where units are not drawn one by one.
+        N; infinite if there are strata without labels, or if units are not drawn one by one.
     binary : bool
         Whether the outcome of every unit is 0 or 1.
     """
@@ -388,17 +388,12 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
     trials = np.where(is_random, shares**2 / np.where(is_random, variance_factors, 1.0), np.inf)
     factor = np.ones(np.shape(labels.means)[:-1])
     shrunk_rates = None
-    # The size of a single stratum does not depend on its labels.
+    # With a single stratum, there is no allocation that could depend on labels.
     is_label_based = np.any(labels.label_based) and np.shape(shares)[-1] > 1
-    # Otherwise the factor is 1.
+    # For a binary outcome and λ = 0, the factor is 1.
     if is_label_based or variances.differs_from_design or not labels.binary:
         smooth = smoothed_moments(labels)
-        # The variances that the test assumes at the estimate.
-        if labels.binary:
-            binary_variances = smooth.binary
-        else:
-            rates = rates_with_borrowed_labels(labels.means, counts, trials, shares)
-            binary_variances = rates * (1.0 - rates)
+        binary_variances = _variances_of_test(labels, smooth, trials)
         test_variance = (variance_factors * binary_variances).sum(axis=-1)
         target_variance = variances.share(smooth) * smooth.variance + variances.superpopulation_part(smooth)
         varies = test_variance > 0
@@ -422,6 +417,14 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         shrunk_rates=shrunk_rates,
         **({} if is_superpopulation else range_of_mean(labels, labels.means)),
     )
+
+
+def _variances_of_test(labels: UnitMoments, smooth: SmoothedMoments, trials: FloatArray) -> FloatArray:
+    """Return the variance p(1 − p) of each stratum (…, H) that the test assumes at the estimate."""
+    if labels.binary:
+        return smooth.binary
+    rates = rates_with_borrowed_labels(labels.means, labels.counts, trials, labels.shares)
+    return rates * (1.0 - rates)
 
 
 def range_of_mean(labels: UnitMoments, means: FloatArray) -> dict[str, Any]:

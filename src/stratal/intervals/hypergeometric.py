@@ -47,13 +47,7 @@ def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) ->
 
 
 def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> IntArray:
-    """Return the largest M (…,) for which P(K ≤ ones) is larger than `error`.
-
-    Examples
-    --------
-    >>> largest_count(np.array([0, 1]), np.array(16), 20, 0.025)
-    array([2, 3])
-    """
+    """Return the largest M (…,) for which P(K ≤ ones) is larger than `error`."""
     return np.asarray(size - smallest_count(counts - ones, counts, size, error))
 
 

@@ -33,12 +33,6 @@ def shrink_to_half(
         Each stratum's contribution to the variance of the mean.
     factor : float (…,)
         Number of binary trials with the information of one label.
-
-    Examples
-    --------
-    >>> n_h, one = np.array([200.0]), np.ones(1)
-    >>> shrink_to_half(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
-    array([0.053])
     """
     shares = stratum_pseudo_label_shares(rates, counts, unlabelled_shares, contributions, factor)
     return np.asarray((1.0 - shares) * rates + shares / 2.0)

@@ -126,14 +126,6 @@ class StratumRates(Record):
     uses_average_step : bool
         Whether the step of the sum is its average over allocations. It then falls with every label, as
         forecasts require.
-
-    Examples
-    --------
-    >>> rates = StratumRates(value=np.array(0.9), rates=np.array([0.9]), counts=np.array([20.0]),
-    ...                      trials=np.array([20.0]), shares=np.array([1.0]))
-    >>> low, high = stratified_clopper_pearson(rates, 0.025, 0.025)
-    >>> round(float(low), 4), round(float(high), 4)
-    (0.683, 0.9877)
     """
 
     value: FloatArray
@@ -178,14 +170,6 @@ def stratified_clopper_pearson(
     """Return the limits (low, high), each (…,), with these error probabilities.
 
     With an error probability of 0, there is no limit on this side: it is 0 or 1.
-
-    Examples
-    --------
-    >>> rates = StratumRates(value=np.array(1.0), rates=np.ones(2), counts=np.array([30.0, 30.0]),
-    ...                      trials=np.array([30.0, 30.0]), shares=np.array([0.9, 0.1]))
-    >>> low, high = stratified_clopper_pearson(rates, 0.025, 0.025)
-    >>> round(float(low), 3), float(high)
-    (0.896, 1.0)
     """
     if strata.shrunk_rates is not None:
         differences = np.sum(strata.shares * (strata.shrunk_rates - strata.rates), axis=-1)
@@ -293,14 +277,7 @@ def _range_of_likely_means(
 def rates_with_borrowed_labels(
     rates: FloatArray, counts: FloatArray, trials: FloatArray, shares: FloatArray
 ) -> FloatArray:
-    """Return the rates (…, H) of an outcome on a scale, including the borrowed labels of each stratum.
-
-    Examples
-    --------
-    >>> one = np.ones(2)
-    >>> rates_with_borrowed_labels(np.array([0.0, 1.0]), one, one, one / 2)
-    array([0.16666667, 0.83333333])
-    """
+    """Return the rates (…, H) of an outcome on a scale, including the borrowed labels of each stratum."""
     overall = (shares * rates).sum(axis=-1, keepdims=True) / shares.sum(axis=-1, keepdims=True)
     borrowed = borrowed_labels(counts, trials, shares)
     has_unlabelled = np.isfinite(trials)
@@ -336,47 +313,54 @@ def _invert_tests(
     low = np.zeros(len(value))
     high = np.ones(len(value))
     for start in range(0, len(value), batch_size):
-        rows = slice(start, start + batch_size)
-        batch_rates = np.ascontiguousarray(rates[rows].T)
+        batch = slice(start, start + batch_size)
+        batch_rates = np.ascontiguousarray(rates[batch].T)
         n_replicates = batch_rates.shape[1]
         are_limits_joint = error_below == error_above and n_replicates <= _FEW_REPLICATES
         n_copies = 2 if are_limits_joint else 1
         weighted_sum = WeightedSum.of(
-            np.concatenate([factor[rows]] * n_copies),
+            np.concatenate([factor[batch]] * n_copies),
             strata.is_binary,
             strata.uses_average_step,
-            *(array if len(array) == 1 else np.concatenate([array[rows]] * n_copies) for array in allocation),
+            *(
+                array if len(array) == 1 else np.concatenate([array[batch]] * n_copies)
+                for array in allocation
+            ),
         )
         # The upper limit is one minus the lower limit of the share of zeros.
         if are_limits_joint:
-            values = np.concatenate([value[rows], 1.0 - value[rows]])
+            values = np.concatenate([value[batch], 1.0 - value[batch]])
             both_rates = np.concatenate([batch_rates, 1.0 - batch_rates], axis=1)
             limits = _lower_limit(values, both_rates, weighted_sum, error_below)
-            low[rows] = limits[:n_replicates]
-            high[rows] = 1.0 - limits[n_replicates:]
+            low[batch] = limits[:n_replicates]
+            high[batch] = 1.0 - limits[n_replicates:]
             continue
         if error_below > 0:
-            low[rows] = _lower_limit(value[rows], batch_rates, weighted_sum, error_below)
+            low[batch] = _lower_limit(value[batch], batch_rates, weighted_sum, error_below)
         if error_above > 0:
-            high[rows] = 1.0 - _lower_limit(1.0 - value[rows], 1.0 - batch_rates, weighted_sum, error_above)
+            high[batch] = 1.0 - _lower_limit(1.0 - value[batch], 1.0 - batch_rates, weighted_sum, error_above)
     return low.reshape(shape), high.reshape(shape)
 
 
 def _lower_limit(value: FloatArray, rates: FloatArray, weighted_sum: WeightedSum, error: float) -> FloatArray:
-    """Return the mean (R,) for which an estimate of at least `value` has probability `error`."""
-    known_part = sum_over_strata(weighted_sum.shares - weighted_sum.weights, rates)
+    """Return the mean (R,) for which an estimate of at least `value` (R,) has probability `error`.
+
+    `rates` (H, R) are the mean labels of the strata.
+    """
+    # The contribution of completely labelled strata.
+    known_sum = sum_over_strata(weighted_sum.shares - weighted_sum.weights, rates)
     limit = np.zeros(len(value))
-    estimate = value - known_part
+    estimate = value - known_sum
     has_limit = (estimate > 0) & (weighted_sum.total_weight > 0)
-    # All rows as a slice, without a copy of the arrays, or the indices of some.
-    rows: slice | IntArray = slice(None)
+    # All replicates as a slice, without a copy of the arrays, or the indices of some.
+    replicates: slice | IntArray = slice(None)
     if not has_limit.all():
-        rows = np.flatnonzero(has_limit)
-        if len(rows) == 0:
-            return known_part
-        rates = rates[:, rows]
-        weighted_sum = weighted_sum.select(rows)
-        estimate = estimate[rows]
+        replicates = np.flatnonzero(has_limit)
+        if len(replicates) == 0:
+            return known_sum
+        rates = rates[:, replicates]
+        weighted_sum = weighted_sum.select(replicates)
+        estimate = estimate[replicates]
     overall_rate = np.minimum(estimate / weighted_sum.total_weight, 1.0)
     trials = weighted_sum.trials
     borrowed = weighted_sum.borrowed
@@ -388,8 +372,8 @@ def _lower_limit(value: FloatArray, rates: FloatArray, weighted_sum: WeightedSum
     ones = trials * rates + borrowed * overall_rate
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         mean = _solve_for_mean(estimate, ones, labels, weighted_sum, -float(ndtri(error)))
-        limit[rows] = np.minimum(mean, estimate)
-    return np.asarray(known_part + limit)
+        limit[replicates] = np.minimum(mean, estimate)
+    return np.asarray(known_sum + limit)
 
 
 def _solve_for_mean(
@@ -417,7 +401,8 @@ def _solve_for_mean(
     error_bound = x
     low = np.full(n, -np.inf)
     high = np.full(n, np.inf)
-    rows = np.arange(n)
+    # Indices of the replicates that are still searched.
+    searched = np.arange(n)
     result = np.zeros(n)
     approximate_steps = 0 if n <= 2 * _FEW_REPLICATES else _APPROXIMATE_STEPS
     tolerance = _TOLERANCE if len(ones) > 1 else _TOLERANCE_OF_ONE_STRATUM
@@ -429,10 +414,7 @@ def _solve_for_mean(
         mean = moments.mean
         y = np.arcsinh(quantile / scale) + target
         if step == 0:
-            # −d log V / d log μ
-            log_variance_slope = multiplier * moments.third_moment / moments.variance
-            slope = log_variance_slope / 2.0 - 1.0
-            slope = np.minimum(np.maximum(slope, _MIN_FIRST_SLOPE), _MAX_FIRST_SLOPE)
+            slope = _first_slope(multiplier, moments)
             mean_slope = np.zeros(n)
         # The approximation and the exact formula have no common secant.
         elif step != approximate_steps:
@@ -457,28 +439,36 @@ def _solve_for_mean(
                 | (mean < _NEGLIGIBLE_MEAN)
             )
             unsettled = np.flatnonzero(~is_settled)
-            result[rows] = mean + (next_x - x) * mean_slope
+            result[searched] = mean + (next_x - x) * mean_slope
             if len(unsettled) == 0:
                 break
         else:
             error_bound = np.abs(previous_y)
-            unsettled = rows
+            unsettled = searched
         previous_x = x
         previous_y = y
         previous_mean = mean
         x = next_x
-        if len(unsettled) <= _MAX_COPIED_SHARE * len(rows):
+        if len(unsettled) <= _MAX_COPIED_SHARE * len(searched):
             arrays = [estimate, unit, x, slope, mean_slope, error_bound, low, high]
             arrays += [previous_x, previous_y, previous_mean]
             arrays = list(np.stack(arrays)[:, unsettled])
             estimate, unit, x, slope, mean_slope, error_bound, low, high, *previous = arrays
             previous_x, previous_y, previous_mean = previous
-            rows = rows[unsettled]
+            searched = searched[unsettled]
             weighted_sum = weighted_sum.select(unsettled)
             ones = ones[:, unsettled]
             if labels.shape[1] != 1:
                 labels = labels[:, unsettled]
     return result
+
+
+def _first_slope(multiplier: FloatArray, moments: SumMoments) -> FloatArray:
+    """Return the slope (R,) of y in x for the first step, from the derivative of the variance V in μ."""
+    # −d log V / d log μ
+    log_variance_slope = multiplier * moments.third_moment / moments.variance
+    slope = log_variance_slope / 2.0 - 1.0
+    return np.asarray(np.minimum(np.maximum(slope, _MIN_FIRST_SLOPE), _MAX_FIRST_SLOPE))
 
 
 def _first_multiplier(

@@ -66,12 +66,6 @@ def count_quantile(
     exact : bool
         Whether to use the incomplete beta function. Otherwise, the saddlepoint approximation of Lugannani &
         Rice (1980) is used where it is defined; its error is about 0.001.
-
-    Examples
-    --------
-    >>> binomial_of_ten_trials = [np.array([number]) for number in (8.0, 5.0, 5.0, 2.5, 0.0, 0.5)]
-    >>> count_quantile(*binomial_of_ten_trials).round(3)
-    array([-1.601])
     """
     largest_sum = mean + remainder
     counts_zeros = estimate > largest_sum / 2.0
@@ -140,12 +134,6 @@ def step_smoothing(steps: FloatArray, variance_factors: FloatArray) -> tuple[Any
     ----------
     steps, variance_factors : float (H, R) or (H, 1)
         s_h, and the factor of the stratum's p(1 − p).
-
-    Examples
-    --------
-    >>> step_smoothing(np.array([[0.1], [0.2]]), np.array([[10.0], [10.0]]))[1].round(6)
-    array([[ 0.,  0.],
-           [20.,  0.]])
     """
     max_rows = max(_MAX_PAIRS // len(steps), 1)
     # All rows as a slice, without a copy of the arrays, or the indices of some.

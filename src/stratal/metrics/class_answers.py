@@ -15,7 +15,7 @@ from stratal.estimation.resolve import (
     class_column,
     group_column,
     named_groups,
-    none_labelled,
+    no_labels_error,
     with_group,
     with_undrawn_classes,
 )
@@ -173,7 +173,7 @@ def _answered(
     true = class_column(sample, y_true, "y_true", answers)
     labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
     if not np.any(labelled):
-        raise none_labelled()
+        raise no_labels_error()
     without_answer = labelled & np.asarray(predicted == None, dtype=bool)  # noqa: E711
     if np.any(without_answer):
         raise LabelError(

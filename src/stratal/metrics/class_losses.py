@@ -20,7 +20,7 @@ from stratal.estimation.calibrated import features_of, learner_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
-from stratal.estimation.resolve import class_column, none_labelled
+from stratal.estimation.resolve import class_column, no_labels_error
 from stratal.population.expressions import Cells, Expression, LogLoss, NumberColumn, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
@@ -87,7 +87,7 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         classes = class_column(sample, labels, "labels")
         labelled = np.array([name is not None for name in classes])
         if not np.any(labelled):
-            raise none_labelled()
+            raise no_labels_error()
         column_by_class = {name: k for k, name in enumerate(columns)}
         unknown = next((name for name in classes[labelled] if name not in column_by_class), None)
         if unknown is not None:

@@ -17,7 +17,7 @@ from stratal.designs.sample import Sample
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.mover import ShareFunctionInterval, limits_of_function
 from stratal.estimation.respondents import Respondents
-from stratal.estimation.share_estimates import cell_correlation, mean_of, rate_in_strata
+from stratal.estimation.share_estimates import cell_correlation, share_estimate, share_in_strata
 from stratal.estimation.share_functions import CellsOfClass, RatesOfClass, TwoShareFunction, split_rates
 from stratal.intervals.interval import Interval, error_probabilities
 from stratal.intervals.interval_types import BinomialInterval, Term
@@ -54,7 +54,7 @@ def hits_and_misses(
     sizes = [float(np.sum(weighting.sizes[strata])) for strata in strata_of_rates]
     answered_share = sizes[0] / sum(sizes)
     rates: list[Term] = [
-        rate_in_strata(np.asarray(is_class, np.float64), strata, weighting, target)
+        share_in_strata(np.asarray(is_class, np.float64), strata, weighting, target)
         for strata, is_needed in zip(strata_of_rates, needs, strict=True)
         if is_needed
     ]
@@ -147,7 +147,7 @@ def four_cells(
     largest = int(np.argmax(cells * inside @ weighting.weights))
     others = [j for j in range(4) if j != largest]
     if member is None:
-        rates = [mean_of(cells[j], weighting, target) for j in others]
+        rates = [share_estimate(cells[j], weighting, target) for j in others]
     else:
         rates = [domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target) for j in others]
     units = np.inf

@@ -15,7 +15,13 @@ from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, Labelled
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
-from stratal.estimation.resolve import GIVEN, compared_column, named_groups, split_answers, with_group
+from stratal.estimation.resolve import (
+    ANSWERS_WITH_LABELS,
+    compared_column,
+    named_groups,
+    split_answers,
+    with_group,
+)
 from stratal.metrics import class_functions
 from stratal.metrics.class_answers import (
     AnsweredClasses,
@@ -415,7 +421,11 @@ class Accuracy(_OfAllClasses, kind="accuracy"):
                 # Raises an error for ambiguous labels, such as 0 and 1.
                 compared_column(sample, labels)
             return sample, labels, replace(request, predicted=self.predicted or True)
-        return with_group(sample, GIVEN, new_answers), labels, replace(request, predicted=GIVEN)
+        return (
+            with_group(sample, ANSWERS_WITH_LABELS, new_answers),
+            labels,
+            replace(request, predicted=ANSWERS_WITH_LABELS),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,20 @@ from stratal.estimation.crossed_cells import combined_influence
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.estimates import Estimates, with_label_values
-from stratal.estimation.linearised import drawn_variance, ratio_of_means, target_covariance, target_df
-from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, plain_mean
-from stratal.estimation.resolve import check_label_codes, joined_columns, number_columns, shares_equal
-from stratal.estimation.respondents import Respondents, unstated_target
+from stratal.estimation.linearised import (
+    ratio_of_means,
+    superpopulation_variance,
+    target_covariance,
+    target_df,
+)
+from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, mean_without_proxy
+from stratal.estimation.resolve import (
+    agreement_with_models,
+    check_label_codes,
+    joined_columns,
+    number_columns,
+)
+from stratal.estimation.respondents import Respondents, default_target
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import (
@@ -245,7 +255,7 @@ class ModelOutcomes(Record):
             "design": self.sample.design.kind,
             **options,
         }
-        return plain_mean(z, self.respondents.weighting, **mean_options)
+        return mean_without_proxy(z, self.respondents.weighting, **mean_options)
 
     def _mean_contrast(
         self, contrast: FloatArray, max_contrast: float | None, *, tie: float, wins: bool
@@ -389,7 +399,7 @@ def contrast_interval(estimate: Estimate) -> StudentInterval:
     evidence = estimate.evidence
     weighting = estimate.evidence.weighting
     design_variance = float(weighting.covariance(evidence.residuals[:, None])[0, 0])
-    population_variance = drawn_variance(evidence.z, weighting, estimate.target)
+    population_variance = superpopulation_variance(evidence.z, weighting, estimate.target)
     variance = design_variance + population_variance
     df = weighting.degrees_of_freedom(evidence.residuals)
     df = target_df(df, evidence.residuals, weighting, design_variance, population_variance)
@@ -657,7 +667,7 @@ def compare(
     model_proxies: Sequence[str | None] = ()
     if proxies:
         model_proxies = [proxies.get(name) for name in names]
-    target = sample.question.refine(target=target).target or unstated_target(sample, labelled)
+    target = sample.question.refine(target=target).target or default_target(sample, labelled)
     models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
     comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
     comparisons = with_label_values(comparisons, columns)
@@ -760,7 +770,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         elif self.by_answers(sample.groups):
             joined = join_labels(sample, labels)
             labelled = joined.labelled
-            z = shares_equal(sample, joined, self.models)
+            z = agreement_with_models(sample, joined, self.models)
         else:
             raise InputError(
                 "labels must give the outcome of every model",

@@ -18,12 +18,17 @@ import scipy
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.errors import InputError
-from stratal.estimation.domain_means import clustered, domain_mean, estimate_without_interval, of_two_sums
+from stratal.estimation.domain_means import (
+    adjust_for_few_clusters,
+    domain_mean,
+    estimate_without_interval,
+    two_sum_interval,
+)
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, of_variable
 from stratal.estimation.mover import ShareFunctionInterval
 from stratal.estimation.pooled_pseudo_labels import smooth_labels
-from stratal.estimation.share_estimates import mean_of, shares_above
+from stratal.estimation.share_estimates import share_estimate, shares_above
 from stratal.estimation.share_functions import FirstShare
 from stratal.intervals.interval import Interval, two_sided_level
 from stratal.intervals.interval_types import (
@@ -237,7 +242,7 @@ class Confusion:
         interval: Interval = of_trials
         if clusters is not None and not is_f1_of_class:
             trials /= self.weighting.few_clusters_factor(result.variable, member)
-            interval = clustered(replace(of_trials, trials=trials), clusters)
+            interval = adjust_for_few_clusters(replace(of_trials, trials=trials), clusters)
         if isinstance(which, int):
             has_unequal_weights = self.weighting.effective_draws < MIN_KISH_SHARE * self.weighting.draws
             if name not in RATES or not has_unequal_weights:
@@ -245,7 +250,7 @@ class Confusion:
             # The trials are those of all strata together, which do not describe a large stratum with few
             # equal labels.
             unit = self._along(which, linear_forms(name)[0])
-            of_sums = of_two_sums(unit, member.astype(np.float64), self.weighting, target)
+            of_sums = two_sum_interval(unit, member.astype(np.float64), self.weighting, target)
             return interval, replace(of_sums, bounds=bounds)
         if is_mean_of_classes(name, which):
             return interval, self._mean_over_classes(name, value, target)
@@ -356,7 +361,7 @@ class Confusion:
     ) -> ShareFunctionInterval | None:
         """Return a metric as a function of shares with intervals; None for more than two classes."""
         if name == "prevalence" and isinstance(which, int):
-            share = mean_of((self.true == which).astype(np.float64), self.weighting, target)
+            share = share_estimate((self.true == which).astype(np.float64), self.weighting, target)
             return ShareFunctionInterval.of(FirstShare(), [share])
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
@@ -420,9 +425,9 @@ class Confusion:
             bounds=interval.bounds,
             inner=interval,
             metric=of_two,
-            hits=mean_of((is_class & is_answered).astype(np.float64), self.weighting),
-            false_alarms=mean_of((~is_class & is_answered).astype(np.float64), self.weighting),
-            misses=mean_of((is_class & ~is_answered).astype(np.float64), self.weighting),
+            hits=share_estimate((is_class & is_answered).astype(np.float64), self.weighting),
+            false_alarms=share_estimate((~is_class & is_answered).astype(np.float64), self.weighting),
+            misses=share_estimate((is_class & ~is_answered).astype(np.float64), self.weighting),
             answered=min(self.answered_share, 1.0 - self.answered_share),
         )
 

@@ -17,9 +17,9 @@ from stratal.estimation.linearised import (
     Linearised,
     counted_units,
     df_of_variable,
-    drawn_variance,
     ratio_of_means,
     smooth_mean_function,
+    superpopulation_variance,
     target_covariance,
     target_df,
 )
@@ -85,7 +85,7 @@ class FiellerInterval(OffsetInterval):
         covariance = target_covariance(variables, weighting, target)
         covariance = covariance * weighting.few_clusters_factor(residuals, members, is_cr2_corrected=False)
         variance = float(coefficients @ covariance @ coefficients)
-        of_population = drawn_variance(residuals, weighting, target)
+        of_population = superpopulation_variance(residuals, weighting, target)
         df = target_df(
             df_of_variable(residuals, weighting),
             residuals,

@@ -17,9 +17,9 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.estimates import Estimates
-from stratal.estimation.linearised import undefined
+from stratal.estimation.linearised import undefined_result
 from stratal.estimation.resolve import class_column, compared_column, number_column, outcomes, with_group
-from stratal.estimation.share_estimates import mean_of
+from stratal.estimation.share_estimates import share_estimate
 from stratal.metrics.associations import (
     Bias,
     OfScores,
@@ -231,7 +231,7 @@ def _consistency(sample: Sample, labels: object, judges: tuple[str, ...], target
     is_equal = np.array([verdicts[a] == verdicts[b] for a, b in judge_pairs])
     all_units = sample.weighting(np.ones(sample.size, dtype=bool))
     if np.all(is_pair):
-        return mean_of(np.mean(is_equal, axis=0), all_units, target)
+        return share_estimate(np.mean(is_equal, axis=0), all_units, target)
     n_pairs = is_pair.sum(axis=0)
     shares = (is_equal & is_pair).sum(axis=0) / np.maximum(n_pairs, 1)
     return domain_mean(shares, n_pairs > 0, all_units, bounds=(0.0, 1.0), target=target)
@@ -395,7 +395,7 @@ def _of_verdicts(
     if answered.judged is not None:
         missing = no_verdicts(sample, labels, judge).astype(np.float64)
         all_units = sample.weighting(np.ones(sample.size, dtype=bool))
-        yield {"metric": MISSING_VERDICT_SHARE}, mean_of(missing, all_units, target)
+        yield {"metric": MISSING_VERDICT_SHARE}, share_estimate(missing, all_units, target)
     metrics = ["kappa"]
     # Matthews' correlation of more than two classes has no interval for only a part of the units.
     if answered.judged is None or len(answered.levels) == 2:
@@ -419,7 +419,7 @@ def _of_verdicts(
         value, variance = rogan_gladen(true == k, predicted == k, share)
         # Its variance is that of binomial counts, and not of a linearised variable.
         corrected = replace(
-            undefined(0),
+            undefined_result(0),
             value=value,
             variable=np.zeros(len(confusion.true)),
             design_variance=variance,
@@ -432,7 +432,7 @@ def _of_verdicts(
             cell = (confusion.true == k) & (confusion.predicted == j)
             unit = cell.astype(np.float64)
             if answered.judged is None:
-                estimate = mean_of(unit, confusion.weighting, target)
+                estimate = share_estimate(unit, confusion.weighting, target)
             else:
                 estimate = domain_mean(
                     unit, has_verdict, confusion.weighting, bounds=(0.0, 1.0), target=target

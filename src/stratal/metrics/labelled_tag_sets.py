@@ -9,7 +9,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, list_first, suggest_names
-from stratal.estimation.resolve import class_column, none_labelled, split_answers
+from stratal.estimation.resolve import class_column, no_labels_error, split_answers
 from stratal.estimation.respondents import Respondents
 from stratal.labels.joined_labels import join_labels
 from stratal.metrics.tag_counts import TagCounts
@@ -93,7 +93,7 @@ def labelled_tag_sets(sample: Sample, labels: object, answers: str | None = None
     predicted = class_column(sample, answers if new_answers is None else new_answers, "y_pred")
     joined_labels = join_labels(sample, true_labels)
     if not np.any(joined_labels.labelled):
-        raise none_labelled()
+        raise no_labels_error()
     # Labels that are not sets raise this error first, because the comparison with the answers below would
     # raise a less specific one.
     _refuse_non_sets(sample, class_column(sample, joined_labels, "y_true"), joined_labels.labelled, "label")

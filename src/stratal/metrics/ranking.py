@@ -20,7 +20,7 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import Linearised, adaptive_label_share, of_variable, pseudo_label_share
-from stratal.estimation.resolve import class_column, none_labelled, number_column
+from stratal.estimation.resolve import class_column, no_labels_error, number_column
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import BinomialInterval, OuterInterval
@@ -194,7 +194,7 @@ class Ranking(Estimand, listed="positive"):
             scores = number_column(sample, score, "score")
         labelled = np.array([entry is not None for entry in true], dtype=bool)
         if not np.any(labelled):
-            raise none_labelled()
+            raise no_labels_error()
         if np.any(np.isnan(scores[labelled])):
             raise LabelError("a labelled unit has no score", allowed="a number for every labelled unit")
         positives = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)

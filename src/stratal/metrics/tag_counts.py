@@ -15,7 +15,12 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, check_choice
-from stratal.estimation.domain_means import clustered, domain_trials, estimate_without_interval, of_two_sums
+from stratal.estimation.domain_means import (
+    adjust_for_few_clusters,
+    domain_trials,
+    estimate_without_interval,
+    two_sum_interval,
+)
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import of_variable, ratio_of_means, target_covariance
 from stratal.estimation.mover import ShareFunctionInterval
@@ -234,7 +239,7 @@ def ratio_of_counts(
     interval: Interval = replace(first, scale=scale)
     if clusters is not None:
         trials = first.trials / weighting.few_clusters_factor(result.variable, counted)
-        interval = clustered(replace(first, trials=trials, scale=scale), clusters)
+        interval = adjust_for_few_clusters(replace(first, trials=trials, scale=scale), clusters)
     if weighting.effective_draws < MIN_KISH_SHARE * weighting.draws:
         # Effective trials are those of all strata, and do not account for a large stratum with few labels.
         of_sums = _interval_of_sums(above, below, inside, weighting, target)
@@ -283,5 +288,5 @@ def _interval_of_sums(
     """Return a ratio's interval from the means of the numerator and of the rest of the denominator."""
     counted = inside & (below > 0)
     share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
-    interval = of_two_sums(share, inside * below / float(below[counted].max()), weighting, target)
+    interval = two_sum_interval(share, inside * below / float(below[counted].max()), weighting, target)
     return replace(interval, bounds=(0.0, 1.0))

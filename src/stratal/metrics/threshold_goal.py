@@ -17,7 +17,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.estimation.requirement import Requirement
-from stratal.estimation.resolve import class_column, compared_column, none_labelled, outcomes
+from stratal.estimation.resolve import class_column, compared_column, no_labels_error, outcomes
 from stratal.labels.label_values import class_text
 from stratal.population.population import Population
 from stratal.protocols import Keywords
@@ -166,7 +166,7 @@ def threshold_outcomes(
     true = class_column(sample, labels, "labels", np.array([], dtype=object))
     labelled = np.array([entry is not None for entry in true], dtype=bool)
     if not labelled.any():
-        raise none_labelled()
+        raise no_labels_error()
     values = np.array([entry == positive for entry in true[labelled]], dtype=np.float64)
     occurring = sorted({str(entry) for entry in true[labelled]})
     answers = sample.groups.get(sample.question.answer or "", np.array([]))

@@ -20,7 +20,7 @@ from stratal.designs import SimpleRandom
 from stratal.designs.sample import make_sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
-from stratal.estimation.anticipated import ALL_COME_BACK
+from stratal.estimation.anticipated import NO_MISSING_LABELS
 from stratal.estimation.entry_points import estimate
 from stratal.labels.accepted_types import as_labels, is_indexed
 from stratal.labels.joined_labels import join_labels
@@ -166,7 +166,7 @@ class PreviousLabels:
             "population.",
             f"The range from optimistic to conservative covers {1 - 2 * TAIL_PROBABILITY:.0%} of the "
             "remaining uncertainty.",
-            ALL_COME_BACK,
+            NO_MISSING_LABELS,
         )
 
     def to_dict(self) -> JsonDict:

@@ -21,7 +21,7 @@ from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import with_label_values
 from stratal.estimation.resolve import check_label_codes
-from stratal.estimation.respondents import Respondents, unstated_target
+from stratal.estimation.respondents import Respondents, default_target
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.labels.labels import Labels
 from stratal.population.population import Population
@@ -155,7 +155,7 @@ def regress(
     notes = respondents.notes
     target = options.pop("target", None) or sample.question.target
     if target is None:
-        target = unstated_target(sample, joined.labelled)
+        target = default_target(sample, joined.labelled)
         if target == "superpopulation":
             notes = (*notes, _NOTE_ON_CENSUS)
     outcome = joined.by_unit(joined.numbers())

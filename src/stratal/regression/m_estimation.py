@@ -190,7 +190,9 @@ def _fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     units = rectified.unlabelled
     assert units is not None
     n_strata = len(rectified.counts)
-    fit = fit_general(u, v[..., None], rectified.weighting, shrinkage, n_strata=n_strata, sized=False)
+    fit = fit_general(
+        u, v[..., None], rectified.weighting, shrinkage, n_strata=n_strata, regress_on_sizes=False
+    )
     if not units.separate:
         return fit
     # The proxies of a separate sample add a second term to the variance of λ times the proxy mean.

@@ -32,7 +32,7 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.lam import ChosenLam
 from stratal.estimation.linearised import Linearised, ratio_of_means
-from stratal.estimation.share_estimates import mean_of
+from stratal.estimation.share_estimates import share_estimate
 from stratal.intervals.hypergeometric import quantile_ranks
 from stratal.intervals.interval import Interval, check_alternative, error_probabilities
 from stratal.intervals.interval_types import StudentInterval
@@ -469,7 +469,7 @@ class WoodruffInterval(Interval):
     def share(self, below: BoolArray) -> Estimate:
         """Return the estimated share of the units in the mask `below` of labelled units (n,)."""
         if self.member is None:
-            return mean_of(below.astype(np.float64), self.weighting)
+            return share_estimate(below.astype(np.float64), self.weighting)
         return domain_mean(below.astype(np.float64), self.member, self.weighting, bounds=(0.0, 1.0))
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:

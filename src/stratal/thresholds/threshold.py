@@ -21,7 +21,7 @@ from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.missing_labels import unrepresentative_notes
 from stratal.estimation.resolve import group_column, number_column, with_group
-from stratal.estimation.respondents import unstated_target
+from stratal.estimation.respondents import default_target
 from stratal.evaluation.evaluation import PopulationReader
 from stratal.evaluation.labelled_sample import LabelledSample, read_labelled_sample
 from stratal.evaluation.labelled_table import LabelledTable
@@ -543,7 +543,7 @@ def _select_sets(
     labelled = outcomes.labelled
     _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
-    target = question.target or unstated_target(sample, labelled)
+    target = question.target or default_target(sample, labelled)
     scores = np.column_stack([_unit_scores(sample, name, requirement, is_named=is_named) for name in names])
     if np.any(np.isnan(scores)):
         raise LabelError("a drawn unit has no score", allowed="a number for every unit")

@@ -17,7 +17,7 @@ from stratal.estimation.outcome_means import (
     MeanEstimate,
     default_estimator,
     estimate_mean,
-    mean_estimate,
+    linearised_mean,
 )
 from stratal.population.summary import StratumSummary
 
@@ -64,7 +64,7 @@ class Problem:
         return StratifiedWeighting(stratum=self.stratum[self.units], sizes=self.sizes)
 
     def mean(self, **options) -> MeanEstimate:
-        return mean_estimate(self.z[self.units], self.moments, weighting=self.weighting, **options)
+        return linearised_mean(self.z[self.units], self.moments, weighting=self.weighting, **options)
 
     def estimate(self, **options) -> Estimate:
         return estimate_mean(
@@ -205,7 +205,7 @@ def test_unlabelled_strata_do_not_bias():
         ),
     )
     weighting = StratifiedWeighting(stratum=stratum[units], sizes=np.array([100, 100]))
-    result = mean_estimate(z[units], moments, weighting=weighting, estimator="difference")
+    result = linearised_mean(z[units], moments, weighting=weighting, estimator="difference")
 
     assert z.mean() == pytest.approx(result.value, abs=0.02)
 
@@ -222,12 +222,12 @@ def test_poisson_difference_has_a_variance():
     problem = Problem([60], [20])
     weighting = PoissonWeighting(inclusion_probability=np.full(20, 1 / 3), size=60)
     for estimator in ("difference", "ppi++", "hajek"):
-        result = mean_estimate(
+        result = linearised_mean(
             problem.z[problem.units], problem.moments, weighting=weighting, estimator=estimator
         )
         assert result.variance > 0
     with pytest.raises(InputError, match="stratified sample"):
-        mean_estimate(problem.z[problem.units], problem.moments, weighting=weighting, estimator="stratppi")
+        linearised_mean(problem.z[problem.units], problem.moments, weighting=weighting, estimator="stratppi")
 
 
 @pytest.mark.parametrize("lam", [0.5, [0.5], [0.5, 0.5], [[0.5], [0.5]]])
@@ -248,7 +248,7 @@ def test_bad_names():
     with pytest.raises(InputError, match="no such target"):
         problem.mean(target="sample")
     with pytest.raises(InputError, match="requires a proxy"):
-        mean_estimate(problem.z[problem.units], weighting=problem.weighting, estimator="difference")
+        linearised_mean(problem.z[problem.units], weighting=problem.weighting, estimator="difference")
 
 
 def test_a_proxy_on_no_scale_enters_only_through_a_fitted_lam():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.respondents import strata_without_answer
+from stratal.estimation.respondents import unlabelled_strata_note
 
 
 def test_a_whole_stratum_without_an_answer_is_named_with_what_is_assumed():
@@ -24,7 +24,7 @@ def test_a_whole_stratum_without_an_answer_is_named_with_what_is_assumed():
 def test_many_empty_strata_are_counted():
     names = tuple("abcdefg")
     counts = np.array([3, 0, 0, 0, 0, 0, 4])
-    said = strata_without_answer(names, np.full(7, 10), counts)
+    said = unlabelled_strata_note(names, np.full(7, 10), counts)
     assert said.startswith("5 strata have no label (71.4% of the units): b, c, d and 2 more were merged with")
 
 
