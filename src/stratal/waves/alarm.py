@@ -26,19 +26,19 @@ from stratal.waves.e_process import (
 )
 from stratal.waves.wave import Wave
 
-# Requirements of a change since the reference: at most so much below it, or above it.
+# Requirements that limit a fall below, or a rise above, the level of the reference waves.
 FELL = "fell"
 ROSE = "rose"
 
-# Distance of the possible levels of the reference, as a share of the outcome's range. Between two of them the
-# bets against the larger and against the smaller one are combined, so that no level is left out.
+# Distance of the possible levels of the reference, as a share of the outcome's range. For a level between two
+# of them, a bet against the larger one and a bet against the smaller one are combined: see `fall_process`.
 _LEVEL_STEP = 0.002
 
 # With fewer labels of earlier waves, the slope of the outcome on the score is 0.
 _MIN_LABELS_FOR_SLOPE = 20
 
-# Smallest ratio of the predicted variance to that of outcomes 0 and 1: earlier labels that happen to be alike
-# must not make the stakes too large.
+# Smallest ratio of the predicted variance to that of outcomes 0 and 1. If earlier labels happen to be nearly
+# equal, a smaller ratio would make the stakes too large.
 _MIN_VARIANCE_RATIO = 0.1
 
 # An e-value that equals the threshold except for rounding raises the alarm.
@@ -57,7 +57,7 @@ class Alarm:
     wave : str, optional
         The wave in which the alarm began.
     reference : tuple of str
-        Waves that a fall or rise is measured from; empty for a level.
+        Waves from which a fall or rise is measured; empty for a level.
     waves : tuple of str
         Waves that were tested.
     e_values : tuple of float
@@ -114,8 +114,8 @@ class WaveOutcomes:
     group_shares : mapping of str to float
         Share of the population in each group; groups of unknown size are left out.
     effect : float
-        Factor of the falls that the bets are for: the share of the group, since a fall in a group changes the
-        mean of all units by its share.
+        Factor of `EFFECTS`, the falls for which the bets grow fastest: the share of the group, because a fall
+        in a group changes the mean of all units by this share of it.
     """
 
     name: str
@@ -180,89 +180,95 @@ class Prediction:
         Expected outcome of each stratum.
     slope : float
         Expected change of the outcome with the score within a stratum; 0 unless there is one stratum.
-    ratio : float
+    variance_ratio : float
         Variance around the prediction, divided by the variance of outcomes 0 and 1 with the same means.
     """
 
     rates: FloatArray
     slope: float
-    ratio: float
+    variance_ratio: float
 
 
-def predict(earlier: Sequence[WaveOutcomes], wave: WaveOutcomes) -> Prediction:
+def predict_outcomes(earlier: Sequence[WaveOutcomes], wave: WaveOutcomes) -> Prediction:
     """Return the prediction of a wave's outcomes from earlier waves; for the first wave, from its score.
 
     The prediction uses no label of the wave, and only population means of its scores: the e-value is exact
     only if the prediction does not depend on the units that were drawn.
     """
-    strata = len(wave.shares)
-    totals: FloatArray = np.zeros(strata)
-    labels: FloatArray = np.zeros(strata)
+    n_strata = len(wave.shares)
+    totals: FloatArray = np.zeros(n_strata)
+    n_labels: FloatArray = np.zeros(n_strata)
     if not earlier:
-        prior = np.full(strata, 0.5)
+        prior = np.full(n_strata, 0.5)
         if wave.score_means is not None and wave.score_range is not None:
             low, _, high = wave.score_range
             prior = unit_scale(wave.score_means, (low, high))
-        return Prediction(rates=smoothed_rates(totals, labels, prior), slope=0.0, ratio=1.0)
+        return Prediction(rates=smoothed_rates(totals, n_labels, prior), slope=0.0, variance_ratio=1.0)
     outcomes = np.concatenate([earlier_wave.outcomes for earlier_wave in earlier])
     mean = float(outcomes.mean())
-    prior = np.full(strata, mean)
+    prior = np.full(n_strata, mean)
     scores = [earlier_wave.scores for earlier_wave in earlier if earlier_wave.scores is not None]
     slope = 0.0
     if wave.score_means is not None and len(scores) == len(earlier):
         earlier_scores = np.concatenate(scores)
         slope = _fit_slope(earlier_scores, outcomes)
         prior = np.clip(mean + slope * (wave.score_means - earlier_scores.mean()), 0.0, 1.0)
-        # Strata differ from wave to wave: an earlier label counts for the stratum whose mean is nearest.
+        # Strata differ from wave to wave: an earlier label counts for the stratum whose mean score is nearest
+        # to the score of its unit.
         nearest = np.argmin(np.abs(earlier_scores[:, None] - wave.score_means), axis=1)
-        is_nearest = np.equal.outer(nearest, np.arange(strata)).astype(np.float64)
+        is_nearest = np.equal.outer(nearest, np.arange(n_strata)).astype(np.float64)
         totals = outcomes @ is_nearest
-        labels = is_nearest.sum(axis=0)
-    elif strata == 1:
+        n_labels = is_nearest.sum(axis=0)
+    elif n_strata == 1:
         totals = np.array([outcomes.sum()])
-        labels = np.array([float(len(outcomes))])
-    if strata > 1 or wave.score_range is None:
+        n_labels = np.array([float(len(outcomes))])
+    # Strata use the differences of the score already, and without bounds the largest loss is unknown.
+    if n_strata > 1 or wave.score_range is None:
         slope = 0.0
-    rates = smoothed_rates(totals, labels, prior)
-    return Prediction(rates=rates, slope=slope, ratio=_variance_ratio(outcomes, mean))
+    rates = smoothed_rates(totals, n_labels, prior)
+    return Prediction(rates=rates, slope=slope, variance_ratio=_variance_ratio(outcomes, mean))
 
 
 def _fit_slope(scores: FloatArray, outcomes: FloatArray) -> float:
-    """Return the slope of the outcome on the score (m,); 0 with few labels."""
-    spread = float(scores.var())
-    if spread <= 0 or len(scores) < _MIN_LABELS_FOR_SLOPE:
+    """Return the least-squares slope of outcomes on scores (m,); 0 with few labels."""
+    score_variance = float(scores.var())
+    if score_variance <= 0 or len(scores) < _MIN_LABELS_FOR_SLOPE:
         return 0.0
-    return float(np.mean((scores - scores.mean()) * (outcomes - outcomes.mean())) / spread)
+    return float(np.mean((scores - scores.mean()) * (outcomes - outcomes.mean())) / score_variance)
 
 
 def _variance_ratio(outcomes: FloatArray, mean: float) -> float:
     """Return the variance of earlier outcomes divided by that of outcomes 0 and 1 with the same mean."""
-    binary = mean * (1.0 - mean)
-    if binary <= 0:
+    binary_variance = mean * (1.0 - mean)
+    if binary_variance <= 0:
         return 1.0
     # One further label with the variance of outcomes 0 and 1 keeps the ratio of few labels near 1.
-    squares = outcomes.var() * len(outcomes) + binary
-    ratio = squares / (binary * (len(outcomes) + 1))
+    squared_deviations = outcomes.var() * len(outcomes) + binary_variance
+    ratio = squared_deviations / (binary_variance * (len(outcomes) + 1))
     return float(np.clip(ratio, _MIN_VARIANCE_RATIO, 1.0))
 
 
 def wave_log_e_values(wave: WaveOutcomes, prediction: Prediction, levels: FloatArray) -> FloatArray:
-    """Return log e-values (R, D) of a wave against "the mean is at least the level", for levels (R,)."""
+    """Return log e-values (R, D) of a wave against "the mean is at least the level", for levels (R,).
+
+    D is the number of `EFFECTS`.
+    """
     rates = centred_rates(
         np.broadcast_to(prediction.rates, (len(levels), len(wave.shares))), wave.shares, levels
     )
     expected = rates[:, wave.stratum]
-    lowest = expected
+    lowest_expected = expected
     if prediction.slope and wave.score_range is not None and wave.scores is not None:
         low, mean, high = wave.score_range
         expected = expected + prediction.slope * (wave.scores - mean)
-        lowest = lowest + min(prediction.slope * (low - mean), prediction.slope * (high - mean))
-    variances = expected_variances(rates, prediction.ratio)[:, wave.stratum]
+        lowest_change = min(prediction.slope * (low - mean), prediction.slope * (high - mean))
+        lowest_expected = lowest_expected + lowest_change
+    variances = expected_variances(rates, prediction.variance_ratio)[:, wave.stratum]
     weights = wave.by_draw(wave.weights)
     return log_e_values(
         wave.by_draw(wave.weights * wave.outcomes),
         wave.by_draw(wave.weights * expected),
-        wave.by_draw(wave.weights * lowest),
+        wave.by_draw(wave.weights * lowest_expected),
         weights,
         wave.by_draw(wave.weights * variances) / weights,
         len(wave.outcomes),
@@ -278,9 +284,10 @@ def level_process(waves: Sequence[WaveOutcomes], level: float) -> FloatArray:
 def fall_process(waves: Sequence[WaveOutcomes], reference: int, fall: float) -> FloatArray:
     """Return the e-process of the waves after the reference against "no wave fell by more than `fall`".
 
-    The reference is the highest level r among the first waves. The evidence that it is above r and the
-    evidence that a wave is below r − fall are multiplied, and the least favourable r counts. For r between
-    two grid points the first factor is taken at the larger one, and the second at the smaller one.
+    The reference is the highest level r among the first waves. The e-value against a reference of at most r
+    and the e-process against later waves of at least r − fall are multiplied, and the result is the minimum
+    over r. For r between two grid points, the first factor is that of the larger one, and the second that of
+    the smaller one.
 
     Parameters
     ----------
@@ -292,36 +299,34 @@ def fall_process(waves: Sequence[WaveOutcomes], reference: int, fall: float) -> 
     """
     grid = np.linspace(fall, 1.0, max(round((1.0 - fall) / _LEVEL_STEP), 1) + 1)
     reference_waves = [wave.mirrored for wave in waves[:reference]]
-    log_of_reference = np.zeros((len(grid), 1))
+    log_capital = np.zeros((len(grid), 1))
     for index, wave in enumerate(reference_waves):
-        log_of_reference = log_of_reference + wave_log_e_values(
-            wave, predict(reference_waves[:index], wave), 1.0 - grid
-        )
+        prediction = predict_outcomes(reference_waves[:index], wave)
+        log_capital = log_capital + wave_log_e_values(wave, prediction, 1.0 - grid)
     # An equal part of the capital is not staked, because bets that the reference is above 1 lose almost all.
-    with_reserve = np.concatenate([log_of_reference, np.zeros((len(grid), 1))], axis=1)
-    reference_evidence = np.logaddexp.reduce(with_reserve, axis=1) - np.log(with_reserve.shape[1])
+    with_reserve = np.concatenate([log_capital, np.zeros((len(grid), 1))], axis=1)
+    reference_log_e_values = np.logaddexp.reduce(with_reserve, axis=1) - np.log(with_reserve.shape[1])
+    later_waves = waves[reference:]
+    later_process = _log_process(waves, later_waves, grid[:-1] - fall)
+    log_process = np.min(reference_log_e_values[1:, None] + later_process, axis=0)
     # If the reference is at most `fall`, no later wave can be lower by more than `fall`: only evidence
     # against such a reference counts.
-    reference_limit = reference_evidence[0]
-    later = waves[reference:]
-    process = _log_process(waves, later, grid[:-1] - fall)
-    combined = np.minimum(np.min(reference_evidence[1:, None] + process, axis=0), reference_limit)
-    return np.asarray(np.exp(combined))
+    return np.asarray(np.exp(np.minimum(log_process, reference_log_e_values[0])))
 
 
 def _log_process(
     waves: Sequence[WaveOutcomes], tested: Sequence[WaveOutcomes], levels: FloatArray
 ) -> FloatArray:
-    """Return the log e-process (R, T) of the last waves, which are predicted from all earlier ones."""
+    """Return the log e-process (R, T) of the T waves `tested`, the last ones, for levels (R,).
+
+    Each of them is predicted from all waves before it.
+    """
     start = len(waves) - len(tested)
     values = [
-        wave_log_e_values(wave, predict(waves[: start + index], wave), levels)
+        wave_log_e_values(wave, predict_outcomes(waves[: start + index], wave), levels)
         for index, wave in enumerate(tested)
     ]
     return log_e_process(np.stack(values, axis=1))
-
-
-# ---- from waves
 
 
 def raise_alarms(
@@ -336,7 +341,7 @@ def raise_alarms(
         Such as `>=.9`, `<=.05`, `value@de>=.9` for a group, `fell<=.03` and `rose<=.03`. Several requirements
         share the error equally (Bonferroni).
     reference : int
-        Number of first waves with labels that a fall or rise is measured from.
+        Number of first waves with labels from which a fall or rise is measured.
     confidence_level : float
 
     Raises
@@ -358,7 +363,7 @@ def raise_alarms(
 
 
 def _require_independent_draws(waves: Sequence[Wave]) -> None:
-    """Raise an error for waves with the same drawn items, unless they are in independent draws by chance.
+    """Raise an error for waves with the same drawn items, unless the draws of the waves are independent.
 
     Given the earlier waves, the expectation of an e-value is at most 1 only if a wave is drawn independently
     of them. In a panel, where every wave has the same sampling error, 10% to 33% of series had a false alarm.
@@ -386,6 +391,7 @@ def _are_independent(later: Wave, earlier: Wave) -> bool:
 
 
 def _parse_requirement(text: str, bounds: tuple[float, float], groups: Collection[str]) -> Requirement:
+    """Return the requirement; raise an error if it cannot raise an alarm for these bounds and groups."""
     requirement = Requirement.parse(text)
     is_change = requirement.name in (FELL, ROSE)
     is_possible = 0 <= requirement.limit < bounds[1] - bounds[0]
@@ -495,34 +501,29 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
     evidence = next(iter(wave.rows.values())).evidence
     weighting = evidence.weighting
     sample = wave.evaluation.sample
-    count = len(evidence.z)
-    groups = weighting.unit_clusters
-    scores = None
-    score_means = None
-    score_range = None
+    n = len(evidence.z)
+    draw = np.arange(n)
+    if weighting.unit_clusters is not None:
+        draw = np.unique(weighting.unit_clusters, return_inverse=True)[1]
+    shares = np.ones(1)
+    if weighting.random_within_strata:
+        shares = weighting.shares
     labelled = join_labels(sample, wave.evaluation.labels).labelled
     # Labels that are no outcome of this estimand are not in its evidence: the arrays of the sample then have
     # other units than the outcomes.
-    has_same_units = int(labelled.sum()) == count
+    has_same_units = int(labelled.sum()) == n
     by = wave.evaluation.request.by or ""
-    groups_of_units = sample.groups.get(by)
-    if groups_of_units is not None and has_same_units:
-        labelled_groups: AnyArray | None = groups_of_units[labelled]
-    else:
-        labelled_groups = None
-    totals = sample.totals.get(by, {})
-    if weighting.random_within_strata:
-        shares = weighting.shares
-    else:
-        shares = np.ones(1)
+    groups: AnyArray | None = None
+    if by in sample.groups and has_same_units:
+        groups = sample.groups[by][labelled]
+    level_sizes = sample.totals.get(by, {})
+    # Proxy means of each stratum (H, k), or of all units (1, k).
+    means = sample.summary.overall_means[None, :]
     if len(shares) > 1:
         means = sample.summary.proxy_means
-    else:
-        means = sample.summary.overall_means[None, :]
-    if groups is None:
-        draw = np.arange(count)
-    else:
-        draw = np.unique(groups, return_inverse=True)[1]
+    scores = None
+    score_means = None
+    score_range = None
     if sample.proxy_info and has_same_units and len(means) == len(shares):
         info = sample.proxy_info[0]
         scores = sample.proxies[labelled, 0]
@@ -540,6 +541,6 @@ def _wave_outcomes(wave: Wave, bounds: tuple[float, float]) -> WaveOutcomes:
         score_means=score_means,
         score_range=score_range,
         exact=weighting.random_within_strata and not weighting.has_adaptive_allocation,
-        groups=labelled_groups,
-        group_shares={level: size / sample.population_size for level, size in totals.items()},
+        groups=groups,
+        group_shares={level: size / sample.population_size for level, size in level_sizes.items()},
     )

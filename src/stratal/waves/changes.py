@@ -45,7 +45,8 @@ class Change:
         """Return the ends of the interval; None for an infinite end, and where there is no interval."""
         try:
             ends = self.interval.ends(confidence_level, "two-sided")
-        except InputError:  # labels of an outcome without bounds that all agree
+        except InputError:
+            # Equal labels of an outcome without bounds have no interval.
             return None
         limits = [float(end) if np.isfinite(end) else None for end in ends]
         if limits == [None, None]:
@@ -63,14 +64,7 @@ class Change:
 
 
 def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Change:
-    """Return the change from one estimate to another.
-
-    Parameters
-    ----------
-    later, earlier : Estimate
-    correlation : float
-        Correlation of the two estimates; see `correlation_between`.
-    """
+    """Return the change from one estimate to another with this correlation (`correlation_between`)."""
     correlations = np.array([[1.0, correlation], [correlation, 1.0]])
     errors = np.array([later.standard_error, earlier.standard_error])
     signs = np.array([1.0, -1.0])
@@ -96,38 +90,39 @@ def change_between(later: Estimate, earlier: Estimate, correlation: float) -> Ch
 def paired_change(later: Wave, earlier: Wave) -> Change | None:
     """Return the change of the mean outcome of the same labelled items, from the paired differences.
 
-    None if the labelled items differ, or if the estimates are not plain means of the labels. The interval of
-    `change_between` would be too long, because it ignores a positive correlation.
+    None if the labelled items differ, or if the estimates are not means of the labels alone, without a proxy.
+    The interval of `change_between` would be too long, because it ignores a positive correlation.
     """
-    pair = (later.rows.get(()), earlier.rows.get(()))
-    if any(row is None or row.outcomes is None or any(row.lam) for row in pair):
+    later_row = later.rows.get(())
+    earlier_row = earlier.rows.get(())
+    if later_row is None or later_row.outcomes is None or any(later_row.lam):
         return None
-    first, second = (row for row in pair if row is not None)
-    units = _labelled_units(later, first)
-    other_units = _labelled_units(earlier, second)
-    if not have_same_items(later, earlier) or units is None or other_units is None:
+    if earlier_row is None or earlier_row.outcomes is None or any(earlier_row.lam):
         return None
-    if sorted(units.ids) != sorted(other_units.ids):
+    later_units = _labelled_units(later, later_row)
+    earlier_units = _labelled_units(earlier, earlier_row)
+    if not have_same_items(later, earlier) or later_units is None or earlier_units is None:
+        return None
+    if sorted(later_units.ids) != sorted(earlier_units.ids):
         return None
     assert later.evaluation is not None
-    # The order in which the other wave's units have the ids of this wave.
-    order = np.argsort(other_units.ids)[np.argsort(np.argsort(units.ids))]
+    # The order in which the units of the earlier wave have the ids of the later wave.
+    order = np.argsort(earlier_units.ids)[np.argsort(np.argsort(later_units.ids))]
     sample = later.evaluation.sample
     labelled = join_labels(sample, later.evaluation.labels).labelled
-    if first.bounds == second.bounds:
-        bounds = first.bounds
-    else:
-        bounds = None
+    bounds = None
+    if later_row.bounds == earlier_row.bounds:
+        bounds = later_row.bounds
     outcomes = ModelOutcomes.of(
         sample,
-        np.column_stack([first.evidence.z, second.evidence.z[order]]),
+        np.column_stack([later_row.evidence.z, earlier_row.evidence.z[order]]),
         labelled,
         ("later", "earlier"),
         bounds=bounds,
-        target=first.target,
+        target=later_row.target,
     )
     difference = outcomes.difference()
-    value = first.value - second.value
+    value = later_row.value - earlier_row.value
     # The designs of the waves may weight the same units differently.
     if not np.isclose(difference.value, value, rtol=1e-9, atol=1e-12):
         return None
@@ -149,8 +144,8 @@ class _LabelledUnits:
     deviations: FloatArray
 
 
-def correlation_between(later: Wave, earlier: Wave, label: RowKey) -> float:
-    """Return the correlation of two estimates; 0 if the waves have different items.
+def correlation_between(later: Wave, earlier: Wave, key: RowKey) -> float:
+    """Return the correlation of the estimates with this key in two waves; 0 if these have different items.
 
     Labels of the same item in two waves are correlated. If both waves have the same labelled units, the
     design gives the covariance. Otherwise, with w the design weights and d the deviations from the stratum
@@ -158,51 +153,48 @@ def correlation_between(later: Wave, earlier: Wave, label: RowKey) -> float:
     numbers with one seed, this estimates S₁₂ (1/max(n₁, n₂) − 1/N), and for independent draws 0. Cluster
     samples and systematic samples have no such formula: the result is 0, which makes the interval too long
     if outcomes of the same item agree.
-
-    Parameters
-    ----------
-    later, earlier : Wave
-    label
-        The row of both waves.
     """
-    first = later.rows[label]
-    second = earlier.rows[label]
+    later_row = later.rows[key]
+    earlier_row = earlier.rows[key]
     if not have_same_items(later, earlier):
         return 0.0
-    first_units = _labelled_units(later, first)
-    second_units = _labelled_units(earlier, second)
-    if first_units is None or second_units is None:
+    later_units = _labelled_units(later, later_row)
+    earlier_units = _labelled_units(earlier, earlier_row)
+    if later_units is None or earlier_units is None:
         return 0.0
-    shared_ids, positions, other_positions = np.intersect1d(
-        first_units.ids, second_units.ids, return_indices=True
+    shared_ids, later_positions, earlier_positions = np.intersect1d(
+        later_units.ids, earlier_units.ids, return_indices=True
     )
+    # A single shared item does not determine a covariance.
     if len(shared_ids) < 2:
         return 0.0
-    if len(shared_ids) == len(first_units.ids) == len(second_units.ids):
-        order = other_positions[np.argsort(positions)]
-        pair = np.column_stack([first.evidence.residuals, second.evidence.residuals[order]])
-        outcomes = np.column_stack([first.evidence.z, second.evidence.z[order]])
-        covariance = _covariance(first, pair, outcomes)
-        return _correlation(covariance[0, 1], covariance[0, 0], covariance[1, 1])
-    if not all(_draws_single_units(row) for row in (first, second)):
+    if len(shared_ids) == len(later_units.ids) == len(earlier_units.ids):
+        order = earlier_positions[np.argsort(later_positions)]
+        residuals = np.column_stack([later_row.evidence.residuals, earlier_row.evidence.residuals[order]])
+        outcomes = np.column_stack([later_row.evidence.z, earlier_row.evidence.z[order]])
+        covariances = _covariance(later_row, residuals, outcomes)
+        return _correlation(covariances[0, 1], covariances[0, 0], covariances[1, 1])
+    if not (_draws_single_units(later_row) and _draws_single_units(earlier_row)):
         return 0.0
-    products = first_units.deviations[positions] * second_units.deviations[other_positions]
-    weights = first_units.weights[positions]
-    other_weights = second_units.weights[other_positions]
-    covariance_of_draws = float(np.sum(weights * other_weights * products))
-    if first.target != "superpopulation":
-        shares = np.maximum(weights, other_weights)
-        covariance_of_draws -= float(shares @ products / shares.sum()) / first.population_size
-    variances = []
-    for row in (first, second):
-        residuals = row.evidence.residuals[:, None]
-        outcomes = row.evidence.z[:, None]
-        variances.append(_covariance(row, residuals, outcomes)[0, 0])
-    return _correlation(covariance_of_draws, *variances)
+    products = later_units.deviations[later_positions] * earlier_units.deviations[earlier_positions]
+    later_weights = later_units.weights[later_positions]
+    earlier_weights = earlier_units.weights[earlier_positions]
+    covariance = float(np.sum(later_weights * earlier_weights * products))
+    if later_row.target != "superpopulation":
+        # A unit is in both samples with the smaller of its two inclusion probabilities.
+        joint_weights = np.maximum(later_weights, earlier_weights)
+        mean_product = float(joint_weights @ products / joint_weights.sum())
+        covariance -= mean_product / later_row.population_size
+    return _correlation(covariance, _variance(later_row), _variance(earlier_row))
+
+
+def _variance(row: Estimate) -> float:
+    """Return the variance of an estimate, without the corrections of its standard error."""
+    return float(_covariance(row, row.evidence.residuals[:, None], row.evidence.z[:, None])[0, 0])
 
 
 def _covariance(row: Estimate, residuals: FloatArray, outcomes: FloatArray) -> FloatArray:
-    """Return the covariance of means (q, q) under the design of an estimate, without guards."""
+    """Return the covariance of means (q, q) of residuals and outcomes (n, q), with an estimate's design."""
     weighting = row.evidence.weighting
     covariance = weighting.covariance(residuals)
     if row.target == "superpopulation":
@@ -228,17 +220,16 @@ def have_same_items(later: Wave, earlier: Wave) -> bool:
 
     Row numbers occur in every file: equal numbers are the same item only if the columns of the files agree.
     """
-    samples = (later.sample, earlier.sample)
-    if any(sample is None for sample in samples):
+    if later.sample is None or earlier.sample is None:
         return False
-    first, second = (sample for sample in samples if sample is not None)
-    if first.question.row_base is None and second.question.row_base is None:
+    if later.sample.question.row_base is None and earlier.sample.question.row_base is None:
         return True
-    digests = (first.population_digest(), second.population_digest())
-    if digests[0] is None or digests[1] is None or digests[0].ids != digests[1].ids:
+    later_digest = later.sample.population_digest()
+    earlier_digest = earlier.sample.population_digest()
+    if later_digest is None or earlier_digest is None or later_digest.ids != earlier_digest.ids:
         return False
-    shared_columns = set(digests[0].columns) & set(digests[1].columns)
-    return bool(shared_columns) and not digests[0].different_columns(digests[1])
+    shared_columns = set(later_digest.columns) & set(earlier_digest.columns)
+    return bool(shared_columns) and not later_digest.different_columns(earlier_digest)
 
 
 def _labelled_units(wave: Wave, row: Estimate) -> _LabelledUnits | None:
@@ -250,6 +241,7 @@ def _labelled_units(wave: Wave, row: Estimate) -> _LabelledUnits | None:
     labelled = join_labels(evaluation.sample, evaluation.labels).labelled
     evidence = row.evidence
     residuals = evidence.residuals
+    # The estimate of a domain has only the units of this domain.
     if len(residuals) != int(labelled.sum()):
         domain = row.label.get("domain")
         groups = evaluation.sample.groups.get(evaluation.request.by or "")

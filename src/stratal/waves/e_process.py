@@ -1,9 +1,10 @@
 """E-values of waves, and the e-process that an alarm follows; arrays only.
 
-The e-value of a wave is the capital of a bet that its mean is below a level: under the null hypothesis that
-it is not, its expectation is at most 1. For simple random sampling within strata this holds exactly, with
-any allocation and any prediction of the outcomes: by Maclaurin's inequality the expectation of the product
-over a sample without replacement is at most Π (1 + λ_h (m̄_h − μ_h))^{n_h} ≤ exp(c (θ₀ − θ)) ≤ 1.
+The e-value of a wave is the capital of a bet that its mean θ is below a level θ₀. Under the null hypothesis
+θ ≥ θ₀, its expectation is at most 1. For simple random sampling within strata this holds exactly, with any
+allocation and any prediction of the outcomes: by Maclaurin's inequality the expectation of the product over a
+sample without replacement is at most Π (1 + λ_h (m̄_h − μ_h))^{n_h} ≤ exp(c (θ₀ − θ)) ≤ 1. Here m̄_h and μ_h are
+the mean prediction and the mean outcome of a stratum, and λ_h = c W_h / n_h is its stake.
 
 The e-process mixes over the wave in which a change begins. It stays below 1/α in all waves together with
 probability 1 − α at least (Ville's inequality).
@@ -21,15 +22,14 @@ EFFECTS = np.array([0.03, 0.08])
 # Weight of the prior prediction of a stratum, as a number of labels.
 PRIOR_LABELS = 4.0
 
-# With a predicted rate of 0 or 1, the bet would stake everything against outcomes that merely did not occur
-# yet.
+# With a predicted rate of 0 or 1, the bet would stake everything against outcomes that did not occur so far.
 _MIN_RATE = 0.05
 _MAX_RATE = 0.995
 
-# Largest stake, as a share of the stake that one unfavourable draw could lose completely.
+# Largest stake, as a share of the stake with which one draw could lose the whole capital.
 _MAX_STAKE = 0.95
 
-# Weights of the first wave of a change: .2 on waves 1 to 5, .6 on waves 1 to 200, .2 on all later ones.
+# Weights of the wave in which a change begins: .2 on waves 1 to 5, .6 on waves 1 to 200, .2 on later ones.
 _FIRST_WAVES = 5
 _FIRST_WEIGHT = 0.04
 _PLANNED_WAVES = 200
@@ -54,28 +54,23 @@ def change_point_weight(wave: int) -> float:
 
 
 def log_e_process(log_e_values: FloatArray) -> FloatArray:
-    """Return the logarithm of the e-process after each wave (…, T).
+    """Return the logarithm of the e-process after each wave (…, T), from log E_t of each effect (…, T, D).
 
-    M_t = E_t (M_{t−1} + w_t) for each effect, and e_t = mean of M_t + Σ_{k>t} w_k.
-
-    Parameters
-    ----------
-    log_e_values : float (…, T, D)
-        Of each wave and effect.
+    The capital of an effect is M_t = E_t (M_{t−1} + w_t), and e_t = mean of M_t + Σ_{k>t} w_k.
     """
-    waves = log_e_values.shape[-2]
+    n_waves = log_e_values.shape[-2]
     log_capital = np.full(log_e_values.shape[:-2] + log_e_values.shape[-1:], -np.inf)
-    remaining = 1.0
-    values = np.empty(log_e_values.shape[:-1])
-    for wave in range(waves):
+    remaining_weight = 1.0
+    log_process = np.empty(log_e_values.shape[:-1])
+    for wave in range(n_waves):
         weight = change_point_weight(wave + 1)
         log_capital = log_e_values[..., wave, :] + np.logaddexp(log_capital, np.log(weight))
-        remaining -= weight
-        mean = np.logaddexp.reduce(log_capital, axis=-1) - np.log(log_capital.shape[-1])
+        remaining_weight -= weight
+        log_mean = np.logaddexp.reduce(log_capital, axis=-1) - np.log(log_capital.shape[-1])
         # Rounding may leave a remaining weight of 0 or below.
-        unstaked = max(remaining, np.finfo(float).tiny)
-        values[..., wave] = np.logaddexp(mean, np.log(unstaked))
-    return values
+        log_remaining = np.log(max(remaining_weight, np.finfo(float).tiny))
+        log_process[..., wave] = np.logaddexp(log_mean, log_remaining)
+    return log_process
 
 
 def log_e_values(
@@ -116,42 +111,30 @@ def log_e_values(
         copies = np.ones(weights.shape[-1])
     variance = np.sum(copies * weights**2 * variances, axis=-1)[..., None]
     # The largest loss of a draw is w (1 − m).
-    loss = np.max(np.maximum(weights - lowest, np.finfo(float).eps), axis=-1)[..., None]
-    count = np.asarray(labels)[..., None]
-    stakes = np.minimum(effects / (variance + effects**2 / count), _MAX_STAKE / loss)
+    largest_loss = np.max(np.maximum(weights - lowest, np.finfo(float).eps), axis=-1)[..., None]
+    n = np.asarray(labels)[..., None]
+    stakes = np.minimum(effects / (variance + effects**2 / n), _MAX_STAKE / largest_loss)
     gains = expected - outcomes
-    growth = [np.sum(copies * np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(effects))]
-    return np.stack(growth, axis=-1)
+    log_capital = [np.sum(copies * np.log1p(stakes[..., [d]] * gains), axis=-1) for d in range(len(effects))]
+    return np.stack(log_capital, axis=-1)
 
 
 def smoothed_rates(totals: FloatArray, labels: FloatArray, prior: FloatArray) -> FloatArray:
-    """Return the expected outcome of each stratum (…, H) from labels of earlier waves.
+    """Return the expected outcome of each stratum (…, H) from sums and numbers of earlier labels (…, H).
 
-    Parameters
-    ----------
-    totals, labels : float (…, H)
-        Sum of the outcomes, and number of labels.
-    prior : float (…, H)
-        Prior prediction, with the weight of `PRIOR_LABELS` labels.
+    The prior prediction (…, H) has the weight of `PRIOR_LABELS` labels.
     """
     rates = (totals + PRIOR_LABELS * prior) / (labels + PRIOR_LABELS)
     return np.clip(rates, _MIN_RATE, _MAX_RATE)
 
 
 def centred_rates(rates: FloatArray, shares: FloatArray, levels: FloatArray) -> FloatArray:
-    """Return rates (…, H) shifted so that their mean over the population is the level (…).
-
-    Parameters
-    ----------
-    rates : float (…, H)
-    shares : float (H,)
-        W_h.
-    levels : float (…)
-    """
+    """Return rates (…, H) shifted so that their mean over the population, with W_h (H,), is the level (…)."""
     return rates + (levels - rates @ shares)[..., None]
 
 
 def expected_variances(rates: FloatArray, ratio: float | FloatArray = 1.0) -> FloatArray:
     """Return the variance of an outcome between 0 and 1 with these means: r (1 − r), times a ratio."""
-    inside = np.clip(rates, 1.0 - _MAX_RATE, _MAX_RATE)
-    return ratio * inside * (1.0 - inside)
+    # Predicted rates of 0 and 1 have a variance, too.
+    limited_rates = np.clip(rates, 1.0 - _MAX_RATE, _MAX_RATE)
+    return ratio * limited_rates * (1.0 - limited_rates)

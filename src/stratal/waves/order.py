@@ -19,7 +19,7 @@ _YEAR = re.compile(r"(19|20)\d\d")
 _DAY_AND_MONTH = re.compile(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}")
 # One number that ends in a year, such as 122025 or 31122025, grows with the day or month, not with time.
 _ENDS_IN_YEAR = re.compile(r"\d{1,2}(\d{2})?(19|20)\d\d")
-# Texts that count backwards: "2 weeks ago".
+# Words in names whose numbers decrease with time: "2 weeks ago".
 _BACKWARDS = re.compile(r"\b(ago|before|left)\b")
 # Numbers such as 51, 52, 1, 2 begin a new year: they fall once, to at most 2, and by at least 3.
 _MAX_FIRST_NUMBER = 2
@@ -27,15 +27,10 @@ _MIN_FALL_AT_YEAR_END = 3
 
 
 def sorted_levels(levels: Sequence[str]) -> list[str]:
-    """Return the distinct waves in their order in time.
+    """Return the distinct waves in their order in time, from the wave (n,) of each row.
 
     Waves are sorted if their numbers show the order; see `are_sortable`. Otherwise they keep the order of the
     rows.
-
-    Parameters
-    ----------
-    levels : sequence of str (n,)
-        The wave of each row.
 
     Raises
     ------
@@ -103,7 +98,7 @@ def _ends_in_year(text: str) -> bool:
 
 
 def _sort_key(level: str) -> tuple[float, ...]:
-    """Return a whole number as it is, and the numbers in another text."""
+    """Return the number of a wave that is a whole number, otherwise all numbers in its name."""
     number = _whole_number(level)
     if np.isfinite(number):
         return (number,)
@@ -130,4 +125,5 @@ def _require_no_restart(numbers: Sequence[float], distinct: Sequence[str]) -> No
 
 
 def _unclear_order_error(case: str, action: str) -> InputError:
+    """Return the error for waves whose order is not clear, with the names that show this."""
     return InputError("the order of the waves is not clear", given=case, action=action)

@@ -1,6 +1,6 @@
 """Pooled levels: the latest wave together with earlier ones, under an assumption on how levels change.
 
-Two quantities, with different assumptions. Neither replaces the interval of the wave alone.
+There are two results, with different assumptions. Neither replaces the interval of the wave alone.
 
 The limited correction moves the estimate of the latest wave towards a prediction from earlier waves, a
 random walk whose steps are averaged over a grid. If the standard error is known, a correction of at most .32
@@ -22,8 +22,9 @@ from stratal.arrays import FloatArray
 from stratal.protocols import JsonDict
 from stratal.report.text import json_dict
 
-# Largest correction, in standard errors. Near a bound of the outcome, estimates that are too far from the
-# middle have too small standard errors, and a correction by a constant share of these is worst there.
+# Largest correction, in standard errors; towards the middle of the bounds it is smaller. An estimate that is
+# too near to a bound has too small a standard error, so that a correction in proportion to it is least
+# accurate there.
 MAX_CORRECTION = 0.32
 MAX_CORRECTION_TO_MIDDLE = 0.06
 
@@ -85,24 +86,26 @@ def limited_level(
     mean = np.repeat(values[..., :1], len(_STEP_DEVIATIONS), axis=-1)
     variance = np.repeat(variances[..., :1], len(_STEP_DEVIATIONS), axis=-1)
     log_likelihood = np.zeros(mean.shape)
-    # The Kalman filter of the random walk, for each standard deviation of its steps.
+    # The Kalman filter of the random walk, for each standard deviation of its steps. It ends with the
+    # prediction of the latest wave.
     for wave in range(1, values.shape[-1]):
         variance = variance + steps
         if wave == values.shape[-1] - 1:
             break
-        total = variance + variances[..., wave, None]
+        total_variance = variance + variances[..., wave, None]
         difference = values[..., wave, None] - mean
-        log_likelihood -= 0.5 * (np.log(total) + difference**2 / total)
-        mean = mean + variance / total * difference
-        variance = variance * variances[..., wave, None] / total
+        log_likelihood -= 0.5 * (np.log(total_variance) + difference**2 / total_variance)
+        mean = mean + variance / total_variance * difference
+        variance = variance * variances[..., wave, None] / total_variance
     weights = np.exp(log_likelihood - log_likelihood.max(axis=-1, keepdims=True))
     weights = weights / weights.sum(axis=-1, keepdims=True)
     prediction = np.sum(weights * mean, axis=-1)
-    spread = np.sum(weights * (variance + (mean - prediction[..., None]) ** 2), axis=-1)
-    correction = latest_variance / (spread + latest_variance) * (prediction - latest)
-    is_towards_middle = np.abs(prediction - sum(bounds) / 2) < np.abs(latest - sum(bounds) / 2)
-    largest = np.where(is_towards_middle, MAX_CORRECTION_TO_MIDDLE, MAX_CORRECTION)
-    limit = largest * np.minimum(standard_errors[..., -1], np.sqrt(latest_variance))
+    prediction_variance = np.sum(weights * (variance + (mean - prediction[..., None]) ** 2), axis=-1)
+    correction = latest_variance / (prediction_variance + latest_variance) * (prediction - latest)
+    middle = sum(bounds) / 2
+    is_towards_middle = np.abs(prediction - middle) < np.abs(latest - middle)
+    max_correction = np.where(is_towards_middle, MAX_CORRECTION_TO_MIDDLE, MAX_CORRECTION)
+    limit = max_correction * np.minimum(standard_errors[..., -1], np.sqrt(latest_variance))
     return np.asarray(latest + np.clip(correction, -limit, limit))
 
 
@@ -112,8 +115,8 @@ def _smoothed_variances(standard_errors: FloatArray, labels: FloatArray) -> Floa
     The estimated variance of a single wave depends on its estimate: it is too small if by chance there are
     few errors.
     """
-    of_label = np.mean(standard_errors**2 * labels, axis=-1, keepdims=True)
-    return np.asarray(np.maximum(of_label, np.finfo(float).tiny) / labels)
+    variance_per_label = np.mean(standard_errors**2 * labels, axis=-1, keepdims=True)
+    return np.asarray(np.maximum(variance_per_label, np.finfo(float).tiny) / labels)
 
 
 def bounded_level(
@@ -136,7 +139,7 @@ def bounded_level(
     bounds : (float, float)
         Of the outcome.
     """
-    # The estimated variance of a wave with few errors is too small.
+    # The estimated variance of a wave with few errors of the model is too small.
     variances = np.maximum(standard_errors**2, _smoothed_variances(standard_errors, labels))
     ages = np.arange(values.shape[-1])[::-1]
     weights = labels * _WEIGHT_RATIOS[:, None] ** ages
@@ -152,9 +155,9 @@ def bounded_level(
     # of a mean closer to the middle: half-way to the end of the interval.
     low, high = bounds
     middle = (low + high) / 2.0
-    inner = mean + np.clip(middle - mean, -half_width / 2.0, half_width / 2.0)
-    spread = np.maximum((mean - low) * (high - mean), np.finfo(float).tiny)
-    error = error * np.sqrt((inner - low) * (high - inner) / spread)
+    inner_mean = mean + np.clip(middle - mean, -half_width / 2.0, half_width / 2.0)
+    max_variance = np.maximum((mean - low) * (high - mean), np.finfo(float).tiny)
+    error = error * np.sqrt((inner_mean - low) * (high - inner_mean) / max_variance)
     return mean, error * biased_quantile(biases[best[..., 0]] / error, confidence_level)
 
 

@@ -41,11 +41,7 @@ def score_drift(names: Sequence[str], scores: Sequence[Mapping[str, ScoreMoments
     """Return the mean of each score by wave, and its shift since the previous and the first wave.
 
     Shifts are in standard deviations of the reference wave. Scores of fewer than two waves are left out.
-
-    Parameters
-    ----------
-    names : sequence of str (T,)
-    scores : sequence of mapping (T,)
+    `names` (T,) are those of the waves, and `scores` (T,) the moments of each score by its name.
     """
     rows = []
     for score in dict.fromkeys(name for moments in scores for name in moments):

@@ -47,7 +47,7 @@ class TrendRow:
         The group, model or metric; empty for the mean of all items.
     quantity : {"level", "change since the previous wave", "change since the first wave"}
     reference : str, optional
-        The wave that a change is counted from.
+        The wave from which a change is measured.
     estimate : Estimate or Change
     confidence_interval : list, optional
         Simultaneous for all rows; None if there is no interval.
@@ -190,7 +190,7 @@ class Trend(PageDisplay, PlotDisplay):
         }
 
     def _interval_method(self, row: Estimate) -> str:
-        # Only the mean has the methods that can be requested.
+        """Return the requested method for the mean of all items; other rows have only the default method."""
         if row.label:
             return "auto"
         return self.interval
@@ -392,26 +392,28 @@ def _simultaneous_rows(
         references[SINCE_PREVIOUS] = labelled[-2]
     if len(labelled) > 1:
         references[SINCE_FIRST if len(labelled) > 2 else SINCE_PREVIOUS] = labelled[0]
-    entries: list[tuple[RowKey, str, str | None, Estimate | Change]] = []
-    for label, row in latest.rows.items():
-        entries.append((label, LEVEL, None, row))
+    # The key of the row, the quantity, the name of the reference wave, and the level or change.
+    levels_and_changes: list[tuple[RowKey, str, str | None, Estimate | Change]] = []
+    for key, row in latest.rows.items():
+        levels_and_changes.append((key, LEVEL, None, row))
         for quantity, wave in references.items():
-            if label in wave.rows:
-                change = None if label else paired_change(latest, wave)
+            if key in wave.rows:
+                change = None if key else paired_change(latest, wave)
                 if change is None:
-                    correlation = correlation_between(latest, wave, label)
-                    change = change_between(row, wave.rows[label], correlation)
-                entries.append((label, quantity, wave.name, change))
-    row_level = confidence_level ** (1.0 / len(entries))
+                    correlation = correlation_between(latest, wave, key)
+                    change = change_between(row, wave.rows[key], correlation)
+                levels_and_changes.append((key, quantity, wave.name, change))
+    # Šidák.
+    row_level = confidence_level ** (1.0 / len(levels_and_changes))
     rows = []
-    for label, quantity, reference, estimate in entries:
+    for key, quantity, reference, estimate in levels_and_changes:
         if isinstance(estimate, Change):
             limits = estimate.limits(row_level)
         else:
             limits = estimate.limits(row_level, "auto" if estimate.label else method)
         rows.append(
             TrendRow(
-                label=dict(label),
+                label=dict(key),
                 quantity=quantity,
                 reference=reference,
                 estimate=estimate,
@@ -434,6 +436,29 @@ def _trend_notes(
     waves: Sequence[Wave], rows: Sequence[TrendRow], alarms: Sequence[Alarm] | None
 ) -> list[str]:
     """Return notes on labels, shared items, the target and designs, and the warnings of the latest wave."""
+    notes = [*_label_notes(waves), *_shared_item_notes(rows)]
+    first_row = next(iter(waves_with_labels(waves)[0].rows.values()))
+    if first_row.target == "superpopulation":
+        notes.append("levels refer to future items from the same source (target superpopulation)")
+    if alarms and _have_same_seed(waves_with_labels(waves)):
+        notes.append(
+            "samples without ids that were drawn with the same seed have the same row numbers: the bound on "
+            "false alarms assumes that each row number is a different item in each wave; draw with different "
+            "seeds"
+        )
+    for alarm in alarms or ():
+        if not alarm.waves:
+            notes.append(f"{alarm.requirement}: all waves are part of the reference, so none is tested yet")
+        if not alarm.exact:
+            notes.append(
+                f"{alarm.requirement}: the bound on false alarms is proved for simple random and stratified "
+                "samples; for the designs of these waves, it is an approximation"
+            )
+    return [*notes, *_evaluation_warnings(waves_with_labels(waves)[-1])]
+
+
+def _label_notes(waves: Sequence[Wave]) -> list[str]:
+    """Return notes on waves without labels, and on waves in which some drawn items have no label."""
     notes = []
     unlabelled = [wave.name for wave in waves if wave.evaluation is None]
     if unlabelled:
@@ -447,6 +472,12 @@ def _trend_notes(
         notes.append(
             f"not all drawn items are labelled in {', '.join(partial)}; late labels change these estimates"
         )
+    return notes
+
+
+def _shared_item_notes(rows: Sequence[TrendRow]) -> list[str]:
+    """Return notes on changes between waves that share labelled items."""
+    notes = []
     changes = [row.estimate for row in rows if isinstance(row.estimate, Change)]
     if any(change.is_paired for change in changes):
         notes.append(
@@ -462,44 +493,36 @@ def _trend_notes(
             "waves share labelled items with a negative correlation: the interval of a change accounts for "
             "this"
         )
-    first_row = next(iter(waves_with_labels(waves)[0].rows.values()))
-    if first_row.target == "superpopulation":
-        notes.append("levels refer to future items from the same source (target superpopulation)")
-    if alarms and _share_row_numbers(waves_with_labels(waves)):
-        notes.append(
-            "samples without ids that were drawn with the same seed have the same row numbers: the bound on "
-            "false alarms assumes that each row number is a different item in each wave; draw with different "
-            "seeds"
-        )
-    for alarm in alarms or ():
-        if not alarm.waves:
-            notes.append(f"{alarm.requirement}: all waves are part of the reference, so none is tested yet")
-        if not alarm.exact:
-            notes.append(
-                f"{alarm.requirement}: the bound on false alarms is proved for simple random and stratified "
-                "samples; for the designs of these waves, it is an approximation"
-            )
-    # The warnings of the latest evaluation concern the level that is read first.
-    latest = waves_with_labels(waves)[-1]
-    if latest.evaluation is not None:
-        evaluation = latest.evaluation
-        results = (evaluation.estimate, *evaluation.tables)
-        warnings = warnings_among(note for result in results for note in result.notes)
-        for table in evaluation.tables:
-            # The remarks state that a judge is worse in a group.
-            if table.kind == "judge_groups":
-                warnings += table.remarks
-        notes += [f"{latest.name}: {text}" for text in dict.fromkeys(warnings)]
-        if evaluation.table is not None:
-            notes += [f"{latest.name}: {text}" for text in evaluation.table.recognition.notes]
     return notes
 
 
-def _share_row_numbers(waves: Sequence[Wave]) -> bool:
+def _evaluation_warnings(wave: Wave) -> list[str]:
+    """Return the warnings of the evaluation of a wave, and its notes on recognised columns."""
+    evaluation = wave.evaluation
+    if evaluation is None:
+        return []
+    results = (evaluation.estimate, *evaluation.tables)
+    texts = warnings_among(note for result in results for note in result.notes)
+    for table in evaluation.tables:
+        # The remarks state that a judge is worse in a group.
+        if table.kind == "judge_groups":
+            texts += table.remarks
+    texts = list(dict.fromkeys(texts))
+    if evaluation.table is not None:
+        texts += evaluation.table.recognition.notes
+    return [f"{wave.name}: {text}" for text in texts]
+
+
+def _have_same_seed(waves: Sequence[Wave]) -> bool:
     """Return whether two waves without ids were drawn with the same seed."""
     samples = [wave.sample for wave in waves if wave.sample is not None]
-    numbered = [one for one in samples if one.question.row_base is not None and one.digest is not None]
-    return len({sample.seed for sample in numbered}) < len(numbered)
+    # Only samples that were drawn here have a digest, and a seed that selected their rows.
+    seeds = [
+        sample.seed
+        for sample in samples
+        if sample.question.row_base is not None and sample.digest is not None
+    ]
+    return len(set(seeds)) < len(seeds)
 
 
 def waves_with_labels(waves: Sequence[Wave]) -> list[Wave]:

@@ -39,7 +39,7 @@ from stratal.waves.score import ScoreMoments, moments_of_column, moments_of_samp
 # The group, model or metric of an estimate, as pairs of a name and a value; empty for the mean of all items.
 RowKey = tuple[tuple[str, str | None], ...]
 
-# For errors about a wave of another form.
+# Allowed forms of waves, for errors.
 WAVE_FORMS = (
     "folders that `draw` wrote, with the labels in their to_label.csv; studies; pairs (sample, labels); or "
     "one table with a column of waves"
@@ -103,7 +103,7 @@ def _wave_action(sources: Sequence[Any]) -> str | None:
 
 
 def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) -> list[Wave]:
-    """Return the evaluation of each wave, in the order of the arguments or of the sorted time.
+    """Return the evaluation of each wave, in the order of the arguments or, for a table, in time.
 
     Parameters
     ----------
@@ -133,13 +133,13 @@ def read_waves(waves: Any, wave_column: str | None, options: Mapping[str, Any]) 
             allowed=WAVE_FORMS,
             action=action,
         )
-    result = [_read_wave(*request) for request in requests]
-    targets = {next(iter(wave.rows.values())).target for wave in result if wave.rows}
+    evaluated_waves = [_read_wave(*request) for request in requests]
+    targets = {next(iter(wave.rows.values())).target for wave in evaluated_waves if wave.rows}
     if len(targets) > 1 and options.get("target") is None:
         # If all items of one week are labelled, its target is the population of these items, whose level has
         # no error. All waves must have the same target.
         return read_waves(waves, wave_column, {**options, "target": "superpopulation"})
-    return result
+    return evaluated_waves
 
 
 def _read_wave(name: str, source: Any, labels: Any, options: Keywords) -> Wave:
@@ -210,17 +210,14 @@ def _score_moments(sample: Sample | None, source: Any, request: EvaluationReques
     return moments
 
 
-# ---- waves as arguments
-
-
 def _named_sources(waves: Any) -> list[tuple[str, Any, Any]]:
     """Return name, source and labels of each wave."""
     if isinstance(waves, Mapping):
         items = [(str(name), *_source_and_labels(wave)) for name, wave in waves.items()]
     elif isinstance(waves, Sequence) and not isinstance(waves, str):
-        parts = [_source_and_labels(wave) for wave in waves]
-        names = _wave_names([source for source, _ in parts])
-        items = [(name, *part) for name, part in zip(names, parts, strict=True)]
+        sources_and_labels = [_source_and_labels(wave) for wave in waves]
+        names = _wave_names([source for source, _ in sources_and_labels])
+        items = [(name, *pair) for name, pair in zip(names, sources_and_labels, strict=True)]
     else:
         raise InputError(
             "waves must be a list, a mapping from names to waves, or a table with wave= (--wave)",
@@ -278,13 +275,13 @@ def _source_and_labels(wave: Any) -> tuple[Any, Any]:
     return path, [table]
 
 
-# ---- waves as levels of a column
-
-
 def _waves_of_table(
     table: Any, wave_column: str, options: Mapping[str, Any]
 ) -> Iterator[tuple[str, SmallTable, None, JsonDict]]:
-    """Yield name, rows and options of each level of a column; roles are recognised on the whole table."""
+    """Yield name, rows, labels (None) and options of each level of the column of waves of a table.
+
+    The roles of the other columns are recognised on the whole table.
+    """
     if isinstance(table, list | tuple) and len(table) == 1:
         table = table[0]
     request = EvaluationRequest(**options)
@@ -292,9 +289,9 @@ def _waves_of_table(
     rows = SmallTable.of(table, "the table of labels", required)
     levels = rows.texts(wave_column).tolist()
     column = rows.find(wave_column)
-    others = {name: entries for name, entries in rows.columns.items() if name != column}
+    other_columns = {name: entries for name, entries in rows.columns.items() if name != column}
     # Before the rows are split, because a wave may have the labels of only one annotator.
-    rows = with_joined_annotators(replace(rows, columns=others), request)
+    rows = with_joined_annotators(replace(rows, columns=other_columns), request)
     if options.get("chosen") == UNKNOWN:
         raise InputError(
             "changes cannot be estimated from rows that were chosen in an unknown way",
@@ -304,10 +301,10 @@ def _waves_of_table(
     if PREDICTED_CLASS in labelled.rows.joined:
         # A wave may have labels of too few classes to recognise the probabilities.
         rows = labelled.rows
-    stated = {**options, **_recognised_roles(labelled, request)}
+    options_with_roles = {**options, **_recognised_roles(labelled, request)}
     for level in sorted_levels(levels):
         indices = [row for row, text in enumerate(levels) if text == level]
-        yield level, rows.only(indices), None, stated
+        yield level, rows.only(indices), None, options_with_roles
 
 
 def _recognised_roles(table: LabelledTable, request: EvaluationRequest) -> JsonDict:

@@ -16,7 +16,7 @@ from stratal.waves.alarm import (
     WaveOutcomes,
     fall_process,
     level_process,
-    predict,
+    predict_outcomes,
     wave_log_e_values,
 )
 from stratal.waves.e_process import change_point_weight, log_e_process, smoothed_rates
@@ -48,7 +48,9 @@ def test_the_expected_e_value_is_at_most_one_over_all_stratified_samples(seed):
     values = [rng.random(size) if seed % 2 else (rng.random(size) < 0.7).astype(float) for size in sizes]
     shares = np.array(sizes) / sum(sizes)
     level = np.concatenate(values).mean()
-    prediction = Prediction(rates=rng.uniform(0.05, 0.95, 2), slope=0.0, ratio=float(rng.uniform(0.1, 1)))
+    prediction = Prediction(
+        rates=rng.uniform(0.05, 0.95, 2), slope=0.0, variance_ratio=float(rng.uniform(0.1, 1))
+    )
     e_values = []
     draws = [combinations(range(size), count) for size, count in zip(sizes, counts, strict=True)]
     for first, second in product(*map(list, draws)):
@@ -65,8 +67,8 @@ def test_a_slope_on_the_score_keeps_the_expectation_and_raises_the_growth():
     rng = np.random.default_rng(3)
     score = rng.random(8)
     outcome = (score > 0.4).astype(float)
-    slope = Prediction(rates=np.array([0.6]), slope=0.9, ratio=0.3)
-    flat = Prediction(rates=np.array([0.6]), slope=0.0, ratio=1.0)
+    slope = Prediction(rates=np.array([0.6]), slope=0.9, variance_ratio=0.3)
+    flat = Prediction(rates=np.array([0.6]), slope=0.0, variance_ratio=1.0)
 
     def mean_and_growth(prediction, level):
         logs = []
@@ -106,17 +108,17 @@ def test_rates_are_predicted_from_earlier_waves_by_the_nearest_stratum():
     earlier = wave_of([0, 1, 1, 1], scores=scores, score_means=np.array([0.5]))
     means = np.array([0.15, 0.85])
     now = wave_of([1, 1], [0, 1], (0.5, 0.5), scores=np.array([0.0, 1.0]), score_means=means)
-    prediction = predict([earlier], now)
+    prediction = predict_outcomes([earlier], now)
 
     assert prediction.rates == pytest.approx(
         smoothed_rates(np.array([1.0, 2.0]), np.array([2.0, 2.0]), np.array([0.75, 0.75]))
     )
-    assert predict([earlier], now).slope == 0
+    assert predict_outcomes([earlier], now).slope == 0
 
 
 def test_labels_of_the_wave_do_not_change_its_prediction():
     earlier = wave_of([0, 1, 1, 1])
-    one, other = (predict([earlier], wave_of(z)) for z in ([1, 1, 1], [0, 0, 0]))
+    one, other = (predict_outcomes([earlier], wave_of(z)) for z in ([1, 1, 1], [0, 0, 0]))
     assert one.rates == pytest.approx(other.rates)
     assert (one.slope, one.ratio) == (other.slope, other.ratio)
 
@@ -310,7 +312,7 @@ def test_the_expected_e_value_of_a_group_is_at_most_one(seed):
     members[0][0] = True
     shares = np.array(sizes) / sum(sizes)
     level = np.concatenate(values)[np.concatenate(members)].mean()
-    prediction = Prediction(rates=rng.uniform(0.05, 0.95, 2), slope=0.0, ratio=0.5)
+    prediction = Prediction(rates=rng.uniform(0.05, 0.95, 2), slope=0.0, variance_ratio=0.5)
     e_values = []
     draws = [combinations(range(size), count) for size, count in zip(sizes, counts, strict=True)]
     for first, second in product(*map(list, draws)):
