@@ -139,7 +139,7 @@ def _history_columns(
     history: History, items: object, bounds: tuple[float, float] | None
 ) -> tuple[Proxy, dict[str, AnyArray]]:
     """Return the proxy and the features by name that a history predicts for the items."""
-    columns = dict(zip(history.names, history.of(items).T, strict=True))
+    columns = dict(zip(history.names, history.values_of(items).T, strict=True))
     # The outcome of a history is right (1) or wrong (0).
     is_scaled = bounds in (None, (0.0, 1.0))
     proxy_bounds = (0.0, 1.0) if is_scaled else None

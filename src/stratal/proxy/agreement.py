@@ -18,7 +18,7 @@ import scipy
 
 from stratal.arrays import NO_DIVISOR, AnyArray, FloatArray, IntArray, Record, array_of, is_null, same_length
 from stratal.errors import InputError, check_choice
-from stratal.proxy.history import MAX_ITEMS, chosen_items
+from stratal.proxy.history import MAX_ITEMS, items_for_fit
 from stratal.proxy.proxy import Proxy
 
 # Parts of short texts that the comparison ignores, as in SQuAD (Rajpurkar et al. 2016).
@@ -39,8 +39,8 @@ MAX_WEIGHT = 1_000
 # the wrong answers to one item coincide on a few.
 MAX_CLASSES = 10
 
-# Agreement of two models, corrected for uniform guessing: below the first value they are not copies, from the
-# second value they may be. Clones with 4% random answers have .92.
+# Agreement of two models, corrected for uniform guessing. Up to the first value they are not near, from the
+# second value they are, which is a condition for copies. Clones with 4% random answers have .92.
 NEARNESS_RANGE = (0.88, 0.91)
 
 # A model is constant if two of its answers, drawn at random, are equal with at least this probability.
@@ -51,7 +51,8 @@ CONSTANT_AGREEMENT = 0.99
 # models that were fitted to the items would count as copies of each other.
 EXCESS_RANGE = (0.1, 0.2)
 
-# Exponent of the quality in the weight: 3 is worse if some models are excellent, 6 on imbalanced classes.
+# Exponent of the quality (the pooled kappa) in the weight: 3 is worse if some models are excellent, 6 on
+# imbalanced classes.
 WEIGHT_EXPONENT = 4
 
 # A few models can agree by chance and make the same errors, so that a share of 0 or 1 is not certain.
@@ -79,7 +80,9 @@ class PeerWeights(Record):
     weights : int (J,)
         From 0 to `MAX_WEIGHT`.
     prior : (int, int)
-        Added to the numerator and denominator of a row's share, which are sums of weights times `MAX_WEIGHT`.
+        Numbers that are added to the numerator and denominator of the share of each row, so that no share is
+        0 or 1. The numerator is `MAX_WEIGHT` times the weight of the models that agree, and the denominator
+        `MAX_WEIGHT` times the weight of all.
     copies : int
         Number of models that agree with another model more than the accuracies of both explain.
     guessing : int
@@ -96,9 +99,10 @@ class PeerWeights(Record):
 
         A row without an answer of a model with positive weight gets the mean share.
         """
-        agreed = (codes[:, 1:] == codes[:, :1]) @ self.weights
-        present = (codes[:, 1:] >= 0) @ self.weights
-        return np.asarray((MAX_WEIGHT * agreed + self.prior[0]) / (MAX_WEIGHT * present + self.prior[1]))
+        agreeing_weight = (codes[:, 1:] == codes[:, :1]) @ self.weights
+        answering_weight = (codes[:, 1:] >= 0) @ self.weights
+        numerator = MAX_WEIGHT * agreeing_weight + self.prior[0]
+        return np.asarray(numerator / (MAX_WEIGHT * answering_weight + self.prior[1]))
 
     def note(self, name: str, predicted: str) -> str:
         """Return the note that states how many models have a positive weight."""
@@ -178,7 +182,7 @@ def peer_agreement(
             f"an answer of the evaluated model is missing (at position {position})",
             allowed="one answer per item",
         )
-    peers = peer_weights(codes[chosen_items(len(codes), ids)])
+    peers = peer_weights(codes[items_for_fit(len(codes), ids)])
     if not np.any(peers.weights):
         raise InputError(
             "no other model agrees with the rest more than by chance",
@@ -256,10 +260,10 @@ def _prior(codes: IntArray, weights: IntArray, consensus: _Consensus) -> tuple[i
     effective_models = total_weight**2 / float(weights @ consensus.copied[1:, 1:] @ weights)
     n_classes = _class_count(codes)
     # Many clones of the evaluated model and one other model are not more certain than two models. Accurate
-    # models agree often too. Therefore one model is added, and the limit increases with the number of
+    # models agree often too. Therefore one model is added, and the maximum increases with the number of
     # classes, since fewer errors coincide.
-    limit = (1.0 + _different_models(consensus.nearness[1:, 1:], weights > 0)) * n_classes / 2.0
-    effective_models = min(effective_models, limit)
+    n_different = _different_models(consensus.nearness[1:, 1:], weights > 0)
+    effective_models = min(effective_models, (1.0 + n_different) * n_classes / 2.0)
     peer_codes = codes[:, 1:]
     agreements = (peer_codes == codes[:, :1]).sum(axis=0) @ weights
     mean_share = float(agreements / ((peer_codes >= 0).sum(axis=0) @ weights))
@@ -267,9 +271,9 @@ def _prior(codes: IntArray, weights: IntArray, consensus: _Consensus) -> tuple[i
     return round(denominator * mean_share), denominator
 
 
-def _different_models(nearness: FloatArray, is_counted: AnyArray) -> float:
-    """Return the number of models with positive weight; near models (J, J) count as one."""
-    return float(np.sum(1.0 / nearness[np.ix_(is_counted, is_counted)].sum(axis=1)))
+def _different_models(nearness: FloatArray, has_weight: AnyArray) -> float:
+    """Return the number of models with a positive weight, a mask (J,); near models (J, J) count as one."""
+    return float(np.sum(1.0 / nearness[np.ix_(has_weight, has_weight)].sum(axis=1)))
 
 
 def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[FloatArray, FloatArray]:
@@ -280,13 +284,13 @@ def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[Floa
     """
     consensus = _consensus(_renumber(codes[:n_items]))
     quality = consensus.quality
-    # Copies share one vote. The kappa of two independent models is the product of their chance-corrected
-    # accuracies, so that quality is a model's accuracy times the mean accuracy.
-    votes = np.where(quality > 0.0, 1.0 / consensus.copied.sum(axis=1), 0.0)
-    mean_quality = float(votes @ quality / max(votes.sum(), NO_DIVISOR))
-    corrected = np.minimum(quality / math.sqrt(max(mean_quality, NO_DIVISOR)), 1.0)
+    # Copies count as one model. The kappa of two independent models is the product of their chance-corrected
+    # accuracies, so that quality is a model's corrected accuracy times the mean of these.
+    mean_weights = np.where(quality > 0.0, 1.0 / consensus.copied.sum(axis=1), 0.0)
+    mean_quality = float(mean_weights @ quality / max(mean_weights.sum(), NO_DIVISOR))
+    corrected_accuracies = np.minimum(quality / math.sqrt(max(mean_quality, NO_DIVISOR)), 1.0)
     n_classes = _class_count(codes)
-    accuracies = np.minimum((1.0 + (n_classes - 1.0) * corrected) / n_classes, _MAX_ACCURACY)
+    accuracies = np.minimum((1.0 + (n_classes - 1.0) * corrected_accuracies) / n_classes, _MAX_ACCURACY)
     weights = consensus.weights
     if not np.any(weights):
         weights = np.ones(len(weights))
@@ -294,23 +298,26 @@ def estimate_accuracies(codes: IntArray, n_items: int = MAX_ITEMS) -> tuple[Floa
 
 
 def answer_shares(codes: IntArray, shares: FloatArray) -> FloatArray:
-    """Return the total share (N, k) of the models that give the same answer to an item."""
+    """Return, for each answer in codes (N, k), the total share of the models that give it to the same item.
+
+    `shares` (k,) are those of the models, with the sum 1.
+    """
     # The codes are −1 (missing) to the maximum.
     n_answers = int(codes.max()) + 2
     if n_answers > codes.shape[1]:
         return np.column_stack([(codes == column[:, None]) @ shares for column in codes.T])
-    # Answers are fewer than models: each answer is compared once, and not that of each model.
-    of_answer = np.column_stack(
+    # Answers are fewer than models: the comparison with each possible answer is faster than that of models.
+    shares_by_answer = np.column_stack(
         [(codes == answer).astype(np.float64) @ shares for answer in range(-1, n_answers - 1)]
     )
-    return np.take_along_axis(of_answer, codes + 1, axis=1)
+    return np.take_along_axis(shares_by_answer, codes + 1, axis=1)
 
 
 def _renumber(codes: IntArray) -> IntArray:
     """Return codes numbered by first occurrence, so that they do not depend on the engine."""
     _, first_positions, indices = np.unique(codes, return_index=True, return_inverse=True)
     has_missing = codes.min() < 0
-    # The smallest code, −1 for missing answers, stays.
+    # The smallest code, −1 for missing answers, is not changed.
     order = np.argsort(first_positions[1:] if has_missing else first_positions)
     numbers = np.empty(len(order), np.int64)
     numbers[order] = np.arange(len(order))
@@ -335,7 +342,8 @@ class _Consensus:
     nearness : float (m, m)
         1 for pairs that agree as often as copies, 0 for others, with a linear transition.
     copied : float (m, m)
-        The same for pairs that agree more often than their qualities explain.
+        1 for near pairs that agree more often than their qualities explain, 0 for others, with a linear
+        transition.
     """
 
     quality: FloatArray
@@ -350,19 +358,21 @@ class _Consensus:
 
 def _consensus(codes: IntArray) -> _Consensus:
     """Return the agreement of models from their answers (n, m)."""
-    equal, shared_items = _agreements(codes)
+    agreement, n_common_items = _agreements(codes)
     chance = _chance_agreements(codes)
-    guessed = 1.0 / _class_count(codes)
-    nearness = _ramp((equal - guessed) / (1.0 - guessed), NEARNESS_RANGE)
+    uniform_chance = 1.0 / _class_count(codes)
+    nearness = _ramp((agreement - uniform_chance) / (1.0 - uniform_chance), NEARNESS_RANGE)
     # Constant models are not evidence about other models. Models that guess are evidence, since clones of a
     # guessing model agree only with each other.
     is_varied = np.diag(chance) < CONSTANT_AGREEMENT
     pairs = np.ix_(is_varied, is_varied)
-    quality = np.zeros(len(equal))
-    quality[is_varied] = _qualities(equal[pairs], chance[pairs], shared_items[pairs], nearness[pairs])
-    relative = quality / max(quality.max(initial=0.0), NO_DIVISOR)
-    kappa = np.divide(equal - chance, 1.0 - chance, out=np.ones_like(equal), where=chance < _MAX_CHANCE)
-    copied = nearness * _ramp(kappa - np.outer(relative, relative), EXCESS_RANGE)
+    quality = np.zeros(len(agreement))
+    quality[is_varied] = _qualities(agreement[pairs], chance[pairs], n_common_items[pairs], nearness[pairs])
+    relative_quality = quality / max(quality.max(initial=0.0), NO_DIVISOR)
+    kappa = np.divide(
+        agreement - chance, 1.0 - chance, out=np.ones_like(agreement), where=chance < _MAX_CHANCE
+    )
+    copied = nearness * _ramp(kappa - np.outer(relative_quality, relative_quality), EXCESS_RANGE)
     np.fill_diagonal(copied, 1.0)
     return _Consensus(quality=quality, nearness=nearness, copied=copied)
 
@@ -375,36 +385,37 @@ def _ramp(values: FloatArray, ends: tuple[float, float]) -> FloatArray:
 
 
 def _qualities(
-    equal: FloatArray, chance: FloatArray, shared_items: FloatArray, nearness: FloatArray
+    agreement: FloatArray, chance: FloatArray, n_common_items: FloatArray, nearness: FloatArray
 ) -> FloatArray:
     """Return the kappa (m,) of each model with the models that are not near it, 0 if it is not above chance.
 
     Models that are near each other count once. A model that is near all others is compared with all of them.
+    The arguments (m, m) are those of pairs of models.
     """
-    has_items = shared_items > 0
+    has_items = n_common_items > 0
     pair_weights = (1.0 - nearness) / nearness.sum(axis=1) * has_items
     is_near_all = ~np.any(pair_weights, axis=1)
     pair_weights[is_near_all] = has_items[is_near_all]
     np.fill_diagonal(pair_weights, 0.0)
-    possible = np.maximum((pair_weights * (1.0 - chance)).sum(axis=1), NO_DIVISOR)
-    quality = (pair_weights * (equal - chance)).sum(axis=1) / possible
+    max_excess = np.maximum((pair_weights * (1.0 - chance)).sum(axis=1), NO_DIVISOR)
+    quality = (pair_weights * (agreement - chance)).sum(axis=1) / max_excess
     # The other models agree where they are correct, so that these agreements are correlated. The standard
     # error of a mean is at most the mean of the standard errors.
-    pair_errors = np.sqrt(chance * (1.0 - chance) / np.maximum(shared_items, 1.0))
-    errors = (pair_weights * pair_errors).sum(axis=1) / possible
-    return np.asarray(np.where(quality > _MIN_STANDARD_ERRORS * errors, quality, 0.0))
+    pair_errors = np.sqrt(chance * (1.0 - chance) / np.maximum(n_common_items, 1.0))
+    max_errors = (pair_weights * pair_errors).sum(axis=1) / max_excess
+    return np.asarray(np.where(quality > _MIN_STANDARD_ERRORS * max_errors, quality, 0.0))
 
 
 def _agreements(codes: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the share of equal answers and the number of common items of pairs of models, each (m, m)."""
     # Numbers of items are exact in single precision.
     is_present = (codes >= 0).astype(np.float32)
-    both = (is_present.T @ is_present).astype(np.float64)
+    n_common_items = (is_present.T @ is_present).astype(np.float64)
     model_codes = np.ascontiguousarray(codes.T.astype(np.int32))
     n_equal = np.array(
         [np.count_nonzero((model_codes == column) & (column >= 0), axis=1) for column in model_codes]
     )
-    return n_equal / np.maximum(both, 1.0), both
+    return n_equal / np.maximum(n_common_items, 1.0), n_common_items
 
 
 def _chance_agreements(codes: IntArray) -> FloatArray:

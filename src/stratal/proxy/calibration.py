@@ -2,6 +2,8 @@
 
 Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`). If a fit is applied to
 the units on whose labels it was fitted, intervals are too short.
+
+In the functions, x are scores (n,) or (n, k), y outcomes (n,), and w weights (n,) of labelled units.
 """
 
 from __future__ import annotations
@@ -40,7 +42,6 @@ SMOOTHING = 1.0
 
 # Precision of the normal prior of the logistic coefficients. Its mean is the uncalibrated score.
 PENALTY = 1.0
-
 
 # Scores are at least this far from 0 and 1, so that their logits are finite.
 _LOGIT_MARGIN = 1e-6
@@ -87,7 +88,7 @@ FitType = TypeVar("FitType", bound=Fit)
 
 
 def with_residuals(fit: FitType, x: FloatArray, y: FloatArray, w: FloatArray) -> FitType:
-    """Return the fit with its weighted mean squared residual of outcomes (n,)."""
+    """Return the fit with its weighted mean squared residual."""
     # If all outcomes are at the bounds, the mean determines the variance.
     if np.all((y == fit.bounds[0]) | (y == fit.bounds[1])):
         return fit
@@ -132,8 +133,8 @@ class FittedCurve(Fit):
         if self.method == "isotonic":
             return np.asarray(np.interp(values, self.scores, self.levels))
         low, high = self.bounds
-        index = self.intercept + self.slope * _transform_scores(values, self.centre, self.scale)
-        return np.asarray(low + (high - low) * scipy.special.expit(index))
+        log_odds = self.intercept + self.slope * _transform_scores(values, self.centre, self.scale)
+        return np.asarray(low + (high - low) * scipy.special.expit(log_odds))
 
 
 def calibrate(
@@ -250,7 +251,7 @@ def _fit_isotonic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[flo
     smoothed = (fit.x * block_weight + SMOOTHING * overall_mean) / (block_weight + SMOOTHING)
     # Smoothing can change the order of the levels.
     levels = isotonic_regression(smoothed, weights=weight).x
-    # Interior points of a constant piece are redundant.
+    # The interpolation does not need the points between the ends of a constant piece.
     is_redundant = np.zeros(len(scores), bool)
     is_redundant[1:-1] = (levels[1:-1] == levels[:-2]) & (levels[1:-1] == levels[2:])
     return FittedCurve(
@@ -280,14 +281,14 @@ def _fit_logistic(x: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[flo
 
 
 def fit_penalised(
-    design: FloatArray, share: FloatArray, w: FloatArray, prior: FloatArray, penalties: FloatArray
+    design: FloatArray, y: FloatArray, w: FloatArray, prior: FloatArray, penalties: FloatArray
 ) -> FloatArray:
     """Return the coefficients (k,) of a penalised logistic regression, by Newton's method with step halving.
 
     Parameters
     ----------
     design : float (m, k)
-    share : float (m,)
+    y : float (m,)
         Outcomes between 0 and 1.
     w : float (m,)
     prior, penalties : float (k,)
@@ -296,14 +297,14 @@ def fit_penalised(
 
     def objective(beta: FloatArray) -> float:
         eta = design @ beta
-        likelihood = w @ (share * eta - np.logaddexp(0.0, eta))
+        likelihood = w @ (y * eta - np.logaddexp(0.0, eta))
         return float(likelihood - 0.5 * penalties @ (beta - prior) ** 2)
 
     beta = prior
     value = objective(prior)
     for _ in range(_MAX_NEWTON_STEPS):
         mean = scipy.special.expit(design @ beta)
-        gradient = design.T @ (w * (share - mean)) - penalties * (beta - prior)
+        gradient = design.T @ (w * (y - mean)) - penalties * (beta - prior)
         curvature = design.T @ (design * (w * mean * (1.0 - mean))[:, None]) + np.diag(penalties)
         step = np.linalg.solve(curvature, gradient)
         while objective(beta + step) < value and np.abs(step).max() > _MIN_STEP:
@@ -344,17 +345,17 @@ class LeastSquares(Record):
     @classmethod
     def of(cls, matrix: FloatArray, y: FloatArray, w: FloatArray) -> LeastSquares:
         """Return the fit to scores (n, k), outcomes (n,) and weights (n,)."""
-        share = w / w.sum()
-        centre = share @ matrix
+        relative_weights = w / w.sum()
+        centre = relative_weights @ matrix
         centred = matrix - centre
-        scale = np.sqrt(share @ centred**2)
+        scale = np.sqrt(relative_weights @ centred**2)
         is_constant = scale <= _CONSTANT_TOLERANCE * np.maximum(np.abs(centre), NO_DIVISOR)
-        safe_scale = np.where(is_constant, 1.0, scale)
-        standardised = np.where(is_constant, 0.0, centred / safe_scale)
-        mean = float(share @ y)
-        gram = standardised.T @ (standardised * share[:, None]) + RIDGE * np.eye(matrix.shape[1])
-        solution = np.linalg.solve(gram, standardised.T @ (share * (y - mean)))
-        coefficients = np.where(is_constant, 0.0, solution / safe_scale)
+        divisor = np.where(is_constant, 1.0, scale)
+        standardised = np.where(is_constant, 0.0, centred / divisor)
+        mean = float(relative_weights @ y)
+        gram = standardised.T @ (standardised * relative_weights[:, None]) + RIDGE * np.eye(matrix.shape[1])
+        standardised_coefficients = np.linalg.solve(gram, standardised.T @ (relative_weights * (y - mean)))
+        coefficients = np.where(is_constant, 0.0, standardised_coefficients / divisor)
         return cls(intercept=mean - float(centre @ coefficients), coefficients=coefficients)
 
     def predict(self, matrix: FloatArray) -> FloatArray:
@@ -494,7 +495,7 @@ def learn(
         model = _fit_history_learner(matrix, y, bounds)
     else:
         model = new_learner(learner, is_binary=bool(np.all(np.isin(y, bounds))))
-        _fit_model(model, learner_name(learner), matrix, y, w, bounds)
+        _fit_or_raise_input_error(model, learner_name(learner), matrix, y, w, bounds)
     return with_residuals(FittedLearner(model=model, level=mean, bounds=bounds), matrix, y, w)
 
 
@@ -511,15 +512,15 @@ def _fit_history_learner(matrix: FloatArray, y: FloatArray, bounds: tuple[float,
     return FactorPosterior.of(matrix, unit_scale(y, bounds))
 
 
-def _fit_model(
+def _fit_or_raise_input_error(
     model: object, name: str, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]
 ) -> None:
     """Fit a scikit-learn estimator; raise `InputError`, with the name of the learner, if it fails."""
     try:
         with warnings.catch_warnings():
-            # A learner that did not converge is judged by its predictions.
+            # The error of the predictions on labels shows whether a learner did not converge.
             warnings.simplefilter("ignore")
-            _fit(model, matrix, y, w, bounds)
+            _fit_estimator(model, matrix, y, w, bounds)
     except InputError:
         raise
     except (ValueError, TypeError) as error:
@@ -537,7 +538,7 @@ def learner_name(learner: object) -> str:
 
 
 def _last_step(model: object) -> tuple[str, Any]:
-    """Return the name and estimator of the last step of a pipeline; otherwise no name and the model."""
+    """Return the name and estimator of the last step of a pipeline; for other models "" and the model."""
     steps = getattr(model, "steps", None)
     if not steps:
         return "", model
@@ -597,7 +598,7 @@ def _named_learner(name: str, *, is_binary: bool) -> Any:
     raise InputError("unknown learner", given=repr(name), allowed=", ".join(LEARNER_NAMES))
 
 
-def _fit(
+def _fit_estimator(
     model: object, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: tuple[float, float]
 ) -> None:
     """Fit a regressor to outcomes (n,), or a classifier to the outcomes on the 0–1 scale."""
@@ -615,9 +616,9 @@ def _fit(
     low, high = bounds
     if not np.isfinite(high - low):
         raise InputError("a classifier cannot learn an outcome without bounds", allowed="a regressor")
-    share = unit_scale(y, bounds)
-    if np.all((share == 0) | (share == 1)):
-        _fit_weighted(model, matrix, share.astype(np.int64), w)
+    unit_outcomes = unit_scale(y, bounds)
+    if np.all((unit_outcomes == 0) | (unit_outcomes == 1)):
+        _fit_weighted(model, matrix, unit_outcomes.astype(np.int64), w)
         return
     if _weight_name(model) is None:
         raise InputError(
@@ -626,9 +627,10 @@ def _fit(
         )
     # A graded outcome is a 0 and a 1 with weights that add up to the weight of the unit.
     classes = np.repeat([0, 1], len(y))
-    class_weights = np.concatenate([w * (1 - share), w * share])
-    rows = class_weights > 0
-    _fit_weighted(model, np.concatenate([matrix, matrix])[rows], classes[rows], class_weights[rows])
+    class_weights = np.concatenate([w * (1 - unit_outcomes), w * unit_outcomes])
+    has_weight = class_weights > 0
+    doubled_matrix = np.concatenate([matrix, matrix])
+    _fit_weighted(model, doubled_matrix[has_weight], classes[has_weight], class_weights[has_weight])
 
 
 def _weight_name(model: object) -> str | None:

@@ -66,7 +66,8 @@ PRIOR_VARIANCE_RATIO = 1.5
 # Predicted probabilities of results are limited, so that one wrong certain prediction does not decide a rank.
 MIN_PROBABILITY = 1e-4
 
-# Steps of the fit. Each step increases the likelihood by a bound of the curvature (Böhning & Lindsay 1988).
+# Number of steps of the fit. A step replaces the curvature of the likelihood by its upper bound, so that the
+# likelihood increases (Böhning & Lindsay 1988).
 _FIT_STEPS = 60
 
 # Newton steps for the factors of one item, a logistic regression that starts at the prior mean.
@@ -81,8 +82,8 @@ _MAX_STEP = 2.0
 # Decimal digits of factors; equal on machines that add numbers in a different order.
 _DIGITS = 4
 
-# Precision of the prior of the factors of items, which sets their scale, and of difficulties (standard
-# deviation 1.8).
+# Precision of the prior of the factors of items, which determines their scale, and precision of the prior of
+# difficulties (standard deviation 1.8).
 _ITEM_PRECISION = 1.0
 _DIFFICULTY_PRECISION = 0.3
 
@@ -133,16 +134,16 @@ class History(Record):
         return (HISTORY, *(f"{HISTORY}_{index}" for index in range(self.values.shape[1] - 1)))
 
     @property
-    def unknown(self) -> FloatArray:
+    def values_of_unknown_item(self) -> FloatArray:
         """Values (2 + r,) of an item without past results: the mean of the items, without factors."""
         centre = np.append(self.values[:, :3].mean(axis=0), np.zeros(self.rank))
         return np.asarray(centre.round(_DIGITS))
 
-    def of(self, ids: object) -> FloatArray:
+    def values_of(self, ids: object) -> FloatArray:
         """Return the values (N, 2 + r) of items by their ids (N,)."""
         row_by_id = {text: row for row, text in enumerate(self.ids.tolist())}
         rows = np.array([row_by_id.get(text, -1) for text in id_texts(id_array(ids))], np.int64)
-        return np.where(rows[:, None] < 0, self.unknown, self.values[rows])
+        return np.where(rows[:, None] < 0, self.values_of_unknown_item, self.values[rows])
 
     def count_items(self, ids: object) -> int:
         """Return the number of ids (N,) that have past results."""
@@ -203,8 +204,8 @@ class History(Record):
         )
 
 
-def chosen_items(size: int, ids: object = None) -> IntArray:
-    """Return the rows (n,) with the smallest permanent random numbers, for the estimation of weights."""
+def items_for_fit(size: int, ids: object = None) -> IntArray:
+    """Return the rows of the `MAX_ITEMS` items with the smallest permanent random numbers."""
     keys: KeyArray
     if ids is None:
         keys = keys_of_rows(slice(0, size), 0)
@@ -226,7 +227,7 @@ def fit_history(
     ids : array-like (N,), optional
         Ids of the items. Default: row numbers.
     rank : int, optional
-        Number of factors. Default: the number with the smallest loss for left-out models.
+        Number r of factors. Default: the number with the smallest loss for left-out models.
     names : sequence of str (M,), optional
         Names of the models if `past` is an array. Default: numbers.
 
@@ -248,32 +249,32 @@ def fit_history(
     (50, 4)
     """
     if isinstance(past, Mapping):
-        columns = {str(name): _results(array_of(column)[..., None]) for name, column in past.items()}
+        columns = {str(name): _checked_results(array_of(column)[..., None]) for name, column in past.items()}
         same_length(**columns)
         past = np.column_stack(list(columns.values()))
         names = list(columns)
-    right = _results(past)
-    size, models = right.shape
-    if models < MIN_MODELS or size < MIN_ITEMS:
+    results = _checked_results(past)
+    size, n_models = results.shape
+    if n_models < MIN_MODELS or size < MIN_ITEMS:
         raise InputError(
             "there are too few past results",
-            given=f"{models} models on {size} items",
+            given=f"{n_models} models on {size} items",
             allowed=f"at least {MIN_MODELS} models, {MIN_ITEMS} items",
         )
     texts = np.array(id_texts(np.arange(size) if ids is None else id_array(ids)), dtype=np.str_)
-    same_length(past=right[:, 0], ids=texts)
-    chosen = right[chosen_items(size, None if ids is None else texts)]
+    same_length(past=results[:, 0], ids=texts)
+    fitted_results = results[items_for_fit(size, None if ids is None else texts)]
     if names is None:
-        names = [str(model) for model in range(models)]
+        names = [str(model) for model in range(n_models)]
     losses: dict[int, float] = {}
     if rank is None:
-        losses = left_out_losses(chosen[:RANK_CHOICE_ITEMS], RANKS)
+        losses = left_out_losses(fitted_results[:RANK_CHOICE_ITEMS], RANKS)
         rank = min(losses, key=lambda candidate: losses[candidate])
-    values = _item_values(right, *_fit_models(chosen, rank))
+    values = _item_values(results, *_fit_models(fitted_results, rank))
     return History(ids=texts, values=values.round(_DIGITS), models=tuple(names), losses=losses)
 
 
-def _results(past: object) -> IntArray:
+def _checked_results(past: object) -> IntArray:
     """Return results (N, M): 1 correct, 0 wrong, −1 missing."""
     table = np.asarray(past)
     if table.ndim != 2:
@@ -306,110 +307,115 @@ def _integer_results(table: AnyArray) -> IntArray:
     return np.where(is_valid, numbers, float(_INVALID)).astype(np.int8)
 
 
-def _batches(right: AnyArray) -> Iterator[slice]:
+def _batches(results: AnyArray) -> Iterator[slice]:
     """Yield the rows of the batches of results (n, M)."""
-    rows = max(1, _BATCH_RESULTS // max(right.shape[1], 1))
-    return (slice(start, start + rows) for start in range(0, len(right), rows))
+    rows = max(1, _BATCH_RESULTS // max(results.shape[1], 1))
+    return (slice(start, start + rows) for start in range(0, len(results), rows))
 
 
-def _item_values(right: IntArray, models: FloatArray, difficulty: float) -> FloatArray:
-    """Return the values (n, 2 + r) of items from their results (n, M) and the fit of `_fit_models`."""
+def _item_values(results: IntArray, models: FloatArray, difficulty: float) -> FloatArray:
+    """Return the values (n, 2 + r) of items, the columns of `History.values`, from their results (n, M).
+
+    `models` (M, 1 + r) and the mean `difficulty` are the fit of `_fit_models`.
+    """
     n_parameters = models.shape[1]
     # The ability and factors of a new model are mean + root @ x, where x is standard normal.
     mean = models.mean(axis=0)
     covariance = np.cov(models.T).reshape(n_parameters, n_parameters) * PRIOR_VARIANCE_RATIO
     root = np.linalg.cholesky(covariance + _VARIANCE_FLOOR * np.eye(n_parameters))
-    values = np.empty((len(right), 2 + n_parameters))
-    for rows in _batches(right):
-        items = _fit_items(right[rows], models, difficulty)
+    values = np.empty((len(results), 2 + n_parameters))
+    for rows in _batches(results):
+        items = _fit_items(results[rows], models, difficulty)
         loadings = np.column_stack([np.ones(len(items)), items[:, 1:]])
-        offset = items[:, 0] + loadings @ mean
+        log_odds = items[:, 0] + loadings @ mean
         factors = loadings @ root
-        accuracy = attenuated(offset, np.sum(factors**2, axis=1))
-        values[rows] = np.column_stack([accuracy, offset, factors])
+        accuracy = attenuated(log_odds, np.sum(factors**2, axis=1))
+        values[rows] = np.column_stack([accuracy, log_odds, factors])
     return values
 
 
-def _fit_items(right: IntArray, models: FloatArray, difficulty: float) -> FloatArray:
-    """Return the difficulty and factors (n, 1 + r) of items by Newton's method, given those of the models."""
+def _fit_items(results: IntArray, models: FloatArray, difficulty: float) -> FloatArray:
+    """Return the difficulty and factors (n, 1 + r) of items with results (n, M), by Newton's method.
+
+    `models` (M, 1 + r) are the ability and factors of the models; `difficulty` is the mean of the prior.
+    """
     n_parameters = models.shape[1]
     matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
     precision = np.append(_DIFFICULTY_PRECISION, np.full(n_parameters - 1, _ITEM_PRECISION))
     prior = np.append(difficulty, np.zeros(n_parameters - 1))
     upper, lower = np.triu_indices(n_parameters)
-    # Single precision is sufficient for the curvature: it determines the length of a step, and the slope
+    # Single precision is sufficient for the curvature, which determines the length of a step. The gradient
     # determines where the steps end.
     products = (matrix[:, upper] * matrix[:, lower]).astype(np.float32)
-    results = right.astype(np.float64)
-    has_result = (right >= 0).astype(np.float64)
+    correct = results.astype(np.float64)
+    has_result = (results >= 0).astype(np.float64)
     items = np.tile(prior, (len(results), 1))
     curvature = np.empty((len(results), n_parameters, n_parameters))
     for _ in range(_NEWTON_STEPS):
         probabilities = sigmoid(items @ matrix.T + models[:, 0])
-        slope = ((results - probabilities) * has_result) @ matrix - (items - prior) * precision
+        gradient = ((correct - probabilities) * has_result) @ matrix - (items - prior) * precision
         variances = probabilities * (1.0 - probabilities) * has_result
-        half = variances.astype(np.float32) @ products
-        curvature[:, upper, lower] = half
-        curvature[:, lower, upper] = half
-        step = np.linalg.solve(curvature + np.diag(precision), slope[:, :, None])[:, :, 0]
+        curvature_terms = variances.astype(np.float32) @ products
+        curvature[:, upper, lower] = curvature_terms
+        curvature[:, lower, upper] = curvature_terms
+        step = np.linalg.solve(curvature + np.diag(precision), gradient[:, :, None])[:, :, 0]
         items += np.clip(step, -_MAX_STEP, _MAX_STEP)
         if np.abs(step).max() < _MIN_ITEM_STEP:
             break
     return items
 
 
-def _fit_models(right: IntArray, rank: int) -> tuple[FloatArray, float]:
+def _fit_models(results: IntArray, rank: int) -> tuple[FloatArray, float]:
     """Return the ability and factors of models (M, 1 + r) and the mean difficulty, from results (n, M)."""
-    has_result = (right >= 0).astype(np.float64)
-    results = right * has_result
+    has_result = (results >= 0).astype(np.float64)
+    correct = results * has_result
     # One correct and one wrong result are added, so that the log-odds are finite.
-    share = (results.sum(axis=1) + 1.0) / (has_result.sum(axis=1) + 2.0)
-    items = np.zeros((len(right), 1 + rank))
-    items[:, 0] = np.log(share / (1.0 - share))
-    centred_results = (results - share[:, None]) * has_result
+    rates = (correct.sum(axis=1) + 1.0) / (has_result.sum(axis=1) + 2.0)
+    items = np.zeros((len(results), 1 + rank))
+    items[:, 0] = np.log(rates / (1.0 - rates))
+    centred_results = (correct - rates[:, None]) * has_result
     eigenvectors = np.linalg.eigh(centred_results.T @ centred_results)[1][:, ::-1][:, :rank]
     # The sign of an eigenvector is arbitrary; this one is the same on all machines.
     eigenvectors = eigenvectors * np.where(np.sum(eigenvectors**3, axis=0) < 0, -1.0, 1.0)
-    models = np.column_stack([np.zeros(right.shape[1]), eigenvectors * np.sqrt(right.shape[1])])
+    models = np.column_stack([np.zeros(results.shape[1]), eigenvectors * np.sqrt(results.shape[1])])
     precision = np.append(_DIFFICULTY_PRECISION, np.full(rank, _ITEM_PRECISION))
 
     def residuals(rows: slice) -> FloatArray:
         log_odds = items[rows, :1] + models[:, 0] + items[rows, 1:] @ models[:, 1:].T
-        return np.asarray((results[rows] - sigmoid(log_odds)) * has_result[rows])
+        return np.asarray((correct[rows] - sigmoid(log_odds)) * has_result[rows])
 
-    # Each step replaces the curvature of the likelihood by its upper bound, a quarter of that of least
-    # squares.
+    # The upper bound of the curvature is a quarter of that of least squares.
     for _ in range(_FIT_STEPS):
         matrix = np.column_stack([np.ones(len(models)), models[:, 1:]])
         prior = np.append(items[:, 0].mean(), np.zeros(rank))
-        slope = np.vstack([residuals(rows) @ matrix for rows in _batches(right)])
-        slope = slope - (items - prior) * precision
-        items = items + slope @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.diag(precision))
+        gradient = np.vstack([residuals(rows) @ matrix for rows in _batches(results)])
+        gradient = gradient - (items - prior) * precision
+        items = items + gradient @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.diag(precision))
         matrix = np.column_stack([np.ones(len(items)), items[:, 1:]])
-        slope = sum(residuals(rows).T @ matrix[rows] for rows in _batches(right)) - models
-        models = models + slope @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.eye(1 + rank))
+        gradient = sum(residuals(rows).T @ matrix[rows] for rows in _batches(results)) - models
+        models = models + gradient @ np.linalg.inv(matrix.T @ matrix / 4.0 + np.eye(1 + rank))
     return models, float(items[:, 0].mean())
 
 
-def left_out_losses(right: IntArray, ranks: Sequence[int]) -> dict[int, float]:
+def left_out_losses(results: IntArray, ranks: Sequence[int]) -> dict[int, float]:
     """Return the mean log loss of left-out models by number of factors.
 
     The results (n, M) are in random order: the first items are the labels of a left-out model, and its
     results on the other items are predicted.
     """
-    models = right.shape[1]
-    accuracy_order = np.argsort(-np.where(right >= 0, right, 0).mean(axis=0), kind="stable")
-    # Every group contains models of all accuracies.
-    if models < MIN_MODELS_FOR_STRIDE:
+    n_models = results.shape[1]
+    accuracy_order = np.argsort(-np.where(results >= 0, results, 0).mean(axis=0), kind="stable")
+    # Every group of left-out models contains models of all accuracies.
+    if n_models < MIN_MODELS_FOR_STRIDE:
         groups = [accuracy_order[start::N_GROUPS] for start in range(N_GROUPS)]
     else:
         groups = [accuracy_order[::LEFT_OUT_STRIDE]]
-    max_rank = (models - max(map(len, groups))) // MODELS_PER_FACTOR
+    max_rank = (n_models - max(map(len, groups))) // MODELS_PER_FACTOR
     losses: dict[int, float] = {}
     for rank in ranks:
         if rank > max_rank or _ranks_since_best(losses) >= MAX_WORSE_RANKS:
             break
-        group_losses = [_prediction_losses(right, group, rank) for group in groups]
+        group_losses = [_prediction_losses(results, group, rank) for group in groups]
         losses[rank] = float(np.mean(np.concatenate(group_losses)))
     return losses
 
@@ -422,21 +428,21 @@ def _ranks_since_best(losses: Mapping[int, float]) -> int:
     return len(values) - 1 - values.index(min(values))
 
 
-def _prediction_losses(right: IntArray, left_out: IntArray, rank: int) -> FloatArray:
+def _prediction_losses(results: IntArray, left_out: IntArray, rank: int) -> FloatArray:
     """Return the log losses of the results of the left-out models, predicted from the fit to the others."""
-    others = np.delete(right, left_out, axis=1)
+    others = np.delete(results, left_out, axis=1)
     values = _item_values(others, *_fit_models(others, rank))
-    n_labels = min(LEFT_OUT_LABELS, len(right) // 2)
+    n_labels = min(LEFT_OUT_LABELS, len(results) // 2)
     losses = []
-    for results in right[:, left_out].T:
-        has_label = results[:n_labels] >= 0
-        predicted_items = np.flatnonzero(results[n_labels:] >= 0) + n_labels
+    for model_results in results[:, left_out].T:
+        has_label = model_results[:n_labels] >= 0
+        predicted_items = np.flatnonzero(model_results[n_labels:] >= 0) + n_labels
         posterior = FactorPosterior.of(
-            values[:n_labels, 1:][has_label], results[:n_labels][has_label].astype(np.float64)
+            values[:n_labels, 1:][has_label], model_results[:n_labels][has_label].astype(np.float64)
         )
         probabilities = posterior.predict(values[predicted_items, 1:])
         probabilities = np.clip(probabilities, MIN_PROBABILITY, 1.0 - MIN_PROBABILITY)
-        is_correct = results[predicted_items] == 1
+        is_correct = model_results[predicted_items] == 1
         losses.append(-np.log(np.where(is_correct, probabilities, 1.0 - probabilities)))
     return np.concatenate(losses)
 

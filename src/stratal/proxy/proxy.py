@@ -127,7 +127,7 @@ MIN_PROBABILITY = 1e-7
 # exp(−40²/2) is 0 in double precision; larger arguments would overflow the square.
 _MAX_STANDARDISED_BIAS = 40.0
 
-# For errors about scores of another shape.
+# Allowed shapes of scores, for errors.
 _SHAPES = "(N,) or (N, K) with K ≥ 2"
 
 

@@ -3,8 +3,8 @@
 The e-value of a wave is the capital of a bet that its mean θ is below a level θ₀. Under the null hypothesis
 θ ≥ θ₀, its expectation is at most 1. For simple random sampling within strata this holds exactly, with any
 allocation and any prediction of the outcomes: by Maclaurin's inequality the expectation of the product over a
-sample without replacement is at most Π (1 + λ_h (m̄_h − μ_h))^{n_h} ≤ exp(c (θ₀ − θ)) ≤ 1. Here m̄_h and μ_h are
-the mean prediction and the mean outcome of a stratum, and λ_h = c W_h / n_h is its stake.
+sample without replacement is at most Π (1 + λ_h (m̄_h − μ_h))^{n_h} ≤ exp(c (θ₀ − θ)) ≤ 1. Here m̄_h and μ_h
+are the mean prediction and the mean outcome of a stratum, and λ_h = c W_h / n_h is its stake.
 
 The e-process mixes over the wave in which a change begins. It stays below 1/α in all waves together with
 probability 1 − α at least (Ville's inequality).

@@ -14,7 +14,7 @@ from stratal.proxy.agreement import (
     coded_answers,
     peer_weights,
 )
-from stratal.proxy.history import MAX_ITEMS, chosen_items
+from stratal.proxy.history import MAX_ITEMS, items_for_fit
 
 SIZE, CLASSES = 2000, 4
 ACCURACIES = np.array([0.75, 0.9, 0.8, 0.7, 0.6])
@@ -184,10 +184,10 @@ def test_free_texts_need_no_classes():
 
 def test_the_items_that_weights_come_from_are_chosen_by_id():
     ids = [f"u{row}" for row in range(2 * MAX_ITEMS)]
-    backwards = chosen_items(len(ids), ids[::-1])
+    backwards = items_for_fit(len(ids), ids[::-1])
 
     assert len(backwards) == MAX_ITEMS
-    assert {ids[::-1][row] for row in backwards} == {ids[row] for row in chosen_items(len(ids), ids)}
+    assert {ids[::-1][row] for row in backwards} == {ids[row] for row in items_for_fit(len(ids), ids)}
 
 
 def test_what_does_not_fit_is_refused():

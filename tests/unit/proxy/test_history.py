@@ -69,7 +69,7 @@ def test_a_written_history_is_the_same(tmp_path, rng):
 
 def test_an_unknown_item_is_taken_to_be_like_the_others(rng):
     history = fit_history(results(rng, 60, 8, 1)[0], rank=1)
-    known, unknown = history.of([5]), history.of([999])
+    known, unknown = history.values_of([5]), history.values_of([999])
     np.testing.assert_array_equal(known[0], history.values[5])
     assert unknown[0, 0] == pytest.approx(history.values[:, 0].mean(), abs=1e-3)
 

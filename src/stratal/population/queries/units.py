@@ -666,7 +666,9 @@ def _with_history(source: Source, declared: Declaration) -> tuple[Source, Declar
     has_history = joined.history_key.notnull()
     new_columns = {
         name: ibis.ifelse(has_history, joined[f"history_{number}_"], double(float(default)))
-        for number, (name, default) in enumerate(zip(history.names, history.unknown, strict=True))
+        for number, (name, default) in enumerate(
+            zip(history.names, history.values_of_unknown_item, strict=True)
+        )
     }
     row = source.first_row(joined.aggregate(size=joined.count(), known=has_history.sum()))
     note = history.note(int(row["known"] or 0), int(row["size"]))
