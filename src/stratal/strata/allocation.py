@@ -23,7 +23,7 @@ from stratal.strata.strata import Moments, expected_deviations
 # of rounds (Kumar & Raj 2016).
 LABEL_BASED_METHODS = ("opt-a1", "opt-a2")
 
-# Relative tolerance for the rounding errors of sums of costs.
+# Share by which the sum of costs may exceed the budget, for rounding errors.
 _COST_ROUNDING = 1e-12
 
 # Notes on an allocation.
@@ -228,8 +228,8 @@ def allocate(
 
     Notes
     -----
-    The integers are optimal within the bounds (Wright 2012, `stratal.strata.allocation`). Measurements of
-    the robust allocation are in docs/methods/allocation.md.
+    The integers are optimal within the bounds (Wright 2012, `stratal.strata.integer_allocation`).
+    Measurements of the robust allocation are in docs/methods/allocation.md.
 
     Examples
     --------
@@ -306,7 +306,7 @@ def allocate_budgets(strata: Moments, budgets: IntArray, method: str, minimum: A
 
 
 def _bounds_of_strata(strata: Moments, minimum: Any, maximum: Any) -> AllocationBounds:
-    """Return the bounds of an allocation. Strata in which the influence is known need no label."""
+    """Return the bounds of an allocation. Strata in which the estimand is known by construction get 0."""
     if np.any(strata.is_known):
         if maximum is None:
             maximum = strata.sizes
@@ -416,7 +416,7 @@ def neyman(
 
     Notes
     -----
-    Neyman (1934); integers by the priority values of Wright (2012), see `stratal.strata.allocation`.
+    Neyman (1934); integers by the priority values of Wright (2012), `stratal.strata.integer_allocation`.
 
     Examples
     --------

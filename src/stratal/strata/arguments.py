@@ -49,6 +49,7 @@ def whole_numbers_per_stratum(name: str, values: Any, length: int | None = None)
     """Return `values` as read-only integers (H,); one number is repeated if a length is given."""
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
+    # Integers, as from an earlier call, need no conversion.
     is_integer_vector = isinstance(values, np.ndarray) and values.dtype == np.int64 and values.ndim == 1
     if is_integer_vector and length in (None, len(values)) and np.all(values >= 0):
         return frozen(values)
@@ -73,21 +74,10 @@ def one_per_stratum(
     entity: str = "stratum",
     max_axes: int = 1,
 ) -> FloatArray:
-    """Return `values` as a validated, read-only array (…, count) of finite numbers.
+    """Return `values` as a read-only array (…, count) of finite numbers of at least `minimum`.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument in errors.
-    values : array-like (…, count)
-    count : int
-        Length of the last axis.
-    minimum : float
-        Smallest allowed value.
-    entity : str
-        What each entry of the last axis belongs to, for errors.
-    max_axes : int
-        Largest number of axes.
+    For errors, `name` is the name of the argument, and `entity` is what each entry of the last axis belongs
+    to. `max_axes` is the largest allowed number of axes.
     """
     array = np.atleast_1d(numeric_array(name, values))
     refuse_nonfinite(name, array)

@@ -85,7 +85,10 @@ def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tu
 
 
 def split_evenly(mass: FloatArray, n_strata: int) -> IntArray:
-    """Return the distinct boundaries whose cumulative mass is nearest to h/H of the total; `mass` is (B,)."""
+    """Return the distinct boundaries whose cumulative mass is nearest to h/H of the total.
+
+    `mass` (B,) is a nonnegative quantity of each bin, such as its number of units.
+    """
     cumulative = np.concatenate([[0.0], np.cumsum(mass)])
     targets = cumulative[-1] * np.arange(1, n_strata) / n_strata
     right = np.clip(np.searchsorted(cumulative, targets), 1, len(mass))
@@ -95,7 +98,7 @@ def split_evenly(mass: FloatArray, n_strata: int) -> IntArray:
 
 
 def _bins_at_cuts(distribution: Distribution, cuts: FloatArray) -> IntArray:
-    """Return the first bin that begins at or after each cut."""
+    """Return the first bins that begin at or after the cuts, as boundaries."""
     return inner_boundaries(np.searchsorted(distribution.cuts, cuts) + 1, len(distribution.values))
 
 

@@ -12,7 +12,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, suggest_names
 from stratal.population import rules
 from stratal.population.population import Population
-from stratal.strata.level_groups import Groups, pooled_groups
+from stratal.strata.level_groups import LevelGroups, pooled_groups
 from stratal.strata.number_of_strata import CANDIDATE_NUMBERS, StratificationRequest
 from stratal.strata.strata import Moments, Strata, moments_of_sizes
 from stratal.strata.whole_number_k_means import coordinate_bits, whole_number_k_means
@@ -36,7 +36,7 @@ def fit_centres(
     seed: int = 0,
     standardise: bool = True,
 ) -> rules.NearestCentre:
-    """Fit k-means or another clusterer to rows; the rule assigns every unit to the nearest cluster mean.
+    """Fit k-means or another clusterer to rows (n, d); the rule assigns a unit to the nearest cluster mean.
 
     The rule can be evaluated in a query. It reproduces the clusters of k-means, and those of other clusterers
     if they are approximately spherical and of equal size. Rows with the cluster label −1 (noise) belong to no
@@ -48,12 +48,8 @@ def fit_centres(
     names : tuple of str (d,)
     n_strata : int
         Maximum number of centres of k-means; there are fewer if there are fewer distinct rows.
-    clusterer : object, optional
-        An object with scikit-learn's `fit_predict`, which determines the number of clusters. It is copied.
-    seed : int
-        Seed of the initial centres of k-means.
-    standardise : bool
-        Whether each column is divided by its standard deviation first. Set it to False for embeddings.
+    clusterer, seed, standardise
+        As in `stratify`. The clusterer is copied.
 
     Raises
     ------
@@ -93,21 +89,11 @@ def _cluster_means(rows: FloatArray, clusterer: object) -> FloatArray:
 def rows_of_levels(
     population: Population, by: str | None, sizes: Mapping[str, int], names: tuple[str, ...]
 ) -> dict[str, FloatArray]:
-    """Return the feature rows (n, d) of each level, sorted by their values, in one pass over the population.
+    """Return the feature rows (n, d) of each level of the group column `by`, sorted by their values.
 
     The order of the rows of the population therefore does not affect clusters. Without `by`, all units have
     the level "". If there are more than `MAX_FITTED_ROWS` units, evenly spaced rows of each level are
-    returned.
-
-    Parameters
-    ----------
-    population : Population
-    by : str, optional
-        Group column.
-    sizes : mapping of level to int
-        Number of units in each level.
-    names : tuple of str (d,)
-        Feature columns.
+    returned. `sizes` are the numbers of units by level, and `names` (d,) the feature columns.
     """
     strides = dict.fromkeys(sizes, 1)
     if sum(sizes.values()) > MAX_FITTED_ROWS:
@@ -130,7 +116,7 @@ def rows_of_levels(
                 first = -counts_so_far[level] % strides[level]
                 rows_by_level[level].append(matrix[level_rows[first :: strides[level]]])
                 counts_so_far[level] += len(level_rows)
-    joined_rows = {level: np.concatenate(parts) for level, parts in rows_by_level.items()}
+    joined_rows = {level: np.concatenate(batches) for level, batches in rows_by_level.items()}
     return {level: rows[row_order(rows)] for level, rows in joined_rows.items()}
 
 
@@ -286,7 +272,7 @@ def _clusters_as_strata(
 
 
 def _crossed_clusters_as_strata(
-    population: Population, rule: rules.Crossed, groups: Groups, proxy: str | None
+    population: Population, rule: rules.Crossed, groups: LevelGroups, proxy: str | None
 ) -> Strata:
     """Return the nonempty clusters within groups as strata."""
     moments = moments_by_rule(population, rule, proxy)

@@ -201,8 +201,8 @@ def _add_units(
 ) -> IntArray:
     """Return the n_h (…, H): `lower`, plus the units with the highest priorities up to the budget.
 
-    Ties go to the stratum with the lowest index. If first units have an infinite priority, the strata with
-    larger a_h get theirs first.
+    Ties go to the stratum with the lowest index. First units with an infinite priority are added in the order
+    of decreasing a_h.
     """
     is_empty = (lower == 0) & (upper > 0)
     if divisor.first_is_infinite and is_empty.any():
@@ -258,18 +258,7 @@ def threshold_allocation(
     The number of units with a priority of at least t has a closed form. The search for t ends when it is
     exact to half a unit of each stratum. Away from the bounds the number is proportional to 1/t, which
     predicts t (see `_BRACKET_MARGINS`). Further steps bisect. If the lower bounds exceed the budget, they are
-    returned.
-
-    Parameters
-    ----------
-    importance : float (…, H)
-        a_h, in (0, 1].
-    lower, upper : int (…, H)
-    budget : float, or float (…, 1)
-        In labels, or in the unit of `costs`.
-    costs : float (H,)
-        Cost of a label in each stratum.
-    divisor : DivisorMethod
+    returned. The a_h are in (0, 1], and the budget, also (…, 1), has the unit of the costs of a label (H,).
     """
     # `low`, `middle` and `high` are logarithms of t. The units with a priority of at least `high` are within
     # the budget.

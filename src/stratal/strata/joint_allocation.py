@@ -35,8 +35,27 @@ _MAX_LEVEL_STEPS = 60
 # Relative distance to its limit below which a constraint at the upper bounds has no room for fewer labels.
 _TIGHTNESS = 1e-9
 
-# Damping at which a step is too small to change a double.
+# Damping of the first Newton step, which is nearly undamped, and its smallest value. At the largest one, a
+# step is too small to change a double.
+_INITIAL_DAMPING = 1e-8
+_MIN_DAMPING = 1e-12
 _MAX_DAMPING = 1e12
+
+# A step is accepted if the bound increases by this share of the increase that the gradient predicts (Armijo).
+_MIN_GAIN_SHARE = 1e-4
+
+# Relative rounding error of the bound.
+_BOUND_ROUNDING = 1e-13
+
+# Smallest multiplier, relative to the largest one, in the initial values, in the scale of a Newton step, and
+# below which a multiplier is 0.
+_MIN_INITIAL_MULTIPLIER = 1e-8
+_MIN_MULTIPLIER_SCALE = 1e-6
+_ZERO_MULTIPLIER = 1e-12
+
+# Maximum number of times that n_h is increased in proportion to satisfy the constraints. The bounds may
+# prevent that the first increase is sufficient.
+_MAX_SCALINGS = 8
 
 # Share of nonzero numbers below which a sparse matrix product takes less time.
 _MAX_SPARSE_DENSITY = 0.05
@@ -206,13 +225,13 @@ def _initial_multipliers(constraints: Constraints) -> FloatArray:
         n_h, _ = constraints.dual(multipliers)
         ratio = constraints.sums(n_h) / constraints.limits
         multipliers = multipliers * np.clip(ratio, 0.1, 10.0) ** 2
-    return np.asarray(np.maximum(multipliers, 1e-8 * multipliers.max()))
+    return np.asarray(np.maximum(multipliers, _MIN_INITIAL_MULTIPLIER * multipliers.max()))
 
 
 def _maximise_dual(constraints: Constraints, multipliers: FloatArray) -> Optimum:
     """Return the maximum of the dual function over λ ≥ 0, by damped Newton steps."""
     n_h, bound = constraints.dual(multipliers)
-    damping = 1e-8
+    damping = _INITIAL_DAMPING
     best = Optimum(n_h=constraints.upper, multipliers=multipliers, bound=-np.inf)
     for _ in range(_MAX_NEWTON_STEPS):
         best = replace(best, n_h=min(best.n_h, _feasible(constraints, n_h), key=constraints.cost))
@@ -228,19 +247,19 @@ def _maximise_dual(constraints: Constraints, multipliers: FloatArray) -> Optimum
             trial_multipliers = _newton_step(multipliers, gradient, curvature, is_free, damping)
             trial_n_h, trial_bound = constraints.dual(trial_multipliers)
             predicted_gain = max(float(gradient @ (trial_multipliers - multipliers)), 0.0)
-            is_increase = trial_bound > bound + 1e-4 * predicted_gain
+            is_accepted = trial_bound > bound + _MIN_GAIN_SHARE * predicted_gain
             # Near the optimum, rounding hides an increase of the bound: a step is then accepted if it at
             # least halves the violation of the optimality conditions.
-            is_equal = trial_bound >= bound - 1e-13 * abs(bound)
-            if not is_increase and is_equal:
+            is_equal = trial_bound >= bound - _BOUND_ROUNDING * abs(bound)
+            if not is_accepted and is_equal:
                 violation = _optimality_violation(constraints, n_h, multipliers)
                 trial_violation = _optimality_violation(constraints, trial_n_h, trial_multipliers)
-                is_increase = 2 * trial_violation < violation
-            if is_increase:
+                is_accepted = 2 * trial_violation < violation
+            if is_accepted:
                 multipliers = trial_multipliers
                 n_h = trial_n_h
                 bound = trial_bound
-                damping = max(damping / 10.0, 1e-12)
+                damping = max(damping / 10.0, _MIN_DAMPING)
                 break
             damping *= 10.0
     return best
@@ -271,25 +290,29 @@ def _newton_step(
     multipliers: FloatArray, gradient: FloatArray, curvature: FloatArray, is_free: BoolArray, damping: float
 ) -> FloatArray:
     """Return λ after a damped Newton step on a relative scale. A λ_j decreases by at most 99.9%."""
-    units = np.maximum(multipliers[is_free], 1e-6 * multipliers.max())
-    scaled = curvature * units[:, None] * units
-    scaled_gradient = gradient[is_free] * units
-    mean_diagonal = float(np.trace(scaled)) / len(scaled)
-    damping_unit = max(mean_diagonal, 1e-6 * float(np.abs(scaled_gradient).max()))
-    damped = scaled + damping * damping_unit * np.eye(len(scaled))
-    step = np.linalg.solve(damped, scaled_gradient) * units
+    scales = np.maximum(multipliers[is_free], _MIN_MULTIPLIER_SCALE * multipliers.max())
+    scaled_curvature = curvature * scales[:, None] * scales
+    scaled_gradient = gradient[is_free] * scales
+    mean_diagonal = float(np.trace(scaled_curvature)) / len(scaled_curvature)
+    # The gradient is a lower limit, because the curvature may be 0.
+    damping_unit = max(mean_diagonal, _MIN_MULTIPLIER_SCALE * float(np.abs(scaled_gradient).max()))
+    damped_curvature = scaled_curvature + damping * damping_unit * np.eye(len(scaled_curvature))
+    step = np.linalg.solve(damped_curvature, scaled_gradient) * scales
     next_multipliers = np.zeros_like(multipliers)
     next_multipliers[is_free] = np.maximum(multipliers[is_free] + step, 1e-3 * multipliers[is_free])
-    return np.where(next_multipliers > 1e-12 * next_multipliers.max(), next_multipliers, 0.0)
+    is_positive = next_multipliers > _ZERO_MULTIPLIER * next_multipliers.max()
+    return np.where(is_positive, next_multipliers, 0.0)
 
 
 def _feasible(constraints: Constraints, n_h: FloatArray) -> FloatArray:
     """Return n_h, increased in proportion until all constraints are satisfied, or the upper bounds."""
-    for _ in range(8):
+    for _ in range(_MAX_SCALINGS):
         ratio = float((constraints.sums(n_h) / constraints.limits).max())
         if ratio <= 1.0:
             return n_h
+        # A little more than the ratio, because the product is rounded.
         n_h = np.clip(n_h * ratio * (1 + 1e-15), constraints.lower, constraints.upper)
+    # Rounding errors only.
     if ratio <= 1 + 1e-12:
         return n_h
     return constraints.upper
@@ -443,10 +466,13 @@ class SharedAllocation(Record):
         )
 
 
-def _bounds_of_strata(
+def _bounds_for_estimands(
     bounds: AllocationBounds, deviations: FloatArray, known_strata: object
 ) -> AllocationBounds:
-    """Return bounds of 0 for known strata, and lower bounds of at least 1 for strata with a positive S_jh."""
+    """Return bounds of 0 for known strata, and lower bounds of at least 1 for strata with a positive S_jh.
+
+    `deviations` (J, H) are the S_jh.
+    """
     is_known = np.zeros(len(bounds.sizes), dtype=bool)
     if known_strata is not None:
         is_known = np.asarray(known_strata, dtype=bool)
@@ -533,9 +559,9 @@ def allocate_several(
     bounds = AllocationBounds.read(sizes, minimum, maximum)
     deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes), max_axes=2)
     deviations = np.atleast_2d(deviations)
-    bounds = _bounds_of_strata(bounds, deviations, known_strata)
-    count = len(deviations)
-    target_errors = one_per_stratum("standard_errors", standard_errors, count, entity="estimand")
+    bounds = _bounds_for_estimands(bounds, deviations, known_strata)
+    n_estimands = len(deviations)
+    target_errors = one_per_stratum("standard_errors", standard_errors, n_estimands, entity="estimand")
     if np.any(target_errors <= 0):
         raise InputError("standard_errors must be positive", given=target_errors.tolist(), allowed="above 0")
     max_cost = None
@@ -551,12 +577,12 @@ def allocate_several(
         lower=bounds.lower.astype(np.float64),
         upper=bounds.upper.astype(np.float64),
     )
-    estimand_names = tuple(names or (f"estimand {j}" for j in range(count)))
-    if len(estimand_names) != count or len(set(estimand_names)) < count:
+    estimand_names = tuple(names or (f"estimand {j}" for j in range(n_estimands)))
+    if len(estimand_names) != n_estimands or len(set(estimand_names)) < n_estimands:
         raise InputError(
             "names must contain a different name for each estimand",
             given=", ".join(estimand_names),
-            allowed=f"{count}",
+            allowed=f"{n_estimands}",
         )
     if max_cost is None:
         solution = _minimise_integer_cost(constraints, estimand_names, target_errors)
@@ -585,7 +611,8 @@ def _minimise_integer_cost(
 ) -> AllocationSolution:
     """Return integer n_h that reach all target standard errors (J,) with the smallest cost that was found."""
     min_levels = constraints.levels(constraints.upper)
-    if np.any(min_levels > 1 + 1e-9):  # more than rounding: even all labels are insufficient
+    # More than rounding: even the upper bounds are insufficient.
+    if np.any(min_levels > 1 + 1e-9):
         j = int(np.argmax(min_levels))
         problem = f"no allocation within the bounds is as precise as requested for {names[j]}"
         allowed = f"at least {target_errors[j] * np.sqrt(min_levels[j]):.6g}"

@@ -19,7 +19,7 @@ _MAX_NAMED_LEVELS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Groups:
+class LevelGroups:
     """G groups of the L levels of a group column: each level, or several small levels as one pool.
 
     Parameters
@@ -48,7 +48,7 @@ class Groups:
         return [level_name(self.rule.column, [levels[i] for i in members]) for members in self.members()]
 
 
-def pooled_groups(levels: dict[str, int], column: str, request: StratificationRequest) -> Groups:
+def pooled_groups(levels: dict[str, int], column: str, request: StratificationRequest) -> LevelGroups:
     """Return the groups of a column. Levels with too small a share of the budget are pooled.
 
     Without a budget, no level is pooled. `levels` maps each level to its number of units.
@@ -60,7 +60,7 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
     rule = rules.Categories(column=column, levels=tuple(levels), codes=codes)
     n_pooled = len(sizes) - int(codes.max())
     notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",) if n_pooled > 1 else ()
-    return Groups(rule=rule, sizes=sizes, notes=notes)
+    return LevelGroups(rule=rule, sizes=sizes, notes=notes)
 
 
 def category_strata(

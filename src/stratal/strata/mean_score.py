@@ -124,7 +124,7 @@ class MeanScore:
         return (1.0 / len(self.names)) * total([NumberColumn(name=name) for name in self.names])
 
     @cached_property
-    def view(self) -> Population:
+    def mean_population(self) -> Population:
         """The population with the mean as its only proxy."""
         batches = self.population.batches(self.names)
         values = rules.round_to_digits(np.concatenate([self.formula.evaluate(batch) for batch in batches]))
@@ -134,12 +134,12 @@ class MeanScore:
     @cached_property
     def _distinct_values(self) -> FloatArray:
         """The distinct means of all units, in ascending order."""
-        (batch,) = self.view.batches((rules.INFLUENCE,), self.view.size)
+        (batch,) = self.mean_population.batches((rules.INFLUENCE,), self.mean_population.size)
         return np.unique(batch[rules.INFLUENCE])
 
     def strata(self, method: str, n_strata: int) -> Strata:
         """Return strata that are intervals of the mean, with a rule in terms of the columns of the scores."""
-        strata = replace(stratify(self.view, method, n_strata), population=self.population)
+        strata = replace(stratify(self.mean_population, method, n_strata), population=self.population)
         if strata.n_strata == 1:
             return strata
         inner = rules.cut_between(strata.rule, self._distinct_values)

@@ -27,7 +27,7 @@ from stratal.strata.strata import possible_rates
 # and the boundaries are refined afterwards.
 MAX_NEYMAN_BINS = 1_500
 
-# Maximum number of bins for `robust_neyman_boundaries`. More bins are merged into runs. The minimised sum is
+# Maximum number of bins for `robust_neyman_boundaries`. More bins are merged into runs. The sum Σ N_h S_h is
 # then at most 0.001% above its minimum, and the time is at most that of k-means.
 MAX_ROBUST_BINS = 300
 
@@ -154,19 +154,7 @@ def k_means_boundaries(distribution: Distribution, n_strata: int) -> list[IntArr
 
     The best start of the last stratum does not decrease as its end increases. Each layer of the dynamic
     programme is therefore solved by divide and conquer, with all subproblems of a level in one NumPy
-    operation: O(H · B log B) for B bins.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        B bins.
-    n_strata : int
-        Maximum number of strata.
-
-    Returns
-    -------
-    list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
-        First bin of every stratum but the first, increasing.
+    operation: O(H · B log B) for B bins. The result has arrays (H − 1,) for H = 1, …, min(n_strata, B).
     """
     n_bins = len(distribution.values)
     max_strata = min(n_strata, n_bins)
@@ -215,19 +203,23 @@ def _boundary_windows(
     while True:
         run_numbers = (positions[:-1] * n_runs).astype(np.int64)
         edges = np.flatnonzero(np.diff(run_numbers, prepend=-1, append=-1))
-        first = np.searchsorted(edges, lowest, side="right") - 1
-        last = np.searchsorted(edges, highest)
-        windows = list(zip(first.tolist(), last.tolist(), strict=True))
+        first_edge = np.searchsorted(edges, lowest, side="right") - 1
+        last_edge = np.searchsorted(edges, highest)
+        windows = list(zip(first_edge.tolist(), last_edge.tolist(), strict=True))
         cost_limits = _lower_cost_limits(sums, values, edges, windows, largest_sum)
-        likely_edges = [start + limits.argmin() for start, limits in zip(first, cost_limits, strict=True)]
-        strata = edges[[0, *likely_edges, -1]]
-        if np.all(np.diff(strata) > 0):
-            best_cost = min(best_cost, float(sums.squares_within(strata[:-1], strata[1:]).sum()))
+        likely_edges = [
+            first + limits.argmin() for first, limits in zip(first_edge, cost_limits, strict=True)
+        ]
+        strata_edges = edges[[0, *likely_edges, -1]]
+        if np.all(np.diff(strata_edges) > 0):
+            cost = float(sums.squares_within(strata_edges[:-1], strata_edges[1:]).sum())
+            best_cost = min(best_cost, cost)
         for number, limits in enumerate(cost_limits):
+            is_possible = limits <= best_cost + _COST_ROUNDING * largest_sum
+            possible_edges = first_edge[number] + np.flatnonzero(is_possible)
             # One edge further on each side, because the boundary may lie inside the run next to the edge.
-            possible = first[number] + np.flatnonzero(limits <= best_cost + _COST_ROUNDING * largest_sum)
-            lowest[number] = max(lowest[number], edges[max(possible[0] - 1, 0)])
-            highest[number] = min(highest[number], edges[min(possible[-1] + 1, len(edges) - 1)])
+            lowest[number] = max(lowest[number], edges[max(possible_edges[0] - 1, 0)])
+            highest[number] = min(highest[number], edges[min(possible_edges[-1] + 1, len(edges) - 1)])
         # At least a tiny width, so that the number of runs is finite.
         widest = max(float((positions[highest] - positions[lowest]).max()), 1e-12)
         next_n_runs = WINDOW_SIZE / widest
@@ -327,8 +319,9 @@ def _solve_layers(sums: PrefixSums, lowest_ends: IntArray, highest_ends: IntArra
         all_mean_terms = _mean_terms(sums, slice(None), slice(None))
     windows = zip(lowest_ends.tolist(), highest_ends.tolist(), strict=True)
     for (first_start, last_start), (first_end, last_end) in pairwise(windows):
-        # The sum of squares of a stratum is Σ x² − n mean². The difference of `squares` is Σ x².
-        base = costs - sums.squares
+        # The sum of squares of a stratum is Σ x² − n mean². The difference of `squares` is Σ x². The cost of
+        # a start is that of the strata before it, minus the Σ x² up to it.
+        start_costs = costs - sums.squares
         n_pairs = (last_end - first_end + 1) * (last_start - first_start + 1)
         if is_small or n_pairs <= MAX_DENSE_EDGES**2:
             rows = slice(first_end, last_end + 1)
@@ -337,14 +330,14 @@ def _solve_layers(sums: PrefixSums, lowest_ends: IntArray, highest_ends: IntArra
                 mean_terms = all_mean_terms[rows, columns]
             else:
                 mean_terms = _mean_terms(sums, columns, rows)
-            totals = base[columns] - mean_terms
-            costs = np.full(len(base), np.inf)
-            best_starts = np.full(len(base), first_start, np.int64)
+            totals = start_costs[columns] - mean_terms
+            costs = np.full(len(start_costs), np.inf)
+            best_starts = np.full(len(start_costs), first_start, np.int64)
             costs[rows] = totals.min(axis=1)
             best_starts[rows] += totals.argmin(axis=1)
         else:
             costs, best_starts = _divide_and_conquer(
-                sums, base, (first_start, last_start), (first_end, last_end)
+                sums, start_costs, (first_start, last_start), (first_end, last_end)
             )
         costs += sums.squares
         layers.append(best_starts)
@@ -352,16 +345,16 @@ def _solve_layers(sums: PrefixSums, lowest_ends: IntArray, highest_ends: IntArra
 
 
 def _divide_and_conquer(
-    sums: PrefixSums, base: FloatArray, start_window: tuple[int, int], end_window: tuple[int, int]
+    sums: PrefixSums, start_costs: FloatArray, start_window: tuple[int, int], end_window: tuple[int, int]
 ) -> tuple[FloatArray, IntArray]:
-    """Return the smallest cost and the best start (B + 1,) of a stratum for each end in its window.
+    """Return the smallest cost, without Σ x² up to the end, and the best start (B + 1,) for each end.
 
-    The best starts of the neighbouring ends of the previous level limit the range of starts.
+    The best starts of the neighbouring ends of the previous level of the recursion limit the range of starts.
     """
     first_start, last_start = start_window
     first_end, last_end = end_window
-    costs = np.full(len(base), np.inf)
-    best_starts = np.full(len(base), first_start, np.int64)
+    costs = np.full(len(start_costs), np.inf)
+    best_starts = np.full(len(start_costs), first_start, np.int64)
     step = 1 << ((last_end - first_end + 1).bit_length() - 1)
     while step:
         ends = np.arange(first_end + step - 1, last_end + 1, 2 * step)
@@ -369,7 +362,7 @@ def _divide_and_conquer(
         next_starts = best_starts[np.minimum(ends + step, last_end)]
         highest = np.where(ends + step <= last_end, next_starts, last_start)
         highest = np.maximum(np.minimum(highest, ends - 1), lowest)
-        costs[ends], best_starts[ends] = _best_starts(sums, base, ends, lowest, highest)
+        costs[ends], best_starts[ends] = _best_starts(sums, start_costs, ends, lowest, highest)
         step >>= 1
     return costs, best_starts
 
@@ -388,7 +381,7 @@ def _mean_terms(sums: PrefixSums, starts: slice, ends: slice, min_count: float =
 
 
 def _best_starts(
-    sums: PrefixSums, base: FloatArray, ends: IntArray, lowest: IntArray, highest: IntArray
+    sums: PrefixSums, start_costs: FloatArray, ends: IntArray, lowest: IntArray, highest: IntArray
 ) -> tuple[FloatArray, IntArray]:
     """Return the smallest cost for each end (E,) over its range of starts, and the first such start.
 
@@ -403,10 +396,11 @@ def _best_starts(
     counts = np.repeat(sums.counts[ends], lengths)
     counts -= sums.counts[starts]
     mean_terms /= counts
-    costs = np.subtract(base[starts], mean_terms, out=mean_terms)
+    costs = np.subtract(start_costs[starts], mean_terms, out=mean_terms)
     smallest = np.minimum.reduceat(costs, offsets)
     positions = np.flatnonzero(costs == np.repeat(smallest, lengths))
-    if len(positions) > len(ends):  # ties
+    # If several starts have the smallest cost, the first one counts.
+    if len(positions) > len(ends):
         positions = positions[np.searchsorted(positions, offsets)]
     return smallest, starts[positions]
 
@@ -426,19 +420,7 @@ def neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArra
     (Σ W_h S_h)² / n is the variance under Neyman allocation, to leading order (Cochran 1977, 5.26). Divide
     and conquer as in `k_means_boundaries` is not exact for this cost, so all starts are compared. The result
     is exact for up to `MAX_NEYMAN_BINS` bins. More bins are merged into runs first, and the boundaries are
-    then optimised jointly over the bins near them.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        B bins with second moments.
-    n_strata : int
-        Maximum number of strata.
-
-    Returns
-    -------
-    list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
-        First bin of every stratum but the first, increasing.
+    then optimised jointly over the bins near them. The result is as in `k_means_boundaries`.
     """
     numbers = range(1, min(n_strata, len(distribution.values)) + 1)
     return _neyman_boundaries_for_numbers(distribution, numbers, n_strata)
@@ -477,19 +459,8 @@ def robust_neyman_boundaries(distribution: Distribution, n_strata: int) -> list[
     """Return the boundaries that minimise Σ N_h S_h of a proxy that may be miscalibrated, for 1, 2, … strata.
 
     S_h² is the mean of r_h(1 − r_h) over the slopes on the log-odds of the robust allocation
-    (`stratal.strata.strata.expected_deviations`), with r_h the mean over the units of the stratum.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        B bins of a proxy with bounds.
-    n_strata : int
-        Maximum number of strata.
-
-    Returns
-    -------
-    list of int (H − 1,), one for each H = 1, …, min(n_strata, B)
-        First bin of every stratum but the first, increasing.
+    (`stratal.strata.strata.expected_deviations`), with r_h the mean over the units of the stratum. The proxy
+    must have bounds. The result is as in `k_means_boundaries`.
     """
     edges = run_edges(distribution, MAX_ROBUST_BINS)
     return _minimise_cost(RateSums.of(distribution).neyman_cost, edges, n_strata)

@@ -25,8 +25,8 @@ from stratal.strata.strata import Strata, moments_of_bins
 N_CELLS = 20
 # Share of the labels in the first round.
 PILOT_SHARE = 0.25
-# Local error of the test of a set in the plan; about that of the step-down test of 20 nested sets.
-_LOCAL_ERROR = 0.015
+# Error probability of the test of each set in the plan; about that of the step-down test of 20 nested sets.
+_ERROR_PER_SET = 0.015
 # Weight of the fitted curve in the rate of a cell, as a number of labels.
 _CURVE_LABELS = 10.0
 # Standard deviations of the normal prior of intercept and slope; its means are 0 and 1, a calibrated score.
@@ -81,8 +81,8 @@ def planned_region(cells: PilotCells, labels: int, limit: float) -> int:
     logits = special.logit(np.clip(cells.scores, _MIN_SCORE, 1.0 - _MIN_SCORE))
     relative_values = np.zeros(len(cells.sizes))
     for shift in (-standard_error, 0.0, standard_error):
-        curve = special.expit(intercept + shift + slope * logits)
-        rates = (_CURVE_LABELS * curve + cells.correct_labels) / (_CURVE_LABELS + cells.counts)
+        fitted_rates = special.expit(intercept + shift + slope * logits)
+        rates = (_CURVE_LABELS * fitted_rates + cells.correct_labels) / (_CURVE_LABELS + cells.counts)
         accepted_units = _expected_accepted_units(cells.sizes, 1.0 - rates, labels, limit)
         relative_values += accepted_units / max(float(accepted_units.max()), NO_DIVISOR)
     return int(np.argmax(relative_values)) + 1
@@ -114,22 +114,15 @@ def _fit_curve(cells: PilotCells) -> tuple[float, float, float]:
 def _expected_accepted_units(sizes: IntArray, faults: FloatArray, labels: int, limit: float) -> FloatArray:
     """Return the expected number of accepted units (J,) for regions of 1, …, J cells.
 
-    Parameters
-    ----------
-    sizes : int (J,)
-    faults : float (J,)
-        Rate of faults in each cell.
-    labels : int
-        Number of labels in the region.
-    limit : float
-        Largest accepted share of faults.
+    `sizes` and `faults` (J,) are the number of units and the rate of faults of each cell, `labels` is the
+    number of labels in the region, and `limit` the largest accepted share of faults.
     """
     totals = np.cumsum(sizes)
     rates = np.cumsum(faults * sizes) / np.maximum(totals, 1)
     # Rows: the last cell of the region. Columns: the last cell of the set, which is part of the region.
     is_in_region = np.tri(len(sizes), dtype=bool)
     counts = np.where(is_in_region, labels * totals // np.maximum(totals[:, None], 1), 0)
-    allowed_faults = max_faults(labels, limit, _LOCAL_ERROR)[counts]
+    allowed_faults = max_faults(labels, limit, _ERROR_PER_SET)[counts]
     # P(X ≤ a) of a binomial X, by the incomplete beta function.
     pass_probabilities = special.betaincc(
         np.maximum(allowed_faults, 0) + 1.0, np.maximum(counts - allowed_faults, 1), rates
@@ -149,17 +142,17 @@ def max_faults(labels: int, limit: float, error: float) -> FloatArray:
     """
     faults = np.arange(int(limit * labels) + 1)
     # The smallest number of labels with which each number of faults passes, by bisection.
-    below = faults.copy()
-    above = np.full(len(faults), labels + 1)
-    while np.any(above - below > 1):
-        middle = (below + above) // 2
+    failing_labels = faults.copy()
+    passing_labels = np.full(len(faults), labels + 1)
+    while np.any(passing_labels - failing_labels > 1):
+        middle = (failing_labels + passing_labels) // 2
         passes = 1.0 - special.betainc(faults + 1.0, np.maximum(middle - faults, 1), limit) <= error
         passes &= middle > faults
-        above = np.where(passes, middle, above)
-        below = np.where(passes, below, middle)
+        passing_labels = np.where(passes, middle, passing_labels)
+        failing_labels = np.where(passes, failing_labels, middle)
     # A number of faults that passes with some labels also passes with more.
     allowed_faults = np.full(labels + 2, -1.0)
-    np.maximum.at(allowed_faults, above, faults)
+    np.maximum.at(allowed_faults, passing_labels, faults)
     return np.asarray(np.maximum.accumulate(allowed_faults[: labels + 1]))
 
 
@@ -187,14 +180,14 @@ def score_cells(distribution: Distribution, column: str, max_units: int) -> Stra
     The other units are a stratum without labels.
     """
     units_from_bin = np.cumsum(distribution.counts[::-1])[::-1]
-    first = int(np.searchsorted(-units_from_bin, -max_units))
-    mass = np.where(np.arange(len(units_from_bin)) < first, 0, distribution.counts)
-    boundaries = split_evenly(mass.astype(np.float64), N_CELLS)
+    first_bin = int(np.searchsorted(-units_from_bin, -max_units))
+    divided_counts = np.where(np.arange(len(units_from_bin)) < first_bin, 0, distribution.counts)
+    boundaries = split_evenly(divided_counts.astype(np.float64), N_CELLS)
     known_influences: tuple[Expression | None, ...] = ()
-    if first > 0:
-        boundaries = np.unique(np.append(boundaries[boundaries > first], first))
+    if first_bin > 0:
+        boundaries = np.unique(np.append(boundaries[boundaries > first_bin], first_bin))
     rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
-    if first > 0:
+    if first_bin > 0:
         known_influences = (Below(name=column, limit=float(rule.cuts[0])), *[None] * len(boundaries))
     names = interval_names(column, rule.cuts)
     return Strata.from_moments(
@@ -209,14 +202,8 @@ def score_cells(distribution: Distribution, column: str, max_units: int) -> Stra
 def total_labels(sizes: IntArray, counts: IntArray, region: int, labels: int) -> IntArray:
     """Return the labels (J,) of each cell after both rounds: equal rates in the region, the pilot outside.
 
-    Parameters
-    ----------
-    sizes, counts : int (J,)
-        Number of units, and number of labels of the first round.
-    region : int
-        Number of cells of the region.
-    labels : int
-        Total number of labels of both rounds.
+    `sizes` and `counts` (J,) are the numbers of units and of labels of the first round, `region` is the
+    number of cells of the region, and `labels` the total number of labels of both rounds.
     """
     totals = counts.astype(np.int64).copy()
     is_in_region = np.arange(len(sizes)) < region

@@ -29,8 +29,10 @@ _VARIANCE_AROUND_TREND = 1.0 / 7.0
 # times in three.
 _SLOPE_PRECISION = 2.0
 
-# Largest slope: S_h grows twentyfold from the first stratum to the last.
+# Largest slope: S_h grows twentyfold from the first stratum to the last. A step changes the slope by at most
+# two thirds of it, which prevents divergence.
 _MAX_SLOPE = 3.0
+_MAX_SLOPE_STEP = 2.0
 
 # Steps of scoring that fit the trend; a fourth changes no allocation.
 _TREND_STEPS = 3
@@ -84,13 +86,11 @@ def unbounded_deviations(
     slope = np.zeros(scale.shape)
     trend = expected_variances
     for _ in range(_TREND_STEPS):
-        noise = _noise(degrees_of_freedom, squared_deviations, trend, kurtoses)
-        score = (
-            squared_deviations / trend - degrees_of_freedom
-        ) @ positions / noise - _SLOPE_PRECISION * slope
-        slope = slope + np.clip(
-            score / (degrees_of_freedom @ positions**2 / noise + _SLOPE_PRECISION), -2.0, 2.0
-        )
+        noise = _kurtosis_less_one(degrees_of_freedom, squared_deviations, trend, kurtoses)
+        excess = (squared_deviations / trend - degrees_of_freedom) @ positions
+        score = excess / noise - _SLOPE_PRECISION * slope
+        information = degrees_of_freedom @ positions**2 / noise + _SLOPE_PRECISION
+        slope = slope + np.clip(score / information, -_MAX_SLOPE_STEP, _MAX_SLOPE_STEP)
         slope = np.clip(slope, -_MAX_SLOPE, _MAX_SLOPE)
         trend = expected_variances * np.exp(slope[..., None] * positions)
         rescaling = _ratio(
@@ -100,15 +100,13 @@ def unbounded_deviations(
     variances = trend
     # κ is estimated again around the smoothed variances: around the trend, a deviating stratum increases it.
     for _ in range(2):
-        weight = (
-            _noise(degrees_of_freedom, squared_deviations, variances, kurtoses)[..., None]
-            / _VARIANCE_AROUND_TREND
-        )
-        variances = (squared_deviations + weight * trend) / (degrees_of_freedom + weight)
+        noise = _kurtosis_less_one(degrees_of_freedom, squared_deviations, variances, kurtoses)
+        trend_labels = noise[..., None] / _VARIANCE_AROUND_TREND
+        variances = (squared_deviations + trend_labels * trend) / (degrees_of_freedom + trend_labels)
     return np.asarray(np.sqrt(variances))
 
 
-def _noise(
+def _kurtosis_less_one(
     degrees_of_freedom: FloatArray,
     squared_deviations: FloatArray,
     variances: FloatArray,
@@ -117,11 +115,10 @@ def _noise(
     """Return κ − 1 (…,): n_h times the squared relative error of a stratum's sample variance."""
     if kurtoses is None:
         return np.full(squared_deviations.shape[:-1], _NORMAL_KURTOSIS_LESS_ONE)
-    labels = np.maximum(degrees_of_freedom + 1.0, 1.0)
-    fourths = np.sum(kurtoses * (squared_deviations / variances) ** 2 / labels, axis=-1)
-    return np.asarray(
-        np.maximum(_ratio(fourths, degrees_of_freedom.sum(axis=-1)) - 1.0, _NORMAL_KURTOSIS_LESS_ONE)
-    )
+    n_labels = np.maximum(degrees_of_freedom + 1.0, 1.0)
+    fourth_powers = np.sum(kurtoses * (squared_deviations / variances) ** 2 / n_labels, axis=-1)
+    pooled_kurtosis = _ratio(fourth_powers, degrees_of_freedom.sum(axis=-1))
+    return np.asarray(np.maximum(pooled_kurtosis - 1.0, _NORMAL_KURTOSIS_LESS_ONE))
 
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
@@ -254,24 +251,39 @@ def smoothed_standard_deviations(
     binary_variances = binary_variances.reshape(cases.shape[:-1])
     if squares is None:
         return np.asarray(width * np.sqrt(binary_variances))
-    # The ratio of the variance to r(1 − r): 1 for binary outcomes, smaller for others. The proxy gives the
-    # prior ratio, the labels of all strata the pooled one, and its own labels that of a stratum.
-    prior_ratio = 1.0
-    if strata.scaled and strata.has_proxy:
-        rates = (strata.proxy_means - bounds[0]) / width
-        # A proxy outside the bounds would have a negative variance.
-        mean_max_variance = width**2 * float(strata.weights @ np.clip(rates * (1 - rates), 0.0, 0.25))
-        mean_variance = strata.weights @ plug_in_variances
-        ratio = mean_variance / max(mean_max_variance, _MIN_RATE)
-        prior_ratio = float(np.clip(ratio, _MIN_VARIANCE_RATIO, 1.0))
     max_squared_deviations = np.maximum(sums - sums**2 / np.maximum(counts, 1.0), 0.0)
+    ratios = _variance_ratios(
+        squared_deviations, max_squared_deviations, _prior_variance_ratio(strata, bounds)
+    )
+    return np.asarray(width * np.sqrt(binary_variances * ratios))
+
+
+def _prior_variance_ratio(strata: Moments, bounds: tuple[float, float]) -> float:
+    """Return the ratio of the plug-in variance to that of a binary outcome; 1 if the proxy implies none."""
+    if not (strata.scaled and strata.has_proxy):
+        return 1.0
+    width = bounds[1] - bounds[0]
+    rates = (strata.proxy_means - bounds[0]) / width
+    # A proxy outside the bounds would have a negative variance.
+    mean_max_variance = width**2 * float(strata.weights @ np.clip(rates * (1 - rates), 0.0, 0.25))
+    ratio = strata.weights @ strata.plug_in_variances / max(mean_max_variance, _MIN_RATE)
+    return float(np.clip(ratio, _MIN_VARIANCE_RATIO, 1.0))
+
+
+def _variance_ratios(
+    squared_deviations: FloatArray, max_squared_deviations: FloatArray, prior_ratio: float
+) -> FloatArray:
+    """Return the ratios (…, H) of the variance to r(1 − r): 1 for binary outcomes, smaller for others.
+
+    The deviations (…, H) are those of the labels of each stratum, and of binary outcomes with the same means.
+    The ratio of a stratum is shrunk to that of all strata, which is shrunk to the prior ratio.
+    """
     pooled_numerator = squared_deviations.sum(axis=-1, keepdims=True) + _POOLED_RATIO_WEIGHT * prior_ratio
     pooled_denominator = max_squared_deviations.sum(axis=-1, keepdims=True) + _POOLED_RATIO_WEIGHT
     pooled_ratio = pooled_numerator / pooled_denominator
-    ratios = (squared_deviations + _POOLED_RATIO_WEIGHT * pooled_ratio) / (
-        max_squared_deviations + _POOLED_RATIO_WEIGHT
-    )
-    return np.asarray(width * np.sqrt(binary_variances * np.minimum(ratios, 1.0)))
+    numerators = squared_deviations + _POOLED_RATIO_WEIGHT * pooled_ratio
+    ratios = numerators / (max_squared_deviations + _POOLED_RATIO_WEIGHT)
+    return np.asarray(np.minimum(ratios, 1.0))
 
 
 def _checked_sums(
@@ -412,10 +424,10 @@ def _log_odds(
     Without a proxy, the overall mean is that of the labels, and the distances are 0. For a proxy that is not
     on the outcome's scale, the distances are normal quantiles of its ranks.
     """
-    share = unit_scale(strata.proxy_means, bounds)
+    unit_means = unit_scale(strata.proxy_means, bounds)
     if strata.has_proxy and strata.scaled:
-        middle, distance = shrunk_log_odds(strata.weights, share)
-        centre = np.array([middle])
+        overall_log_odds, distance = shrunk_log_odds(strata.weights, unit_means)
+        centre = np.array([overall_log_odds])
     else:
         labelled_share = (counts > 0) @ strata.weights
         weighted_sum = (sums / np.maximum(counts, 1.0)) @ strata.weights
@@ -424,11 +436,12 @@ def _log_odds(
         n = counts.sum(axis=-1)
         # One success and one failure more keep the log-odds finite.
         centre = logit((n * np.clip(mean_outcome, 0.0, 1.0) + 1.0) / (n + 2.0))[..., None]
-        distance = np.zeros(len(share))
+        distance = np.zeros(len(unit_means))
         if strata.has_proxy:
-            order = np.argsort(share, kind="stable")
+            order = np.argsort(unit_means, kind="stable")
             weights = strata.weights
-            distance[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
-            distance = ndtri(np.clip(distance, _MIN_RATE, 1.0 - _MIN_RATE))
+            relative_ranks = np.empty(len(unit_means))
+            relative_ranks[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
+            distance = ndtri(np.clip(relative_ranks, _MIN_RATE, 1.0 - _MIN_RATE))
     pseudo_labels = PSEUDO_LABELS if distance.any() else PSEUDO_LABELS_WITHOUT_PROXY
     return centre, distance, np.array(pseudo_labels)

@@ -70,7 +70,7 @@ SCENARIO_RESIDUAL_FACTORS = (0.5, 1.0, 2.0)
 _MIN_UNEXPLAINED_SHARE = 0.05
 
 # Stratification methods that do not use the proxy.
-WITHOUT_PROXY = ("given", "category", "features", "none")
+METHODS_WITHOUT_PROXY = ("given", "category", "features", "none")
 
 # Rates are kept this far from 0 and 1, so that log-odds are finite and variances positive.
 _MIN_RATE = 1e-9
@@ -91,7 +91,8 @@ class Moments(Record):
     conditional_variances : float (H,)
         Mean plug-in Var(z | x) of each stratum.
     scaled : bool
-        Whether the proxy predicts the outcome on its own scale; if not, S_h is unknown and taken as equal.
+        Whether the proxy is on the scale of the outcome. Otherwise S_h is unknown, and assumed to be equal in
+        all strata.
     bounds : (float, float)
         Bounds of the outcome; infinite where it has none.
     """
@@ -148,6 +149,7 @@ class Moments(Record):
     def pool(self, codes: IntArray) -> Moments:
         """Return the moments of coarser strata; `codes` (H,) are the indices of the coarser strata."""
         sizes = np.bincount(codes, self.sizes)
+        # Differences from one of the means have smaller rounding errors than the means.
         centre = float(self.proxy_means[0])
         shifted = np.bincount(codes, self.sizes * (self.proxy_means - centre)) / sizes
         between = (self.proxy_means - centre - shifted[codes]) ** 2
@@ -166,14 +168,15 @@ def moments_of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Mom
     starts = np.concatenate([[0], boundaries]).astype(np.int64)
     counts = bins.counts
     sizes = np.add.reduceat(counts, starts)
-    lengths = np.diff(np.append(starts, len(counts)))
-    firsts = bins.values[starts]
-    shifted = bins.values - np.repeat(firsts, lengths)
+    n_bins = np.diff(np.append(starts, len(counts)))
+    # Differences from the first value of the stratum have smaller rounding errors than the values.
+    first_values = bins.values[starts]
+    shifted = bins.values - np.repeat(first_values, n_bins)
     shifted_means = np.add.reduceat(counts * shifted, starts) / sizes
-    deviations = shifted - np.repeat(shifted_means, lengths)
+    deviations = shifted - np.repeat(shifted_means, n_bins)
     return Moments(
         sizes=sizes,
-        proxy_means=firsts + shifted_means,
+        proxy_means=first_values + shifted_means,
         proxy_variances=np.add.reduceat(counts * deviations**2, starts) / sizes,
         conditional_variances=np.add.reduceat(counts * bins.conditional_variances, starts) / sizes,
     )
@@ -194,7 +197,7 @@ def check_proxy_range(bins: Distribution | LevelBins) -> None:
 
 
 def moments_of_sizes(sizes: IntArray) -> Moments:
-    """Return the moments of strata of a population without a proxy: means unknown, variances zero."""
+    """Return the moments of strata of a population without a proxy: the means are NaN, the variances 0."""
     zeros = np.zeros(len(sizes))
     return Moments(
         sizes=sizes,
@@ -204,11 +207,11 @@ def moments_of_sizes(sizes: IntArray) -> Moments:
     )
 
 
-def join_moments(parts: Sequence[Moments]) -> Moments:
+def join_moments(moments: Sequence[Moments]) -> Moments:
     """Return the moments of all strata of several populations, one after the other."""
-    arrays = [field_values(part, _STRATUM_FIELDS) for part in parts]
+    arrays = [field_values(entry, _STRATUM_FIELDS) for entry in moments]
     joined: Keywords = {name: np.concatenate([entry[name] for entry in arrays]) for name in _STRATUM_FIELDS}
-    return replace(parts[0], **joined)
+    return replace(moments[0], **joined)
 
 
 def expected_deviations(strata: Moments) -> FloatArray:
@@ -254,10 +257,10 @@ def shrunk_log_odds(weights: FloatArray | IntArray, means: FloatArray) -> tuple[
 
     The means of the strata are shrunk to the overall mean first. The weights (H,) are W_h or N_h.
     """
-    overall = float(np.clip(np.average(means, weights=weights), _MIN_RATE, 1.0 - _MIN_RATE))
-    shrunk = np.clip(means + MEAN_SHRINKAGE * (overall - means), _MIN_RATE, 1.0 - _MIN_RATE)
-    centre = float(np.log(overall / (1.0 - overall)))
-    return centre, np.asarray(np.log(shrunk / (1.0 - shrunk)) - centre)
+    overall_mean = float(np.clip(np.average(means, weights=weights), _MIN_RATE, 1.0 - _MIN_RATE))
+    shrunk_means = np.clip(means + MEAN_SHRINKAGE * (overall_mean - means), _MIN_RATE, 1.0 - _MIN_RATE)
+    centre = float(np.log(overall_mean / (1.0 - overall_mean)))
+    return centre, np.asarray(np.log(shrunk_means / (1.0 - shrunk_means)) - centre)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -297,8 +300,12 @@ class Scenario(Record):
         (z), S_h² − (2b − 1) Var_h(ẑ) for the difference estimator (z − ẑ), and S_h² − b² Var_h(ẑ) for PPI++
         with the fitted λ = b (z − bẑ).
         """
-        factors = {"difference": 2 * self.slope - 1, "ppi++": self.slope**2}
-        explained_factor = factors.get(estimator, 0 * self.slope)
+        if estimator == "difference":
+            explained_factor = 2 * self.slope - 1
+        elif estimator == "ppi++":
+            explained_factor = self.slope**2
+        else:
+            explained_factor = np.zeros_like(self.slope)
         residual_variances = self.variances - explained_factor[..., None] * strata.proxy_variances
         residual_variances = np.maximum(residual_variances, _MIN_UNEXPLAINED_SHARE * self.variances)
         return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, residual_variances)))
@@ -368,20 +375,10 @@ def miscalibrated_rates(strata: Moments) -> FloatArray:
 
 
 def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> Any:
-    """Return the variance of a stratified mean, Σ W_h² (1 − f_h) S_h² / n_h.
+    """Return the variance (…,) of a stratified mean, Σ W_h² (1 − f_h) S_h² / n_h.
 
-    Fogliato et al. (2024), eq. 5 and 8; Cochran, eq. 5.6.
-
-    Parameters
-    ----------
-    sizes, n_h : int (H,)
-    variances : float (…, H)
-        Within-stratum variances with divisor N_h.
-
-    Returns
-    -------
-    float (…,)
-        Infinite if a stratum with a positive variance has n_h = 0.
+    Fogliato et al. (2024), eq. 5 and 8; Cochran, eq. 5.6. The `variances` (…, H) within strata have the
+    divisor N_h. The result is infinite if a stratum with a positive variance has n_h = 0.
     """
     s_squared = variances * sizes / np.maximum(sizes - 1, 1)  # S_h², divisor N_h − 1
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -459,7 +456,7 @@ class Strata(Moments, TableDisplay, PlotDisplay):
     @property
     def from_proxy(self) -> bool:
         """Whether the strata are intervals of the proxy, instead of other columns or user-defined strata."""
-        return self.method not in WITHOUT_PROXY
+        return self.method not in METHODS_WITHOUT_PROXY
 
     @property
     def scenarios(self) -> Scenario:

@@ -217,8 +217,8 @@ def _stratify_by_influence(population: Population, influence: Influence, options
         )
     rule: rules.Rule = rules.Everything()
     if strata.n_strata > 1:
-        whole_population = influence_population.size
-        (batch,) = influence_population.batches((rules.INFLUENCE,), whole_population)
+        # A single batch of all units.
+        (batch,) = influence_population.batches((rules.INFLUENCE,), influence_population.size)
         inner = rules.cut_between(strata.rule, np.unique(batch[rules.INFLUENCE]))
         rule = rules.Derived(inner=inner, cells=influence.cells, influence=influence.mean)
     return replace(

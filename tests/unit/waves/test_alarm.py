@@ -120,7 +120,7 @@ def test_labels_of_the_wave_do_not_change_its_prediction():
     earlier = wave_of([0, 1, 1, 1])
     one, other = (predict_outcomes([earlier], wave_of(z)) for z in ([1, 1, 1], [0, 0, 0]))
     assert one.rates == pytest.approx(other.rates)
-    assert (one.slope, one.ratio) == (other.slope, other.ratio)
+    assert (one.slope, one.variance_ratio) == (other.slope, other.variance_ratio)
 
 
 def test_false_alarms_stay_below_five_percent_and_a_jump_is_found():
