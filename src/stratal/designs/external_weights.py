@@ -106,8 +106,8 @@ class WithReplacementWeighting(Weighting):
         # One cluster shows no difference between clusters.
         if m < 2:
             return np.full((q, q), np.nan)
-        # Weights made of sizes reproduce these in every sample, so that the means of strata have no part in
-        # the error.
+        # If weights follow from the sizes of strata, the sum of the weights of a stratum has no error. Then
+        # only deviations from the means of strata contribute to the variance.
         if self.sizes_known:
             variables = self.unexplained(variables, self.design_weight)
         columns = (variables * self.weights[:, None]).T
@@ -130,8 +130,8 @@ class WithReplacementWeighting(Weighting):
         return np.asarray(variables - means[self.primary])
 
 
-# Mechanisms whose variance follows from the weights alone, without joint probabilities.
-# Sampling mechanisms that the variance of a weighted sample may assume.
+# Sampling mechanisms that the variance of a weighted sample may assume. It then follows from the weights
+# alone, without joint inclusion probabilities.
 LINEARISED_MECHANISMS = ("with-replacement", "poisson")
 
 
@@ -174,16 +174,16 @@ class ExternalWeights(Design):
         strata = np.zeros(sample.size, dtype=np.int64)
         if self.stratum is not None:
             strata = np.unique(sample.groups[self.stratum], return_inverse=True)[1].astype(np.int64)
-        answered_weights = all_weights[labelled]
+        labelled_weights = all_weights[labelled]
         stratum_totals = np.bincount(strata, all_weights, minlength=1)
-        answered_totals = np.bincount(strata[labelled], answered_weights, minlength=len(stratum_totals))
-        # A stratum in which nobody answered is represented by all others, with one common rate.
-        if np.all(answered_totals > 0):
-            inverse_rates = stratum_totals / answered_totals
+        labelled_totals = np.bincount(strata[labelled], labelled_weights, minlength=len(stratum_totals))
+        # All other strata represent a stratum without labels, with one common rate.
+        if np.all(labelled_totals > 0):
+            inverse_rates = stratum_totals / labelled_totals
         else:
-            overall_rate = stratum_totals.sum() / answered_totals.sum()
-            inverse_rates = np.full(len(answered_totals), overall_rate)
-        adjusted_weights = answered_weights * inverse_rates[strata[labelled]]
+            inverse_overall_rate = stratum_totals.sum() / labelled_totals.sum()
+            inverse_rates = np.full(len(labelled_totals), inverse_overall_rate)
+        adjusted_weights = labelled_weights * inverse_rates[strata[labelled]]
         size = float(all_weights.sum())
         if self.known_size:
             size = float(sample.population_size)

@@ -55,7 +55,7 @@ def replacing(path: Path) -> Iterator[Path]:
     except OSError as error:
         if error.errno is None or error.filename is not None:
             raise
-        # The system names no file where a write fails, such as on a full disk.
+        # Without the name of a file in the error, a write failed, for example because the disk is full.
         action = "Free some space, or choose another folder."
         raise InputError(f"{path} cannot be written ({error.strerror})", action=action) from None
     finally:

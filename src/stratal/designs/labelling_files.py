@@ -22,7 +22,7 @@ from stratal.randomness import id_texts
 from stratal.tables.files import csv_line
 from stratal.tables.spilling import lock_file
 
-# Files of a labelling folder, besides the table to label.
+# Name of the sample file in a labelling folder.
 SAMPLE_NAME = "sample.parquet"
 # Labels that units of a table have before the first draw.
 LABELS_NAME = "labels.csv"
@@ -162,6 +162,7 @@ def _move_to_folder(partial: Path, folder: Path, last_file: str) -> None:
 
 
 def _is_partial(entry: Path) -> bool:
+    """Return whether a path is the temporary folder or file of a draw."""
     return entry.name.startswith(".") and entry.name.endswith(".partial")
 
 
@@ -226,6 +227,7 @@ def write_table_to_label(sample: Sample, path: Path) -> int:
 
 
 def _write_csv(rows: list[list[Any]], path: Path) -> None:
+    """Write rows, of which the first is the header, and flush the file to the disk."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         stream.writelines(map(csv_line, rows))
     flush_to_disk(path)

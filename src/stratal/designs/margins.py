@@ -314,7 +314,10 @@ def fit_margins(
 
 
 def _levels_and_means(sample: Sample, name: str, total: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Return the levels of a margin and their shares of the population, or no level and a mean."""
+    """Return the levels of a margin and their shares of the population; for numbers no levels and the mean.
+
+    `total` is the stated total of the column, None for that of the draw.
+    """
     if name in sample.groups and not is_number(total):
         levels = _group_sizes(sample, name, total)
         population_units = sum(levels.values())
@@ -349,38 +352,46 @@ def _group_sizes(sample: Sample, name: str, stated_sizes: Mapping[Any, Any] | No
         raise InputError(f"the number of units in each level of {name!r} is not known", action=action)
     sizes = {str(level): float(units) for level, units in totals.items() if units}
     drawn = Counter(str(value) for value in sample.groups[name].tolist())
-    expected: Mapping[str, float]
-    if stored_sizes is None:
-        expected = {level: sizes.get(level, 1.0) for level in drawn}
-    else:
-        expected = stored_sizes
-    levels = {*expected, *drawn}
-    if stored_sizes:
-        levels |= {*sizes}
-    for level in sorted(levels):
-        stated_units = sizes.get(level, 0.0)
-        units = expected.get(level, 0)
-        lacks_drawn_level = level in drawn and level not in sizes
-        if lacks_drawn_level or abs(units - stated_units) > _SIZE_TOLERANCE * size:
-            problem = (
-                f"the sizes of {name!r} differ from those of the population from which the sample was drawn"
-            )
-            if stored_sizes is None:
-                allowed = "1 or more"
-            else:
-                allowed = f"{units:,}"
-            raise InputError(problem, given=f"{stated_units:,.10g} units of level {level!r}", allowed=allowed)
+    _check_level_sizes(name, sizes, drawn, stored_sizes, _SIZE_TOLERANCE * size)
     if abs(sum(sizes.values()) - size) > _SIZE_TOLERANCE * size:
         problem = f"the sizes of {name!r} do not add up to the population size"
         raise InputError(problem, given=f"{sum(sizes.values()):,.0f} units", allowed=f"{size:,}")
-    for level, units in drawn.items():
-        if units > sizes[level] + _SIZE_TOLERANCE * size:
+    for level, n_drawn in drawn.items():
+        if n_drawn > sizes[level] + _SIZE_TOLERANCE * size:
             raise InputError(
                 f"level {level!r} of {name!r} has fewer units than were drawn",
-                given=f"{sizes[level]:,.10g} units, {units:,} drawn",
+                given=f"{sizes[level]:,.10g} units, {n_drawn:,} drawn",
                 allowed="sizes of the population from which the units were drawn",
             )
     return dict(sorted(sizes.items()))
+
+
+def _check_level_sizes(
+    name: str,
+    sizes: Mapping[str, float],
+    drawn: Mapping[str, int],
+    stored_sizes: Mapping[str, int] | None,
+    tolerance: float,
+) -> None:
+    """Raise an error if sizes by level lack a drawn level, or differ from those that the sample stores."""
+    if stored_sizes is None:
+        levels = {*drawn}
+    else:
+        levels = {*stored_sizes, *drawn, *sizes}
+    for level in sorted(levels):
+        units = sizes.get(level, 0.0)
+        lacks_drawn_level = level in drawn and level not in sizes
+        allowed = "1 or more"
+        differs = False
+        if stored_sizes is not None:
+            stored_units = stored_sizes.get(level, 0)
+            allowed = f"{stored_units:,}"
+            differs = abs(stored_units - units) > tolerance
+        if lacks_drawn_level or differs:
+            problem = (
+                f"the sizes of {name!r} differ from those of the population from which the sample was drawn"
+            )
+            raise InputError(problem, given=f"{units:,.10g} units of level {level!r}", allowed=allowed)
 
 
 def _numeric_column(sample: Sample, name: str) -> FloatArray:
@@ -409,14 +420,14 @@ def unlabelled_level_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, .
     for column, levels, means in zip(design.columns, design.levels, design.means, strict=True):
         if not levels:
             continue
-        with_label = set(sample.groups[column][labelled].astype(np.str_).tolist())
-        empty = [level not in with_label for level in levels]
-        if not any(empty):
+        labelled_levels = set(sample.groups[column][labelled].astype(np.str_).tolist())
+        is_unlabelled = [level not in labelled_levels for level in levels]
+        if not any(is_unlabelled):
             continue
-        share = float(np.sum(np.array(means)[empty]))
-        empty_levels = ", ".join(level for level in levels if level not in with_label)
+        share = float(np.sum(np.array(means)[is_unlabelled]))
+        levels_text = ", ".join(level for level in levels if level not in labelled_levels)
         text = (
-            f"no unit with {column} = {empty_levels} has a label ({share:.1%} of the population): the margin "
+            f"no unit with {column} = {levels_text} has a label ({share:.1%} of the population): the margin "
             "is fitted to the other levels, and these units are assumed to be like the other units"
         )
         code = REMARK
@@ -427,11 +438,14 @@ def unlabelled_level_notes(sample: Sample, labelled: BoolArray) -> tuple[Note, .
 
 
 def _shares_of_labelled_levels(levels: tuple[str, ...], shares: FloatArray, codes: AnyArray) -> FloatArray:
-    """Return the shares of the levels (H,), where the levels with labels share those without any."""
-    empty = np.bincount(codes, minlength=len(levels)) == 0
-    if not np.any(empty):
+    """Return the shares (H,) of the levels in those with labels; 0 for levels without labels.
+
+    `codes` (m,) are the levels of the labelled units.
+    """
+    is_unlabelled = np.bincount(codes, minlength=len(levels)) == 0
+    if not np.any(is_unlabelled):
         return shares
-    labelled_shares = np.where(empty, 0.0, shares)
+    labelled_shares = np.where(is_unlabelled, 0.0, shares)
     return np.asarray(labelled_shares / labelled_shares.sum())
 
 
@@ -533,7 +547,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     level_sizes = _group_sizes(sample, by, sizes)
     levels = tuple(level_sizes)
     stratum = np.searchsorted(np.array(levels), sample.groups[by].astype(np.str_)).astype(np.int64)
-    n_h = np.array(list(level_sizes.values())).astype(np.int64)
+    stratum_sizes = np.array(list(level_sizes.values())).astype(np.int64)
     population = sample.population
     summary = None
     if population is not None and sample.proxy_info and by in population.group_names:
@@ -541,20 +555,20 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         summary = population.summarise(rule)
     design = PostStratified(group=by, levels=levels)
     # The proxy means of the population are valid only for its own sizes.
-    if summary is not None and np.array_equal(summary.sizes, n_h):
+    if summary is not None and np.array_equal(summary.sizes, stratum_sizes):
         return replace(sample, stratum=stratum, design=design, summary=summary)
     return replace(
         sample,
         stratum=stratum,
         design=design,
-        summary=StratumSummary.without_proxies(n_h),
+        summary=StratumSummary.without_proxies(stratum_sizes),
         proxies=np.empty((sample.size, 0)),
         proxy_info=(),
     )
 
 
 def _post_strata_columns(sample: Sample) -> str:
-    """Return the columns that post-stratification accepts, in words: a proxy only with all of its values."""
+    """Return the columns that post-stratification accepts as text; proxies only if all units are known."""
     proxies = sample.proxy_names if isinstance(sample.population, ArrayPopulation) else ()
     columns = ", ".join(map(repr, dict.fromkeys((*sample.groups, *proxies))))
     return columns or "a column of groups; this sample contains none"
@@ -584,9 +598,9 @@ def _with_strata_of_proxy(sample: Sample, proxy: str) -> tuple[Sample, str, dict
     sample_values = sample.proxies[:, sample.proxy_names.index(proxy)]
     count = int(np.clip(sample.size // _LABELS_PER_STRATUM, 2, _MAX_PROXY_STRATA))
     cuts = np.unique(np.quantile(values, np.arange(1, count) / count))
-    ends = [f"{proxy} < {cut:.4g}" for cut in cuts.tolist()]
-    ends.append(f"{proxy} >= {cuts[-1]:.4g}")
-    names = [f"{k:02d}: {end}" for k, end in enumerate(ends, start=1)]
+    conditions = [f"{proxy} < {cut:.4g}" for cut in cuts.tolist()]
+    conditions.append(f"{proxy} >= {cuts[-1]:.4g}")
+    names = [f"{k:02d}: {condition}" for k, condition in enumerate(conditions, start=1)]
     sizes = np.bincount(np.searchsorted(cuts, values, side="right"), minlength=len(names))
     group = f"strata of {proxy}"
     column = np.array(names)[np.searchsorted(cuts, sample_values, side="right")]

@@ -64,7 +64,7 @@ def other_units(
         Ids of the labelled units, which are removed from the population. If the labelled units or the
         population have no ids, all rows are other units.
     columns : mapping of str to (n,) array, optional
-        The same columns of the labelled units; the population must have equal values.
+        Columns of the labelled units; the population must have the same values.
     id_name : str, optional
         Column of ids of the population.
 
@@ -88,50 +88,58 @@ def other_units(
         levels = tuple(sorted(population.levels(stratum)))
         column = population.require_group(stratum)
         rule = Categories(column=column, levels=levels, codes=np.arange(len(levels)))
-    if proxy is None:
-        k = None
-    else:
+    # Index of the proxy in the population.
+    k = None
+    if proxy is not None:
         k = population.proxy_names.index(population.proxy_info(proxy).name)
-    summary = population.summarise(rule)
-    counts = summary.sizes
-    means = np.zeros(len(summary.sizes))
-    squared_deviations = np.zeros(len(summary.sizes))
-    if k is not None:
-        means = summary.proxy_means[:, k]
-        # The population's variances have the divisor N_h.
-        squared_deviations = summary.proxy_covariances[:, k, k] * counts
     n_matched = 0 if matched is None else len(matched.ids)
-    if matched is not None and n_matched:
-        if stratum is None:
-            codes = np.zeros(n_matched, np.int64)
-        else:
-            codes = rule.assign(matched.groups)
-        if k is None:
-            values = np.zeros(n_matched)
-        else:
-            values = matched.proxies[:, k]
-        counts, means, squared_deviations = _without_labelled(
-            counts, means, squared_deviations, codes, values
-        )
+    means, variances, counts = _moments_of_others(population, rule, k, matched)
     if not counts.any():
         raise InputError("every unit of the population is labelled", action="Leave the population out.")
     if isinstance(rule, Categories):
         names = rule.levels
     else:
         names = (SINGLE_STRATUM,)
-    variances = squared_deviations / np.maximum(counts - 1, 1)
-    rows = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
+    moments = zip(means.tolist(), variances.tolist(), counts.tolist(), strict=True)
     level_means = {}
     for name in options.groups:
         if k is not None and name in population.group_names:
             level_means[name] = _level_means_of_others(population, name, k, matched)
     overlap_note = _overlap_note(population.size, n_matched, has_ids=has_ids and labelled is not None)
     return OtherUnits(
-        strata=dict(zip(names, rows, strict=True)),
+        strata=dict(zip(names, moments, strict=True)),
         proxy=None if k is None else population.proxies[k],
         notes=(*population.notes, overlap_note, *group_notes),
         level_means=level_means,
     )
+
+
+def _moments_of_others(
+    population: Population, rule: Rule, proxy: int | None, labelled: DrawnUnits | None
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return mean and variance of a proxy, and numbers of units (H,), without the labelled units.
+
+    `proxy` is the index of the proxy; without one, mean and variance are 0.
+    """
+    summary = population.summarise(rule)
+    counts = summary.sizes
+    means = np.zeros(len(counts))
+    squared_deviations = np.zeros(len(counts))
+    if proxy is not None:
+        means = summary.proxy_means[:, proxy]
+        # The population's variances have the divisor N_h.
+        squared_deviations = summary.proxy_covariances[:, proxy, proxy] * counts
+    if labelled is not None and len(labelled.ids):
+        codes = np.zeros(len(labelled.ids), np.int64)
+        if isinstance(rule, Categories):
+            codes = rule.assign(labelled.groups)
+        values = np.zeros(len(labelled.ids))
+        if proxy is not None:
+            values = labelled.proxies[:, proxy]
+        counts, means, squared_deviations = _without_labelled(
+            counts, means, squared_deviations, codes, values
+        )
+    return means, squared_deviations / np.maximum(counts - 1, 1), counts
 
 
 def _without_labelled(
@@ -140,8 +148,8 @@ def _without_labelled(
     """Return counts, proxy means and sums of squared deviations (H,) of the strata without some units.
 
     The units (m,) have a stratum, `codes`, and a proxy, `values`. The sum of squared deviations of two groups
-    is the sum of their own ones and a term for the difference of their means (Chan, Golub & LeVeque 1983).
-    Here it is solved for one of the groups.
+    together is the sum of those of each group, plus a term for the difference of their means (Chan, Golub &
+    LeVeque 1983). Here this equation is solved for one of the groups.
     """
     n_strata = len(counts)
     n = np.bincount(codes, minlength=n_strata)
@@ -172,7 +180,10 @@ def _overlap_note(size: int, n_matched: int, *, has_ids: bool) -> str:
 def _level_means_of_others(
     population: Population, group: str, proxy: int, labelled: DrawnUnits | None
 ) -> dict[str, tuple[float, int]]:
-    """Return mean proxy and number of the unlabelled units of each level."""
+    """Return the mean of the proxy with this index, and the number, of the other units of each level.
+
+    `labelled` are the labelled units of the population.
+    """
     levels = tuple(sorted(population.levels(group)))
     rule = Categories(column=group, levels=levels, codes=np.arange(len(levels)))
     summary = population.summarise(rule)
@@ -197,12 +208,11 @@ def level_means_of(
 ) -> dict[str, dict[str, list[float]]]:
     """Return the mean proxy over all units, labelled and others, of each level of the groups.
 
-    Each mean is a list with one number, that of the first proxy. `stratum_means` (H,) are the mean proxies of
-    the strata. The result is empty if the unlabelled units are a separate sample, which has no sizes of
-    levels.
+    Each mean is a list with one number, that of the first proxy. `stratum_means` (H, 1) are the mean proxies
+    of the strata. The result is empty if the other units are unknown, or a separate sample, in which the
+    sizes of levels are unknown.
     """
     means_by_group: dict[str, dict[str, list[float]]] = {}
-    # There is no mean over all units, or no number of units of each level.
     if others is None or options.first_proxy is None or design_kind == "separate-samples":
         return means_by_group
     if options.stratum is not None:

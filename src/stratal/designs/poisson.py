@@ -330,9 +330,9 @@ class Poisson(UnequalProbabilities):
 
     def select(self, population: Population, seed: int) -> tuple[Design, DrawnUnits, FloatArray, None]:
         """Draw every unit with u < π."""
-        measured, limit = self._measure(population)
-        candidates = population.units_below_size_limit(measured, limit, seed)
-        return self, candidates.drawn, np.minimum(1.0, limit * candidates.size), None
+        measured, scale = self._measure(population)
+        candidates = population.units_below_size_limit(measured, scale, seed)
+        return self, candidates.drawn, np.minimum(1.0, scale * candidates.size), None
 
     def _measure(self, population: Population) -> tuple[SizeMeasure, float]:
         """Return the size measure x, and the c of π = min(1, c x)."""

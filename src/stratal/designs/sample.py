@@ -550,7 +550,7 @@ class Sample(Record, TableDisplay):
         return with_declared_scores(with_tag_sets(_sample_from_arguments(parts)), options.predicts), labels
 
 
-# Fields of a sample that its file stores unchanged; the optional ones only if they are not None.
+# Fields that the description of a sample file stores unchanged; the optional ones only if they are not None.
 _PLAIN_FIELDS = ("version", "seed")
 _OPTIONAL_FIELDS = ("half_width", "looks")
 
@@ -666,7 +666,7 @@ def make_sample(
 
 
 def with_tag_sets(sample: Sample, *, lenient: bool = False) -> Sample:
-    """Return the sample with its answers as the texts of sets, if they are sets of tags.
+    """Return the sample with answers that are sets of tags as normalised texts of sets.
 
     Answers are sets if this was declared, or if every answer is a list. Without a column of the model's
     answers, columns of lists are answers of several models. With `lenient`, a sample in which some answers

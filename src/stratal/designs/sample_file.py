@@ -99,6 +99,7 @@ def _digest(table: pa.Table, description: Mapping[str, object]) -> str:
 
 
 def _texts(column: pa.ChunkedArray) -> bytes:
+    """Return the entries of a column as JSON, for the digest."""
     return json.dumps(column.to_pylist(), default=str).encode()
 
 
@@ -191,7 +192,7 @@ def damaged(path: str | Path, reason: str) -> InputError:
     return InputError(f"{path}: the sample file is damaged ({reason})", action=_ANOTHER_COPY)
 
 
-# Exceptions that a damaged file may raise in Arrow, or in the evaluation of its description.
+# Exceptions that a damaged file may raise in Arrow, or when its description is read.
 _UNREADABLE = (
     *(pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError),
     *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError),
@@ -202,6 +203,7 @@ _NO_THREAD = "Failed to launch worker thread"
 
 
 def _read_parquet(path: Path) -> tuple[pa.Table, JsonDict | None]:
+    """Return the table and the description of a Parquet file; None if it has no description."""
     with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
         metadata = file.schema_arrow.metadata or {}
         if _KEY not in metadata:
@@ -215,32 +217,34 @@ def _read_parquet(path: Path) -> tuple[pa.Table, JsonDict | None]:
 
 
 def _read_csv(path: Path) -> tuple[pa.Table, JsonDict | None]:
-    described_file = path.with_suffix(".json")
-    if not described_file.exists():
+    """Return the table of a CSV file and the description next to it; None if there is no description."""
+    description_file = path.with_suffix(".json")
+    if not description_file.exists():
         return pa.table({}), None
-    if described_file.stat().st_size > _MAX_BYTES or path.stat().st_size > _MAX_BYTES:
+    if description_file.stat().st_size > _MAX_BYTES or path.stat().st_size > _MAX_BYTES:
         raise ValueError(f"it is larger than {_MAX_BYTES // 2**20:,} MiB")
-    description = json.loads(described_file.read_text(encoding="utf-8"))
+    description = json.loads(description_file.read_text(encoding="utf-8"))
     if not isinstance(description, dict):
         return pa.table({}), None
-    kinds = {"stratum": pa.int64(), "inclusion_probability": pa.float64(), "round": pa.int64()}
+    column_types = {"stratum": pa.int64(), "inclusion_probability": pa.float64(), "round": pa.int64()}
     if description.get("ids") == "integer":
-        kinds["id"] = pa.int64()
+        column_types["id"] = pa.int64()
     else:
-        kinds["id"] = pa.string()
-    kinds |= {f"proxy.{entry['name']}": pa.float64() for entry in description.get("proxies", ())}
-    kinds |= {f"group.{name}": pa.string() for name in description.get("groups", ())}
-    kinds |= {f"show.{name}": pa.string() for name in description.get("shown", ())}
-    options = pyarrow.csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)
+        column_types["id"] = pa.string()
+    column_types |= {f"proxy.{entry['name']}": pa.float64() for entry in description.get("proxies", ())}
+    column_types |= {f"group.{name}": pa.string() for name in description.get("groups", ())}
+    column_types |= {f"show.{name}": pa.string() for name in description.get("shown", ())}
+    options = pyarrow.csv.ConvertOptions(column_types=column_types, strings_can_be_null=False)
     parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
     return pyarrow.csv.read_csv(path, convert_options=options, parse_options=parsing), description
 
 
 def _array(name: str, column: pa.ChunkedArray) -> AnyArray:
+    """Return a column (n,) of a sample file as an array; shown columns may have values of any type."""
     if name.startswith("show."):
-        result = np.empty(len(column), dtype=object)
-        result[:] = column.to_pylist()
-        return result
+        entries = np.empty(len(column), dtype=object)
+        entries[:] = column.to_pylist()
+        return entries
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return np.array(column.to_pylist(), dtype=np.str_)
     return np.asarray(column.to_numpy())
@@ -249,7 +253,7 @@ def _array(name: str, column: pa.ChunkedArray) -> AnyArray:
 def check_drawn_units(
     ids: AnyArray, probabilities: FloatArray, stratum: IntArray, sizes: IntArray, counts: IntArray | None
 ) -> None:
-    """Refuse units (n,) of strata (H,) that are not those that a design with these counts (H,) draws.
+    """Raise an error for units (n,) that a design with these counts (H,) in strata of sizes (H,) cannot draw.
 
     Raises
     ------

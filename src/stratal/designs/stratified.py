@@ -224,7 +224,7 @@ class StratifiedWeighting(Weighting):
 
     @property
     def random_within_strata(self) -> bool:
-        """True."""
+        """True: the units of each stratum are a simple random sample."""
         return True
 
     @property
@@ -250,7 +250,7 @@ class StratifiedWeighting(Weighting):
         return not self.with_replacement and bool((self.counts >= self.sizes).all())
 
     def mean(self, variables: FloatArray) -> FloatArray:
-        """Return Σ N_h ȳ_h / N (q,). The weights are integers, so the mean of equal values is exact."""
+        """Return Σ N_h ȳ_h / N (q,). The N_h are integers, so the mean of equal values is exact."""
         is_labelled = self.counts > 0
         means = stratum_means(variables, self.stratum, len(self.sizes))[is_labelled]
         sizes = self.sizes[is_labelled]

@@ -89,7 +89,7 @@ class SuccessiveWeighting(Weighting):
 
     @property
     def sampled_fractions(self) -> FloatArray:
-        """0: the weights are known, so that predictions by other folds need no correction."""
+        """0 (1,): the weights of a round are known, so that cross-fitted predictions need no correction."""
         return np.zeros(1)
 
 

@@ -56,7 +56,7 @@ def test_the_order_of_items_changes_nothing(rng):
     ids, order = [f"q{at}" for at in range(300)], rng.permutation(300)
     one = fit_history(past, ids=ids, rank=1)
     other = fit_history(past[order], ids=np.array(ids)[order], rank=1)
-    assert np.abs(one.of(ids) - other.of(ids)).max() <= 1e-4
+    assert np.abs(one.values_of(ids) - other.values_of(ids)).max() <= 1e-4
 
 
 def test_a_written_history_is_the_same(tmp_path, rng):
