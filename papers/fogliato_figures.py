@@ -14,7 +14,7 @@ from papers.palette import PLAIN, POINTS, line, panel
 from papers.panels import Line, line_style, save_figure
 from papers.printed import COLUMNS
 from papers.sources import ARMS, Case, Measured, true_allocation
-from stratal.report.figures import COLOURS, grid_of_axes, logarithmic_scale, name_axes
+from stratal.report.figures import COLOURS, grid_of_axes, label_axes, logarithmic_scale
 from stratal.simulation import simulate
 
 SHOWN = ("digits", "patch: which picture", "cifar10_vgg", "galaxies")
@@ -111,7 +111,7 @@ def _draw_violins(panels: dict[str, dict[str, list[Pair]]], ranges: Mapping[str,
             if name in ranges:
                 ax.plot([place + 0.42] * 2, ranges[name], color="black", marker="_", linewidth=0.8)
         ax.set_xticks(range(1, len(groups) + 1), list(groups), rotation=35, ha="right", fontsize=7)
-        name_axes(ax, title, "", "MSE / MSE(SRS, HT)")
+        label_axes(ax, title, "", "MSE / MSE(SRS, HT)")
         logarithmic_scale(ax)
         ax.axhline(1.0, color="#b00000", linewidth=1.0, linestyle="--")
     return save_figure(figure, (), path)
@@ -125,7 +125,7 @@ def _draw_bars(panels: Ratios, path: Path) -> Path:
         for number, (name, values) in enumerate(series.items()):
             places = np.arange(1, len(values) + 1) + (number - (len(series) - 1) / 2) * width
             ax.bar(places, values, width=width, label=name, color=COLOURS[number])
-        name_axes(ax, title, "stratum, by f", "labels of 100")
+        label_axes(ax, title, "stratum, by f", "labels of 100")
     return save_figure(figure, axes, path)
 
 

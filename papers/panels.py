@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stratal.report.figures import COLOURS, grid_of_axes, logarithmic_scale, name_axes
+from stratal.report.figures import COLOURS, grid_of_axes, label_axes, logarithmic_scale
 
 MARKERS = "osD^vPX*<>"
 
@@ -100,7 +100,7 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
                 ax.fill_between(line.x, line.low, line.high, color=style["color"], alpha=0.15, linewidth=0)
             for x, y, name in zip(line.x, line.y, line.names, strict=False):
                 ax.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=5.5)
-        name_axes(ax, panel.title, panel.x_label, panel.y_label)
+        label_axes(ax, panel.title, panel.x_label, panel.y_label)
         if panel.level is not None:
             named = panel.level_label or "_nolegend_"
             ax.axhline(panel.level, color="black", linewidth=0.8, linestyle=":", label=named)

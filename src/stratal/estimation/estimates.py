@@ -23,7 +23,7 @@ from stratal.protocols import JsonDict
 from stratal.report.estimates import estimates_table
 from stratal.report.figures import Intervals, PlotDisplay
 from stratal.report.notes import Note, as_notes
-from stratal.report.text import Page, PageDisplay, ReportTable, json_value, noted
+from stratal.report.text import Page, PageDisplay, ReportTable, format_notes, json_value
 
 
 class ComputedRows(Sequence[Estimate], ABC):
@@ -406,7 +406,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
 
     def page(self, confidence_level: float = 0.95) -> Page:
         """Return the page to print."""
-        return Page(tables=[self.table(confidence_level)], notes=noted(self.notes))
+        return Page(tables=[self.table(confidence_level)], notes=format_notes(self.notes))
 
     def __repr__(self) -> str:
         return f"<Estimates: {self.title or self.kind}, {len(self):,} rows>"
@@ -422,7 +422,7 @@ class Estimates(Sequence[Estimate], PageDisplay, PlotDisplay):
             x_label="difference" if are_compared else "estimate",
             rows=rows,
             confidence_level=0.95,
-            level=0.0 if are_compared else None,
+            reference=0.0 if are_compared else None,
         )
 
 

@@ -36,7 +36,7 @@ from stratal.protocols import JsonDict
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.roles import ColumnRoles, refuse_revealing_columns
 from stratal.randomness import id_texts
-from stratal.report.estimates import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
+from stratal.report.judges import CORRECTED, JUDGE_ONLY, LABELS_ONLY, judge_notes
 from stratal.report.notes import FIRST_MODEL, LABELS_BY_ANSWER, LABELS_BY_PROXY, NOT_AT_RANDOM, Note
 from stratal.report.verdicts import UNDECIDED
 

@@ -55,7 +55,7 @@ from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
 from stratal.protocols import JsonDict, WithItems
 from stratal.report.estimates import leaderboard_table
-from stratal.report.text import Page, noted
+from stratal.report.text import Page, format_notes
 
 # Number of standard errors from 0 above which a correlation is significant.
 _SIGNIFICANT = 2.0
@@ -572,7 +572,7 @@ class Comparisons(Estimates):
         if board:
             are_shares = all(row["share"] for row in self.rows(confidence_level))
             tables.insert(0, leaderboard_table(board, confidence_level, share=are_shares))
-        return Page(tables=tables, notes=noted(self.notes))
+        return Page(tables=tables, notes=format_notes(self.notes))
 
 
 def compare(

@@ -1,4 +1,4 @@
-"""The search for the smallest budget whose interval is narrow enough, and the check of its target."""
+"""Search for the smallest budget whose interval reaches a target half-width, and check the target."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MAX_EVALUATIONS = 24
 # Relative precision of a budget: a search stops when it is known to within a hundredth.
 _BUDGET_PRECISION = 100
 
-# Each evaluation excludes at least an eighth of the budgets that remain, however wrong the interpolation is.
-_MIN_STEP = 8
+# Each evaluation excludes at least an eighth of the remaining budgets, even if the interpolation is wrong.
+_MIN_EXCLUDED = 8
 
 
 def check_half_widths(half_widths: Any, count: int, population_stratum: Strata | None = None) -> FloatArray:
@@ -27,11 +27,6 @@ def check_half_widths(half_widths: Any, count: int, population_stratum: Strata |
 
     For one estimand with bounds, given as the population as one stratum, a half-width that no interval within
     the bounds can exceed raises an error.
-
-    Examples
-    --------
-    >>> check_half_widths([0.05, 0.1], 2)
-    array([0.05, 0.1 ])
     """
     is_sequence = isinstance(half_widths, Sequence | np.ndarray)
     values = half_widths if is_sequence else [half_widths]
@@ -77,14 +72,11 @@ def smallest_budget(
         Budget to evaluate first.
     min_budget, max_budget : int
         `max_budget` labels every unit, so that the width is 0 there.
-
-    Examples
-    --------
-    >>> smallest_budget(lambda n: n**-0.5, 0.1, 20, 2, 1000)
-    100
     """
     target = target_half_width**2
-    too_small, sufficient = min_budget - 1, max_budget
+    too_small = min_budget - 1
+    sufficient = max_budget
+    # Unknown until a budget that is too small has been evaluated.
     squared_too_small = math.nan
     squared_sufficient = 0.0
     budget = min(max(start, min_budget), max_budget)
@@ -100,26 +92,32 @@ def smallest_budget(
         if remaining <= max(1, sufficient // _BUDGET_PRECISION):
             break
         if math.isfinite(squared_too_small):
-            smaller, larger = (too_small, squared_too_small), (sufficient, squared_sufficient)
-        else:  # the line through the census, whose width is 0
-            smaller, larger = (budget, squared), (max_budget, 0.0)
-        guess = _interpolate(target, smaller, larger, sufficient)
+            guess = _interpolate(
+                target, (too_small, squared_too_small), (sufficient, squared_sufficient), sufficient
+            )
+        else:  # the width of a census is 0
+            guess = _interpolate(target, (budget, squared), (max_budget, 0.0), sufficient)
         if guess is None:
             guess = (too_small + sufficient) // 2
-        step = max(remaining // _MIN_STEP, 1)
+        step = max(remaining // _MIN_EXCLUDED, 1)
         budget = min(max(guess, too_small + step), sufficient - step)
     return sufficient
 
 
 def _interpolate(
-    target: float, smaller: tuple[int, float], larger: tuple[int, float], sufficient: int
+    target: float, smaller: tuple[int, float], larger: tuple[int, float], max_result: int
 ) -> int | None:
-    """Return the budget where the line of squared widths over 1/n through two points has the target."""
-    inverse_smaller, inverse_larger = 1.0 / smaller[0], 1.0 / larger[0]
-    rise = smaller[1] - larger[1]
-    if not math.isfinite(smaller[1]) or rise == 0:
+    """Return the budget whose squared width is the target, on a line in 1/budget through two points.
+
+    `smaller` and `larger` are (budget, squared width). None if the line does not reach the target.
+    """
+    smaller_budget, smaller_squared = smaller
+    larger_budget, larger_squared = larger
+    rise = smaller_squared - larger_squared
+    if not math.isfinite(smaller_squared) or rise == 0:
         return None
-    inverse = inverse_larger + (target - larger[1]) * (inverse_smaller - inverse_larger) / rise
-    if inverse > 0:
-        return math.ceil(min(1.0 / inverse, sufficient))
+    run = 1.0 / smaller_budget - 1.0 / larger_budget
+    inverse_budget = 1.0 / larger_budget + (target - larger_squared) * run / rise
+    if inverse_budget > 0:
+        return math.ceil(min(1.0 / inverse_budget, max_result))
     return None

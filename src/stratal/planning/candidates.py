@@ -1,9 +1,9 @@
 """`Candidate`: strata with an allocation of the budget, and how wide an interval they are expected to give.
 
-A plan compares candidates at its own budget: strata that differ in number and in which small categories are
-pooled, and a simple random sample. A larger budget suffices for all candidates of a smaller one, and gives
-none of their strata fewer labels. So the narrowest candidate is never wider with more labels, although a
-minimum for each of many small strata takes labels from the others.
+The candidates of a plan are a simple random sample, and strata that differ in their number and in the small
+categories that are pooled. A larger budget allows all candidates of a smaller one, and gives each of their
+strata at least as many labels. So the interval of the narrowest candidate never becomes wider with more
+labels.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from stratal.planning.expected_widths import normal_half_width, planned_half_wid
 from stratal.strata import Allocation, Strata
 from stratal.strata.strata import Scenario, expected_variance, miscalibrated_rates
 
-# An earlier candidate is preferred if it is wider than the narrowest by no more than the rounding of whole
-# numbers of labels, and three quarters of the narrowing by one more label, about 1/(2n (1 − f)). So a plan
-# with one more label is at most .2 % wider, and no plan is 1 % wider than a simple random sample.
+# The first candidate is preferred if it is wider than the narrowest by at most the effect of rounding to
+# whole numbers of labels, plus three quarters of the narrowing by one more label, about 1/(2n (1 − f)). So a
+# plan with one more label is at most .2 % wider, and no plan is 1 % wider than a simple random sample.
 _ROUNDING_TOLERANCE = 0.0015
 _SHARE_OF_NEXT_LABEL = 0.75
 _MAX_TOLERANCE = 0.0095
 
-# Standard errors below this share of a simple random sample's are as precise.
+# Strata count as equally precise as a simple random sample up to this ratio of their standard errors.
 LARGEST_ERROR_RATIO = 1.0 + _MAX_TOLERANCE
 
-# At this share of a simple random sample's standard error, rounding cannot make strata the less precise.
-_CLEARLY_MORE_PRECISE = 0.97
+# Below this ratio of standard errors, strata stay more precise whatever the rounding to whole labels.
+_CLEARLY_SMALLER_ERROR_RATIO = 0.97
 
 # Larger budgets to compare: the next 20 one by one for budgets up to 200, then powers of 1.1. With more
 # labels, whole numbers matter less, and fewer budgets are compared.
@@ -52,7 +52,7 @@ class Candidate:
     confidence_level : float
     estimator : str
     is_worst_case : bool
-        Whether the most variable outcomes are assumed, because nothing is expected of the proxy.
+        Whether the most variable outcomes are assumed, because the proxy predicts no variance.
     """
 
     strata: Strata
@@ -63,7 +63,7 @@ class Candidate:
 
     @cached_property
     def error(self) -> float:
-        """Expected standard error; that of the worst labels if nothing is expected of the proxy."""
+        """Expected standard error; in the worst case the largest possible one."""
         if self.is_worst_case:
             return worst_error(self.strata, self.allocation.n_h)
         return float(self.expected.standard_errors(self.strata, self.allocation.n_h, self.estimator))
@@ -97,9 +97,9 @@ class Candidate:
         """Return whether the standard error is above a simple random sample's by less than 1%."""
         return self.error <= LARGEST_ERROR_RATIO * simple.error
 
-    def is_more_precise(self, simple: Candidate) -> bool:
-        """Return whether the standard error is so small that whole numbers of labels do not matter."""
-        return self.error <= _CLEARLY_MORE_PRECISE * simple.error
+    def is_clearly_more_precise(self, simple: Candidate) -> bool:
+        """Return whether the standard error is below a simple random sample's by at least 3%."""
+        return self.error <= _CLEARLY_SMALLER_ERROR_RATIO * simple.error
 
 
 def scenario_half_width(
@@ -113,9 +113,9 @@ def scenario_half_width(
 ) -> float:
     """Return half the expected width in one scenario (H,), of an estimator with this standard error.
 
-    It is the width for λ = 0, as much narrower as the standard error is smaller.
+    It is the width for λ = 0, multiplied by the ratio of `error` to the standard error for λ = 0.
     """
-    plain = math.sqrt(expected_variance(sizes, n_h, scenario.variances))
+    unadjusted_error = math.sqrt(expected_variance(sizes, n_h, scenario.variances))
     width = planned_half_width(
         sizes,
         n_h,
@@ -124,13 +124,13 @@ def scenario_half_width(
         bounds=scenario.bounds or bounds,
         confidence_level=confidence_level,
     )
-    if plain > 0:
-        return width * error / plain
+    if unadjusted_error > 0:
+        return width * error / unadjusted_error
     return width
 
 
 def width_tolerance(n_labels: int, n_units: int) -> float:
-    """Return the share by which an earlier candidate may be wider than the narrowest.
+    """Return the share by which the first candidate may be wider than the narrowest.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def first_within_tolerance(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def larger_budgets(budget: int, n_units: int) -> list[int]:
-    """Return budgets above this one: the next ones, then powers of 1.1.
+    """Return budgets above this one, up to all units: consecutive ones, then powers of 1.1.
 
     Examples
     --------
@@ -165,15 +165,7 @@ def larger_budgets(budget: int, n_units: int) -> list[int]:
 
 
 def bounds_of_worst_case(strata: Strata) -> tuple[float, float]:
-    """Return the bounds of the outcome for the worst case: 0 and 1 if they are unknown.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(groups={"g": ["a"]})
-    >>> bounds_of_worst_case(stratal.strata.stratify(population, "none"))
-    (0.0, 1.0)
-    """
+    """Return the bounds of the outcome for the worst case: 0 and 1 if they are unknown."""
     low, high = strata.bounds
     if math.isfinite(high - low):
         return (low, high)
@@ -181,7 +173,7 @@ def bounds_of_worst_case(strata: Strata) -> tuple[float, float]:
 
 
 def worst_error(strata: Strata, n_h: IntArray) -> float:
-    """Return the largest possible standard error: half of each stratum's labels lie at either bound."""
+    """Return the largest standard error for n_h (H,): half of each stratum's outcomes lie at either bound."""
     low, high = bounds_of_worst_case(strata)
     variances = np.full(len(n_h), ((high - low) / 2) ** 2)
     return math.sqrt(float(expected_variance(strata.sizes, n_h, variances)))

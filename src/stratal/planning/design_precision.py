@@ -25,8 +25,8 @@ FORECAST_ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 # A standard error below this share of the standard deviation is a rounding error.
 _ROUNDING = 1e-12
 
-# Ratio of expected standard errors from which a plan states that a simple random sample is more precise. A
-# smaller ratio is below what an expectation can tell.
+# Ratio of expected standard errors from which a plan states that a simple random sample is more precise.
+# Expectations are not accurate enough for smaller ratios.
 _NOTICEABLE_RATIO = 1.01
 
 
@@ -53,14 +53,6 @@ def expected_precision(
         Number of proxies that estimators can use.
     labels : PreviousLabels, optional
         Existing labels; if given, they replace what the proxy predicts.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
-    >>> one = stratal.strata.stratify(population, "none")
-    >>> expected_precision("simple-random", one, np.array([10]), one)[0].relative_efficiency
-    1.0
     """
     estimators = _applicable_estimators(population_stratum, n_proxies)
     n = np.array([n_h.sum()])
@@ -75,11 +67,11 @@ def expected_precision(
         simple_scenarios = labels.scenario(population_stratum, n)
     simple_variance = float(expected_variance(population_stratum.sizes, n, simple_scenarios.variances[0]))
     rounding_error = _ROUNDING * float(np.sqrt(simple_scenarios.variances[0].max()))
-    rows = []
+    precisions = []
     for estimator in estimators:
         errors = scenarios.standard_errors(strata, n_h, estimator)
         errors = np.where(errors <= rounding_error, 0.0, errors)
-        row = PlannedDesign(
+        precision = PlannedDesign(
             design=design,
             estimator=estimator,
             expected_standard_error=float(errors[0]),
@@ -87,12 +79,12 @@ def expected_precision(
             conservative_standard_error=float(errors.max()),
             relative_efficiency=_relative_efficiency(simple_variance, float(errors[0])),
         )
-        rows.append(row)
-    return rows
+        precisions.append(precision)
+    return precisions
 
 
 def is_uninformative(population_stratum: Strata) -> bool:
-    """Return whether the proxy says nothing about the spread: it only orders, or is certain of every unit."""
+    """Return whether the proxy predicts no variance: it only orders units, or is certain of each."""
     return not population_stratum.scaled or bool(population_stratum.standard_deviations[0] == 0)
 
 
@@ -118,7 +110,7 @@ def _worst_case_precision(
 
 
 def _relative_efficiency(simple_variance: float, error: float) -> float | None:
-    """Return the variance of a simple random sample over that of a design; None if only the latter is 0."""
+    """Return the variance of a simple random sample's mean over `error`²; None if only the latter is 0."""
     if error > 0:
         return simple_variance / error**2
     if simple_variance == 0:
@@ -129,14 +121,15 @@ def _relative_efficiency(simple_variance: float, error: float) -> float | None:
 def successive_precision(
     population: Population, stratified: PlannedDesign, expected_error: float, budget: int
 ) -> PlannedDesign:
-    """Return the precision of a round with unequal probabilities, from what a history predicts of each unit.
+    """Return the precision of a draw with probabilities by a history, the proxy from results of other models.
 
-    With π ∝ x the difference estimator has variance (Σ x)²/n − Σ x² over N², where x² is the variance that
-    the history predicts for a unit, hedged as the probabilities are. The range is that of the strata.
+    With π ∝ x, the variance of the difference estimator is ((Σ x)²/n − Σ x²) / N², where x² is the variance
+    that the history predicts for a unit, shrunk to the mean like π. The ratio of the result to
+    `expected_error` also scales the optimistic and the conservative standard error of `stratified`.
     """
     predictions = population.distribution(HISTORY)
-    hedged = (1.0 - MEAN_SHRINKAGE) * predictions.values + MEAN_SHRINKAGE * predictions.mean
-    variances = np.maximum(hedged * (1.0 - hedged), 0.0)
+    rates = (1.0 - MEAN_SHRINKAGE) * predictions.values + MEAN_SHRINKAGE * predictions.mean
+    variances = np.maximum(rates * (1.0 - rates), 0.0)
     squared_sum = float(predictions.counts @ np.sqrt(variances)) ** 2
     variance_of_total = squared_sum / budget - float(predictions.counts @ variances)
     ratio = math.sqrt(max(variance_of_total, 0.0)) / predictions.size / expected_error
@@ -155,35 +148,27 @@ def successive_precision(
 
 
 def _scaled(error: float | None, ratio: float) -> float | None:
-    """Return a standard error times a ratio; None if nothing is expected."""
+    """Return a standard error times a ratio; None if there is no forecast."""
     if error is None:
         return None
     return error * ratio
 
 
-def narrower_plan_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign]) -> tuple[str, ...]:
+def more_precise_design_notes(chosen: PlannedDesign, designs: Sequence[PlannedDesign]) -> tuple[str, ...]:
     """Return a note if a simple random sample is expected to be more precise than the chosen design."""
     simple_errors = [row.expected_standard_error for row in designs if row.design == SimpleRandom.kind]
-    smallest = min((error for error in simple_errors if error is not None), default=None)
-    expected = chosen.expected_standard_error
-    if smallest is None or expected is None or expected <= _NOTICEABLE_RATIO * smallest:
+    simple_error = min((error for error in simple_errors if error is not None), default=None)
+    chosen_error = chosen.expected_standard_error
+    if simple_error is None or chosen_error is None or chosen_error <= _NOTICEABLE_RATIO * simple_error:
         return ()
     return (
-        f"A simple random sample is expected to be more precise (standard error {smallest:.4f}). To plan "
+        f"A simple random sample is expected to be more precise (standard error {simple_error:.4f}). To plan "
         "one: method='none' (--stratify none).",
     )
 
 
 def simple_allocation(population_stratum: Strata, budget: int) -> Allocation:
-    """Return the allocation of a simple random sample: all labels to all units as one stratum.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
-    >>> simple_allocation(stratal.strata.stratify(population, "none"), 4).n_h
-    array([4])
-    """
+    """Return the allocation of a simple random sample: all labels to all units as one stratum."""
     return Allocation(
         n_h=np.array([budget]),
         method="proportional",

@@ -23,7 +23,7 @@ from stratal.population.predictions import with_predictions
 from stratal.strata.arguments import check_budget, whole_number
 from stratal.strata.strata import Strata, one_stratum
 
-# The rate of a binary outcome with the largest variance.
+# The rate at which a binary outcome has the largest variance.
 _WORST_RATE = 0.5
 
 _SMALLER_WITH_A_FILE = (
@@ -150,16 +150,14 @@ def plan(
     >>> plan.assume, round(plan.half_width_range[1], 2)
     ('conservative', 0.05)
     """
-    _refuse_two_goals(budget, half_width)
+    _require_one_goal(budget, half_width)
     check_confidence_level(confidence_level)
     check_choice("assumption about the proxy", assume, PROXY_ASSUMPTIONS)
-    if pilot and labels is not None:
-        raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
     if pilot and budget is not None:
         raise InputError("a pilot requires a target half-width", action="Give half_width=.")
-    for name, value in (("calibrate_by", calibrate_by), ("labelled_units", labelled_units)):
-        if value is not None and labels is None:
-            raise InputError(f"{name} requires labels", action=f"Give labels=, or leave out {name}=.")
+    _check_label_options(
+        labels, pilot=pilot, previous=previous, calibrate_by=calibrate_by, labelled_units=labelled_units
+    )
     requested = as_estimand(planned_for(estimand, for_))
     if budget is None and not requested.is_estimated:
         raise InputError(
@@ -185,10 +183,6 @@ def plan(
         looks=None if looks is None else PlannedLooks.parse(looks),
     )
     if previous is not None:
-        if labels is not None:
-            raise InputError(
-                "`previous` and `labels` are mutually exclusive", action="Leave one of them out."
-            )
         planner = _with_previous_waves(planner, previous)
     if labels is not None:
         previous_labels = PreviousLabels(
@@ -208,12 +202,23 @@ def plan(
     return planner.plan_half_width(assume)
 
 
+def _check_label_options(labels: object, *, pilot: bool, previous: object, **required: object) -> None:
+    """Raise an error for options that exclude labels, and for those that require labels if there are none."""
+    if pilot and labels is not None:
+        raise InputError("`pilot` and `labels` are mutually exclusive", action="Leave pilot or labels out.")
+    if previous is not None and labels is not None:
+        raise InputError("`previous` and `labels` are mutually exclusive", action="Leave one of them out.")
+    for name, value in required.items():
+        if value is not None and labels is None:
+            raise InputError(f"{name} requires labels", action=f"Give labels=, or leave out {name}=.")
+
+
 def _with_previous_waves(planner: Planner, previous: object) -> Planner:
-    """Return the planner with the labels of earlier waves, refusing plans whose strata are not open."""
+    """Return the planner with the labels of earlier waves; raise an error if options fix the strata."""
     from stratal.planning.previous_waves import PreviousWaves  # it reads files of labels
 
-    is_open = planner.compares_candidates and planner.options.by is None
-    if not is_open or not planner.estimand.of_one_outcome:
+    are_strata_open = planner.compares_candidates and planner.options.by is None
+    if not are_strata_open or not planner.estimand.of_one_outcome:
         raise InputError(
             "plans with earlier waves are possible only for the mean of one outcome, and the waves "
             "determine the strata and their labels",
@@ -223,8 +228,8 @@ def _with_previous_waves(planner: Planner, previous: object) -> Planner:
     return replace(planner, previous=waves)
 
 
-def _refuse_two_goals(budget: int | None, half_width: object) -> None:
-    """Raise an error for both a budget and a half-width, and for neither."""
+def _require_one_goal(budget: int | None, half_width: object) -> None:
+    """Raise an error unless exactly one of budget and half-width is given."""
     if (budget is None) == (half_width is None):
         allowed = "one of budget= (--budget N) and half_width= (--half-width W)"
         raise InputError("either a budget or a half-width must be given", allowed=allowed)
@@ -240,26 +245,26 @@ def plan_for_rate(
     sensitivity: float | None = None,
     specificity: float | None = None,
 ) -> Plan:
-    """Plan a sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
+    """Plan a sample of binary outcomes from a guess of their rate, before there is any file.
 
-    It is a simple random sample, unless the error rates of a judge of all units are guessed too.
+    It is a simple random sample, unless the error rates of a judge that rates all units are guessed as well.
 
     Parameters
     ----------
     population_size : int
         N.
     rate : float
-        The share that is expected; ½ is the worst case.
+        Expected share of the outcome 1; ½ is the worst case.
     budget, half_width
         Give one of them, as in `stratal.plan`.
     confidence_level : float
     sensitivity, specificity : float, optional
-        Shares of the outcomes 1, and of the outcomes 0, that a judge's verdict agrees with.
+        Share of the outcomes 1, and share of the outcomes 0, for which the judge's verdict is right.
 
     Returns
     -------
     Plan
-        It holds no population, so that nothing can be drawn from it.
+        It has no population, so that nothing can be drawn from it.
 
     Raises
     ------
@@ -280,12 +285,12 @@ def plan_for_rate(
         else:
             percent = None
         raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
-    _refuse_two_goals(budget, half_width)
+    _require_one_goal(budget, half_width)
     if sensitivity is not None or specificity is not None:
         population = _judged_population(size, rate, sensitivity, specificity)
         check_confidence_level(confidence_level)
-        # The proxy is the probability of the outcome 1 that follows from the stated rates, and no score that
-        # may be overconfident: outcomes follow it with a slope of 1.
+        # The proxy is the exact probability of the outcome 1, not a score that may be overconfident. So the
+        # slope of the outcome on the proxy is 1.
         planner = Planner(
             population=population,
             estimand=as_estimand(None),
@@ -314,7 +319,7 @@ def plan_for_rate(
 def _judged_population(
     size: int, rate: float, sensitivity: float | None, specificity: float | None
 ) -> Population:
-    """Return units whose proxy is the probability of the outcome 1 given a judge's verdict."""
+    """Return a population whose proxy is the probability of the outcome 1 given a judge's verdict."""
     for name, value in (("sensitivity", sensitivity), ("specificity", specificity)):
         if value is None or not 0 < value < 1:
             value_text = "nothing" if value is None else f"{value:g}"
@@ -334,14 +339,15 @@ def _plan_of_rate(budget: int, stratum: Strata, rate: float, confidence_level: f
     """Return the plan of a budget for a binary outcome with this rate, in a population of one stratum."""
     check_budget(budget, stratum.size)
     allocation = simple_allocation(stratum, budget)
-    (row,) = expected_precision(SimpleRandom.kind, stratum, allocation.n_h, stratum, n_proxies=0)
+    # Without a proxy there is one estimator.
+    (design,) = expected_precision(SimpleRandom.kind, stratum, allocation.n_h, stratum, n_proxies=0)
     return Plan(
         budget=budget,
         population_size=stratum.size,
         strata=stratum,
         allocation=allocation,
-        designs=(row,),
-        recommended=row,
+        designs=(design,),
+        recommended=design,
         assumptions=(f"Outcomes are 0 or 1. A share of {rate:g} is 1, but it is not known for which units.",),
         notes=(EVERY_UNIT if budget == stratum.size else _SMALLER_WITH_A_FILE,),
         confidence_level=confidence_level,

@@ -1,8 +1,8 @@
-"""`planned_half_width`: the expected width of a plan's interval, smooth in the labels.
+"""`planned_half_width`: the expected width of a plan's interval, smooth in the numbers of labels.
 
-A choice among strata needs a width that falls with every further label, and a search for a budget finds it
-faster. The default interval does not quite fall: a sum of counts of 0 and 1 moves in steps, which depend on
-how the numbers of labels fit each other. Rates are therefore real numbers here, and the step is an average.
+The comparison of strata and the search for a budget require a width that decreases with each label. The width
+of the default interval does not always decrease, because counts of 0 and 1 are whole numbers. Therefore rates
+are real numbers here, and the step between two rates is replaced by its average.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from stratal.intervals.proportion import mean_skewness, student_quantile, studen
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.strata.strata import expected_variance
 
-# Sets of binary labels that a width is averaged over, evenly spread over the distribution of each stratum's
-# rate. Five are enough because they are quantiles and not random.
+# Number of simulated sets of binary labels over which a width is averaged. Five are enough because they are
+# quantiles of the distribution of each stratum's rate, not random.
 QUANTILE_SETS = 5
 
-# Fixed, so that equal plans expect equal widths.
+# The same in every run, so that equal plans have equal expected widths.
 LABEL_SETS_SEED = 20_261_121
 
-# The interval of a graded outcome allows for the variance of a binary outcome with the weight of two labels.
+# The interval of a graded outcome includes the variance of a binary one with the weight of this many labels.
 _LABELS_AT_BOUNDS = 2.0
 
-# Sets of random labels that a width without bounds is averaged over.
+# Number of sets of random labels over which the width for an outcome without bounds is averaged.
 LABEL_SETS = 64
 
 # With fewer degrees of freedom, residuals are drawn from a normal distribution instead of the observed ones.
 _MIN_DEGREES_OF_FREEDOM = 10
 
-# With more labels the interval is the normal one to within a hundredth.
+# With more labels, the width of the normal interval differs by less than 1%.
 MAX_SIMULATED_LABELS = 5_000
 
 
@@ -67,14 +67,6 @@ def planned_half_width(
     bounds : (float, float)
         Of the outcome; infinite ones give an interval by Student's t.
     confidence_level : float
-
-    Examples
-    --------
-    >>> one, half = np.array([10_000]), np.array([0.5])
-    >>> width = planned_half_width(one, np.array([100]), half, half**2, bounds=(0.0, 1.0),
-    ...                            confidence_level=0.95)
-    >>> round(width, 3)
-    0.101
     """
     low, high = bounds
     if not math.isfinite(high - low):
@@ -104,12 +96,6 @@ def simulated_half_width(
     confidence_level : float
     observed : (float (m,), int (m,)), optional
         Outcome and stratum of existing labels.
-
-    Examples
-    --------
-    >>> sizes, n_h = np.array([10_000]), np.array([30])
-    >>> round(simulated_half_width(sizes, n_h, np.array([1.0]), 0.95) / (2.045 / 30**0.5), 2)
-    1.03
     """
     if observed is None:
         squares, cubes = _sums_of_new_labels(n_h, variances)
@@ -158,12 +144,13 @@ def _sums_with_observed(
     squares = np.zeros((LABEL_SETS, n_strata))
     cubes = np.zeros((LABEL_SETS, n_strata))
     for h, number in enumerate((n_h - observed_counts).tolist()):
-        new = np.sqrt(variances[h]) * _residual_sets(standardised, max(number, 0), h)
-        repeated = np.repeat(residuals[stratum == h][:, None], LABEL_SETS, axis=1)
-        labels = np.concatenate([repeated, new])
-        labels -= labels.mean(axis=0)
-        squares[:, h] = np.sum(labels**2, axis=0)
-        cubes[:, h] = np.sum(labels**3, axis=0)
+        new_residuals = np.sqrt(variances[h]) * _residual_sets(standardised, max(number, 0), h)
+        # The existing labels are the same in all sets.
+        observed_residuals = np.repeat(residuals[stratum == h][:, None], LABEL_SETS, axis=1)
+        all_residuals = np.concatenate([observed_residuals, new_residuals])
+        all_residuals -= all_residuals.mean(axis=0)
+        squares[:, h] = np.sum(all_residuals**2, axis=0)
+        cubes[:, h] = np.sum(all_residuals**3, axis=0)
     return squares, cubes
 
 
@@ -176,7 +163,10 @@ def _standardised(residuals: FloatArray, degrees_of_freedom: int) -> FloatArray:
 
 
 def _residual_sets(residuals: FloatArray, number: int, stratum: int) -> FloatArray:
-    """Return random residuals (number, LABEL_SETS) of a stratum; a larger number begins with the same."""
+    """Return residuals (number, LABEL_SETS) drawn at random for a stratum; normal ones if none are given.
+
+    The rows of a smaller number are the first rows of a larger one, so that widths change smoothly.
+    """
     random = np.random.Generator(np.random.PCG64((LABEL_SETS_SEED, stratum)))
     if len(residuals) == 0:
         return random.standard_normal((number, LABEL_SETS))
@@ -190,7 +180,11 @@ def unbounded_half_width(
     confidence_level: float,
     observed: tuple[FloatArray, IntArray] | None = None,
 ) -> float:
-    """Return half the expected width of Student's interval, corrected for skewness if labels are few."""
+    """Return half the expected width of Student's interval for an outcome without bounds.
+
+    The parameters are those of `simulated_half_width`, which corrects for skewness. With many labels, or less
+    than two in a stratum, the correction is left out.
+    """
     if np.all(n_h >= 2) and n_h.sum() <= MAX_SIMULATED_LABELS:
         return simulated_half_width(sizes, n_h, variances, confidence_level, observed)
     variance_parts = (sizes / sizes.sum()) ** 2 * variances / np.maximum(n_h, 1)
@@ -214,8 +208,9 @@ def _rate_half_width(
     # A graded outcome varies less than a binary one, but a few labels do not show that.
     differences = np.maximum(binary_variances - variances, 0.0)
     weight = min(_LABELS_AT_BOUNDS / float(n_h.sum()), 1.0)
-    allowance = weight * float(np.sum(shares**2 * differences / labels))
-    variance = float(expected_variance(sizes, n_h, variances)) + allowance
+    variance_allowance = weight * float(np.sum(shares**2 * differences / labels))
+    variance = float(expected_variance(sizes, n_h, variances)) + variance_allowance
+    # Number of binary labels that are as precise as one graded label.
     if binary_variance > 0:
         factor = binary_variance / max(variance, NO_DIVISOR)
     else:
@@ -234,15 +229,15 @@ def _rate_half_width(
     )
     tail = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(evidence, tail, tail)
-    # The mean lies between its values with all unlabelled units at one bound and at the other.
+    # With all unlabelled units at one bound or at the other, the means differ by this share.
     return min(float(np.mean(high - low)), unlabelled_share) / 2.0
 
 
 def rate_sets(rates: FloatArray, labels: FloatArray) -> FloatArray:
-    """Return sets (K, H) of the rates among the labels of strata: means of K equal parts of a distribution.
+    """Return K likely rates (K, H) among the labels of strata, in another order for each stratum.
 
-    The distribution is beta, with the mean and nearly the variance of a binomial share, for real numbers of
-    labels. The parts have another order in each stratum.
+    They are the means of K equally probable parts of a beta distribution. It has the mean and nearly the
+    variance of a binomial share, but also exists for real numbers of labels.
 
     Examples
     --------
@@ -251,20 +246,22 @@ def rate_sets(rates: FloatArray, labels: FloatArray) -> FloatArray:
     ([0.09, 0.17, 0.23, 0.31, 0.45], 0.25)
     """
     varies = (rates > 0) & (rates < 1)
-    inner = np.where(varies, rates, 0.5)[:, None]
-    ones = labels[:, None] * inner
+    # Any rate between 0 and 1 avoids an error for rates of 0 and 1, which are replaced below.
+    beta_means = np.where(varies, rates, 0.5)[:, None]
+    ones = labels[:, None] * beta_means
     zeros = labels[:, None] - ones
     edges = betaincinv(ones, zeros, np.arange(1, QUANTILE_SETS) / QUANTILE_SETS)
     # ∫ x dB(x) up to an edge is the mean times the distribution function of Beta(ones + 1, zeros).
-    sums = inner * np.hstack([np.zeros_like(inner), betainc(ones + 1.0, zeros, edges), np.ones_like(inner)])
-    cells = np.where(varies[:, None], QUANTILE_SETS * np.diff(sums, axis=1), rates[:, None])
+    at_edges = betainc(ones + 1.0, zeros, edges)
+    integrals = beta_means * np.hstack([np.zeros_like(beta_means), at_edges, np.ones_like(beta_means)])
+    part_means = np.where(varies[:, None], QUANTILE_SETS * np.diff(integrals, axis=1), rates[:, None])
     order = (level_orders(len(rates)) * QUANTILE_SETS).astype(np.int64)
-    return np.asarray(np.clip(np.take_along_axis(cells, order, axis=1).T, 0.0, 1.0))
+    return np.asarray(np.clip(np.take_along_axis(part_means, order, axis=1).T, 0.0, 1.0))
 
 
 @cache
 def level_orders(n_strata: int) -> FloatArray:
-    """Return levels (H, K), evenly spread over (0, 1), in another random order for each stratum.
+    """Return K probabilities, evenly spread over (0, 1), in another random order for each stratum: (H, K).
 
     Examples
     --------

@@ -35,26 +35,26 @@ from stratal.labels.labels import Labels
 from stratal.planning.rounds import more_labels
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.question.chosen_rows import RowSelection
-from stratal.report.document import WRITERS, Selection, answer_lines, describe_method, report_html
+from stratal.report.document import WRITERS, SelectionMethod, answer_lines, describe_method, report_html
 from stratal.report.text import json_dict, one_line
 
 if TYPE_CHECKING:
     from stratal.metrics.new_version import NewVersion
 
 
-# Every report file contains this text near its start, so that no other file is overwritten.
+# Every report file contains this text near its start: only a file with this text is overwritten.
 KIND = "stratal report"
 
-# Rows of a report, which must open quickly in a browser.
+# Largest number of units that a report shows, so that it opens quickly in a browser.
 MAX_EXAMPLES = 100
 
-# Bytes at the start of a file in which that text is searched for.
+# Number of bytes at the start of a file in which `KIND` is searched for.
 _HEAD_BYTES = 4096
 
 # Relative difference of two computations of the same estimate that is due to rounding.
 _ROUNDING = 1e-9
 
-# Maximum number of characters of a shown text, so that a report stays small.
+# Largest number of characters of a text of a unit, so that a report stays small.
 _MAX_TEXT_LENGTH = 2_000
 
 
@@ -194,8 +194,10 @@ def findings(
     if isinstance(estimates, Estimates):
         estimates = estimates.with_interval(interval)
     tables = with_intervals(tables, interval)
-    is_table = isinstance(estimates, Estimates)
-    first: Estimate = estimates[0] if isinstance(estimates, Estimates) else estimates
+    if isinstance(estimates, Estimates):
+        first = estimates[0]
+    else:
+        first = estimates
     described = _described_estimate(sample, estimates, request.labelled, confidence_level, interval)
     if new is not None:
         _check_same_estimate(new, described["estimate"])
@@ -211,14 +213,9 @@ def findings(
     described["quantity"] = quantity
     comparison = []
     calibration = None
-    if not is_table and first.outcomes is not None:
+    if isinstance(estimates, Estimate) and first.outcomes is not None:
         comparison = compare_estimators(sample, first, confidence_level, interval)
         calibration = proxy_check(sample, request.labelled, first, confidence_level)
-    design = sample.design
-    if design.allocation is None:
-        rule = None
-    else:
-        rule = design.allocation.method
     content = {
         "kind": KIND,
         "title": title,
@@ -237,13 +234,23 @@ def findings(
         "second_look": _second_look(request.labels),
         "new_version": None if new is None else new.to_dict(),
         "threshold": threshold,
-        "method": describe_method(
-            described, design.report_description, design.assumption, rule, selection_of(sample)
-        ),
+        "method": _describe_method(sample, described),
         "provenance": provenance_of(sample, commands),
         "examples": _examples(sample, request.labelled, estimates, examples),
     }
     return Findings(content=json_dict(content))
+
+
+def _describe_method(sample: Sample, described: JsonDict) -> JsonDict:
+    """Return the sentences, assumptions and references of the method of a described estimate."""
+    design = sample.design
+    if design.allocation is None:
+        rule = None
+    else:
+        rule = design.allocation.method
+    return describe_method(
+        described, design.report_description, design.assumption, rule, selection_of(sample)
+    )
 
 
 def _described_estimate(
@@ -255,14 +262,13 @@ def _described_estimate(
 ) -> JsonDict:
     """Return the first estimate as a dict, with the rows of all of them if there are several."""
     if isinstance(estimates, Estimate):
-        described = estimates.to_dict(confidence_level, interval)
-    else:  # a row of a table may have no interval; a single estimate without one raises an error
-        described = estimates[0].described(confidence_level, interval)
-    if isinstance(estimates, Estimate):
         first = estimates
+        described = first.to_dict(confidence_level, interval)
     else:
         first = estimates[0]
-    if first.outcomes is None:  # units whose answers are tied are labelled, but do not count
+        # Without an interval, `to_dict` raises an error, but a table may have such rows.
+        described = first.described(confidence_level, interval)
+    if first.outcomes is None:  # some labels do not count, such as those of tied answers
         n_labelled = int(labelled.sum())
         nonresponse = Nonresponse(drawn=sample.size, labelled=n_labelled)
         described |= {"labels": n_labelled, "nonresponse": nonresponse.to_dict()}
@@ -290,7 +296,10 @@ def more_labels_of(
     interval: str = "auto",
     **options: Any,
 ) -> list[JsonDict]:
-    """Return the half-widths to expect of more labels: see `rounds.more_labels`; options as in `findings`."""
+    """Return the half-widths that are expected with more labels (`rounds.more_labels`); [] if unknown.
+
+    Parameters and options are those of `findings`.
+    """
     try:
         request = _resolve_request(sample, labels, estimates, **options)
         return more_labels(
@@ -301,15 +310,14 @@ def more_labels_of(
 
 
 class _Request(NamedTuple):
-    """The estimand of a report, and the labels that determine which units count as labelled.
+    """The estimand of a report, and its labels of one column.
 
     Parameters
     ----------
     estimand : Estimand
     predicted : bool or str, optional
-        The column of answers that labels are compared with.
+        The column of answers with which labels are compared.
     labels : see `stratal.estimate`
-        Labels of one column.
     labelled : bool (n,)
         Which drawn units have a label.
     """
@@ -330,18 +338,19 @@ def _resolve_request(
     combine: str = "mean",
     **_other_options: Any,
 ) -> _Request:
-    """Return the estimand of the options, of the estimate or of the sample, and its labels."""
+    """Return the estimand from the options, the estimate or else the sample, and its labels."""
     if estimand is None and isinstance(estimates, Estimate):
         estimand = estimates.label.get("estimand")
     requested = as_estimand(estimand or sample.question.estimand)
     columns = requested.label_columns(sample)
     column_labels = labels[columns[0]] if columns else labels
-    compared = compared_answers(requested, sample, column_labels, predicted)
+    answer_column = compared_answers(requested, sample, column_labels, predicted)
+    # Other rules of combination may give a unit no label.
     if combine == "mean":
         labelled = join_labels(sample, column_labels).labelled
     else:
         labelled = outcomes(sample, column_labels, predicted, combine).labelled
-    return _Request(estimand=requested, predicted=compared, labels=column_labels, labelled=labelled)
+    return _Request(estimand=requested, predicted=answer_column, labels=column_labels, labelled=labelled)
 
 
 def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> list[JsonDict]:
@@ -377,9 +386,10 @@ def _stratum_rows(sample: Sample, estimate: Estimate, labelled: BoolArray) -> li
 
 
 def _without_rounding_errors(means: FloatArray) -> list[float]:
-    """Return means (H,) with twelve digits of the largest, so that a mean of zeros is 0 and one of ones is 1.
+    """Return means (H,) rounded to twelve significant digits of the largest.
 
-    They are computed from sums of centred proxies, and may differ from the exact ones by rounding errors.
+    Means from sums of centred proxies have rounding errors, but a mean of zeros should be 0, and one of ones
+    1.
     """
     largest = float(np.abs(means).max())
     if largest == 0:
@@ -415,20 +425,21 @@ def _second_look(labels: Any) -> list[JsonDict] | None:
     ]
 
 
-def selection_of(sample: Sample) -> Selection:
+def selection_of(sample: Sample) -> SelectionMethod:
     """Return how the labelled units of a sample were chosen, for the description of the method."""
+    # The description is followed by its sources.
     description, *_ = sample.design.report_description or (f"a {sample.design.kind} sample",)
     if sample.question.chosen is not None:
         row_selection = RowSelection.parse(sample.question.chosen)
         n_missing = sample.population_size - sample.size
-        return Selection(*row_selection.report_assumptions(description, n_missing))
+        return SelectionMethod(*row_selection.report_assumptions(description, n_missing))
     if sample.is_external:
-        return Selection.drawn(description, "declared to be")
-    return Selection.drawn(description)
+        return SelectionMethod.drawn(description, "declared to be")
+    return SelectionMethod.drawn(description)
 
 
 def provenance_of(sample: Sample, commands: Sequence[str]) -> JsonDict:
-    """Return versions, the digest of the sample, and its seed or how the labelled rows were chosen."""
+    """Return the versions, the digest of the sample, and its seed or the choice of its labelled rows."""
     origin: JsonDict = {"drawn with stratal": sample.version, "seed": sample.seed}
     if sample.question.chosen is not None:
         origin = {"labelled rows": sample.question.chosen}
@@ -461,19 +472,19 @@ def _examples(
         differences = np.abs(z - sample.proxies[rows, 0])
     order = np.argsort(-differences, kind="stable")[: min(max_examples, MAX_EXAMPLES)]
     examples = []
-    for k in order.tolist():
-        row = rows[k]
+    for position in order.tolist():
+        row = rows[position]
         example: JsonDict = {sample.question.id: str(sample.ids[row])}
-        example |= {name: _shown(values[row]) for name, values in sample.shown.items()}
+        example |= {name: _shown_text(values[row]) for name, values in sample.shown.items()}
         if sample.proxy_info:
             example[sample.proxy_info[0].name] = float(sample.proxies[row, 0])
-        if np.isfinite(z[k]):
-            example["outcome"] = float(z[k])
+        if np.isfinite(z[position]):
+            example["outcome"] = float(z[position])
         examples.append(example)
     return examples
 
 
-def _shown(value: object) -> Any:
+def _shown_text(value: object) -> str:
     """Return a value as text, as annotators saw it; long texts are truncated."""
     if isinstance(value, str):
         text = value

@@ -1,9 +1,10 @@
-"""Summarise the current labels for an estimand: the best allocation of a round, and the expected widths.
+"""`InterimAnalysis`: the allocation of the next round, and the expected widths with more units.
 
-`InterimAnalysis` does this for one estimand or several: current interval widths, and the widths that are
-expected with more units. For the mean of one outcome, the interval is computed on likely labels of future
-units. Otherwise a half-width is, to first order, a constant times the root of
-Σ W_h² (1/n_h − 1/N_h) S_h², so that labels in each stratum make it narrower by a known share.
+For the mean of one outcome, the expected interval is computed from simulated labels of further units. For
+other estimands, the half-width is to first order proportional to √(Σ W_h² (1/n_h − 1/N_h) S_h²), where S_h is
+the standard deviation of the influence.
+
+A *one-round allocation* of a number of units follows the rule of the plan, without use of the labels.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from stratal.strata import Strata, allocate_several
 from stratal.strata.allocation import ALLOCATION_METHODS, LABEL_BASED_METHODS
 from stratal.strata.strata import expected_variance, one_stratum
 
-# Weights of the allocation that reads no label, in the mixtures that are compared. Three are enough because
-# the width changes little between them.
-_UNREAD_WEIGHTS = (0.0, 0.5, 1.0)
+# Weights of the one-round allocation in the compared mixtures with Neyman's allocation. Three are enough
+# because the width changes little between them.
+_ONE_ROUND_WEIGHTS = (0.0, 0.5, 1.0)
 
 # Errors with a smaller relative difference differ only by the rounding of their sums.
 _ROUNDING = 1e-9
 
-# Weight of the plan's variances of an influence in those of a round. An allocation by few labels alone adds
-# no units to strata in which these show no variance, and biases the estimate.
+# Weight of the planned variances of an influence in the allocation of a round. With the variances of few
+# labels alone, strata in which these labels agree would get no units, and the estimate would be biased.
 PLANNED_SHARE = 0.5
 
 
 class InterimAnalysis:
-    """Summary of the labels for J estimands in H strata, and of the intervals that more labels would give.
+    """The current labels for J estimands in H strata, and the intervals that are expected with more units.
 
     Parameters
     ----------
@@ -67,8 +68,9 @@ class InterimAnalysis:
     interval : str
         Method of the intervals.
     deviations : {"recalibrated", "raw"}
+        See `estimated_deviations`.
     learner : CalibrationOptions, optional
-        The learner of the final estimate: the deviations are then those of its residuals.
+        The learner of the final estimate. The deviations are then those of its residuals.
     quiet : bool
         Whether warnings of the estimate are suppressed, because no interval is requested.
 
@@ -79,23 +81,23 @@ class InterimAnalysis:
     drawn, labelled : int (H,)
         Number of drawn units, and of labelled ones.
     deviations : float (J, H)
-        S_h for the allocation of a round; with several estimands on the scale of their half-widths.
-    learned : float (J, H)
-        S_h estimated from the labels, without the plan's deviations.
+        S_h for the allocation of a round. With several estimands they are on the scale of their half-widths.
+    label_deviations : float (J, H)
+        S_h estimated from the labels alone.
     planned_deviations : float (J, H)
-        S_h of the plan; only of estimands that are not a mean of one outcome.
+        S_h that the plan expects; not set for the mean of one outcome.
     max_n_h : int (H,)
         Number of units that may be drawn.
     label_based : bool
-        Whether the number of drawn units depends on labels.
+        Whether the numbers of drawn units depend on labels.
     note : str
-        Describes the deviations.
+        Name of the deviations, for the notes of a design.
     refuted : tuple of str
-        Assumptions of the plan that the labels refute.
+        Notes on assumptions of the plan that the labels contradict.
     outcomes : LabelledOutcomes, optional
-        Of an estimand that is the mean of one outcome.
-    unread_allocation : callable, optional
-        Total to the n_h (H,) of one round that reads no label; the analysis never plans a less precise one.
+        The labels of a mean of one outcome.
+    one_round_allocation : callable, optional
+        Maps a total to the n_h (H,) of its one-round allocation. No planned allocation is less precise.
     """
 
     def __init__(
@@ -142,22 +144,22 @@ class InterimAnalysis:
         else:
             refuted = ()
         self.refuted = (*_unlabelled_round_notes(sample, labelled), *refuted)
-        self.unread_allocation: Callable[[int], IntArray] | None = None
-        self._unread_by_total: dict[int, IntArray] = {}
+        self.one_round_allocation: Callable[[int], IntArray] | None = None
+        self._one_round_by_total: dict[int, IntArray] = {}
         if deviations == "recalibrated" and learner is None and self.strata.n_strata > 1:
-            self.unread_allocation = _unread_allocation(sample)
+            self.one_round_allocation = _one_round_allocation(sample)
         self.mean_widths: ExpectedMeanWidths | None = None
         self.metric_widths: RepeatedLabelWidths | None = None
         if self.outcomes is None:
             with warnings.catch_warnings(action="ignore", category=StratalWarning):  # the estimate has warned
-                self._learn_from_influences(requested, pairs, sample)
+                self._set_influence_deviations(requested, pairs, sample)
             for joined in [column for _, column in pairs if isinstance(column, JoinedLabels)]:
-                joined.cache.clear()  # the estimate stores these labels, and must not store the sample
+                joined.cache.clear()  # the estimate stores these labels, but must not store the sample
             self.metric_widths = RepeatedLabelWidths.of(requested, sample, labels, labelled, confidence_level)
         else:
-            self._learn_from_outcomes(sample, labelled, deviations, learner)
+            self._set_outcome_deviations(sample, labelled, deviations, learner)
 
-    def _learn_from_outcomes(
+    def _set_outcome_deviations(
         self, sample: Sample, labelled: BoolArray, deviations: str, learner: CalibrationOptions | None
     ) -> None:
         """Set the deviations of the outcome of a mean, and the model of its interval's width."""
@@ -176,13 +178,13 @@ class InterimAnalysis:
             estimated, self.note = residual_deviations(sample, labelled, z, learner)
         elif deviations != "recalibrated":
             estimated = estimated_deviations(self.strata, z, stratum, deviations=deviations, bounds=bounds)
-        self.learned = estimated[None]
-        self.deviations = self.learned
+        self.label_deviations = estimated[None]
+        self.deviations = self.label_deviations
 
-    def _learn_from_influences(
+    def _set_influence_deviations(
         self, requested: Estimand, pairs: Sequence[tuple[Estimand, object]], sample: Sample
     ) -> None:
-        """Set the deviations of influences: those of the plan, of the labels, and of the next round."""
+        """Set the deviations of the influences: by the plan, by the labels, and for the next round."""
         self.note = "influence's deviations"
         strata = self.strata
         is_joint = len(pairs) > 1
@@ -192,18 +194,19 @@ class InterimAnalysis:
         if sample.population is not None and (is_joint or (strata.n_strata == 1 and not has_width)):
             influences = list(requested.influences(sample.population))
             self.planned_deviations, _, is_known = influence_deviations(sample.population, strata, influences)
-        learned = np.ones(self.planned_deviations.shape)
+        estimated = np.ones(self.planned_deviations.shape)
         if strata.n_strata > 1:
             for j, (part, part_labels) in enumerate(pairs):
                 if is_joint:
                     planned = self.planned_deviations[j]
                 else:
                     planned = None
-                learned[j] = part.learned_deviations(sample, part_labels, strata, planned)
-        learned = _with_mean_one(learned, strata)
-        planned_relative = _with_mean_one(self.planned_deviations, strata)
-        mixed = np.sqrt(PLANNED_SHARE * planned_relative**2 + (1.0 - PLANNED_SHARE) * learned**2)
-        self.learned = np.where(is_known, 0.0, learned)
+                estimated[j] = part.learned_deviations(sample, part_labels, strata, planned)
+        # Only the ratios of the strata are compared and mixed.
+        estimated_ratios = _with_mean_one(estimated, strata)
+        planned_ratios = _with_mean_one(self.planned_deviations, strata)
+        mixed = np.sqrt(PLANNED_SHARE * planned_ratios**2 + (1.0 - PLANNED_SHARE) * estimated_ratios**2)
+        self.label_deviations = np.where(is_known, 0.0, estimated_ratios)
         self.deviations = np.where(is_known, 0.0, mixed)
         if is_joint:  # a single estimand needs no scale, nor the interval that determines it
             errors = _standard_errors(strata, self.labelled, self.deviations)
@@ -218,7 +221,7 @@ class InterimAnalysis:
 
     @cached_property
     def scale(self) -> FloatArray:
-        """Factors (J,) by which the expected half-widths of the existing labels equal the current ones."""
+        """Factors (J,) on modelled half-widths that make those of the existing labels the current ones."""
         if self.mean_widths is None:
             return np.where(self.half_widths == 0, 0.0, self.reference_half_widths)
         modelled = self.mean_widths.half_widths(self.labelled, label_based=self.label_based)
@@ -228,7 +231,7 @@ class InterimAnalysis:
 
     @property
     def _is_reducible(self) -> BoolArray:
-        """Which current half-widths (J,) are numbers that more labels can reduce."""
+        """Which current half-widths (J,) are finite and above 0, so that more labels can reduce them."""
         return np.isfinite(self.half_widths) & (self.half_widths > 0)
 
     @cached_property
@@ -253,23 +256,23 @@ class InterimAnalysis:
     ) -> IntArray:
         """Return n_h (H,) with this total, which includes all drawn units.
 
-        For one estimand, choose among mixtures of two allocations: Neyman's, which has the smallest error,
-        and one round that reads no label, whose interval is expected to be the narrowest. The choice is never
-        less precise than the latter. With several estimands, minimise the largest half-width relative to its
-        target (J,); by default all targets are equal. `stopping` states whether the total depends on labels
-        as well.
+        For one estimand, choose the narrowest expected interval among mixtures of Neyman's allocation, which
+        has the smallest standard error, and the one-round allocation, whose interval needs no correction for
+        the use of labels. The standard error is never larger than that of the latter. With several estimands,
+        minimise the largest half-width relative to its target (J,); by default all targets are equal.
+        `stopping` states whether the total depends on labels as well.
         """
         if total == self.drawn.sum():
             return self.drawn
-        if allocation_of != "total" or self.unread_allocation is None or len(self.parts) > 1:
+        if allocation_of != "total" or self.one_round_allocation is None or len(self.parts) > 1:
             return self._allocate(total, self.deviations, target_half_widths, allocation_of)
         distinct: dict[bytes, IntArray] = {}
-        for weight in _UNREAD_WEIGHTS:
+        for weight in _ONE_ROUND_WEIGHTS:
             n_h = self._mixed_allocation(total, weight)
             distinct.setdefault(n_h.tobytes(), n_h)
         candidates = np.array(list(distinct.values()))
-        errors = _standard_errors(self.strata, self.labels_of(candidates), self.learned[0])
-        # The round that reads no label comes last.
+        errors = _standard_errors(self.strata, self.labels_of(candidates), self.label_deviations[0])
+        # The one-round allocation comes last.
         candidates = candidates[errors <= errors[-1] * (1.0 + _ROUNDING)]
         if len(candidates) == 1:
             return np.asarray(candidates[0])
@@ -277,26 +280,27 @@ class InterimAnalysis:
         return np.asarray(candidates[int(np.argmin(widths))])
 
     def _mixed_allocation(self, total: int, weight: float) -> IntArray:
-        """Return n_h (H,) between Neyman's (weight 0) and one round that reads no label (weight 1)."""
-        assert self.unread_allocation is not None
-        if weight == 1.0 and total in self._unread_by_total:
-            return self._unread_by_total[total]
+        """Return n_h (H,) between Neyman's (weight 0) and the one-round allocation (weight 1)."""
+        assert self.one_round_allocation is not None
+        if weight == 1.0 and total in self._one_round_by_total:
+            return self._one_round_by_total[total]
         deviations = self.deviations[0]
         sizes = self.strata.sizes
-        unread = np.where(self.max_n_h > 0, self.unread_allocation(total) / np.maximum(sizes, 1), 0.0)
+        # Deviations for which Neyman's rule gives the one-round allocation: its sampling fractions.
+        fractions = np.where(self.max_n_h > 0, self.one_round_allocation(total) / np.maximum(sizes, 1), 0.0)
         if weight == 1.0:  # without scaling, whose rounding depends on the order of the rows
-            n_h = self._allocate(total, unread[None])
-            self._unread_by_total[total] = n_h
+            n_h = self._allocate(total, fractions[None])
+            self._one_round_by_total[total] = n_h
             return n_h
-        unread = unread * float(deviations @ sizes) / max(float(unread @ sizes), NO_DIVISOR)
-        return self._allocate(total, (weight * unread + (1.0 - weight) * deviations)[None])
+        scaled_fractions = fractions * float(deviations @ sizes) / max(float(fractions @ sizes), NO_DIVISOR)
+        return self._allocate(total, (weight * scaled_fractions + (1.0 - weight) * deviations)[None])
 
     def _relative_widths(self, n_h: IntArray, *, label_based: bool) -> FloatArray:
         """Return numbers (m,) that are proportional to the expected widths of one estimand's interval.
 
         The n_h (m, H) depend on labels, except the last row if `label_based` is false.
         """
-        is_label_based = np.arange(len(n_h)) + 1 < len(n_h)
+        is_label_based = np.arange(len(n_h)) < len(n_h) - 1
         is_label_based |= label_based or self.label_based
         if self.metric_widths is not None:
             rows = zip(n_h, is_label_based.tolist(), strict=True)
@@ -308,8 +312,8 @@ class InterimAnalysis:
         return self.mean_widths.half_widths(self.labels_of(n_h), label_based=is_label_based)
 
     def follows_labels(self, n_h: IntArray) -> bool:
-        """Return whether n_h (H,) depends on labels: false if it equals that of one round that reads none."""
-        if self.unread_allocation is None or self.label_based or len(self.parts) > 1:
+        """Return whether n_h (H,) depends on labels: false if it equals the one-round allocation."""
+        if self.one_round_allocation is None or self.label_based or len(self.parts) > 1:
             return True
         return not np.array_equal(n_h, self._mixed_allocation(int(n_h.sum()), 1.0))
 
@@ -320,7 +324,7 @@ class InterimAnalysis:
         target_half_widths: FloatArray | None = None,
         allocation_of: str = "total",
     ) -> IntArray:
-        """Return n_h (H,) by deviations (J, H), with at least half of each stratum's share of its cell."""
+        """Return n_h (H,) by deviations (J, H), with the minimums of `stratum_minimums`."""
         n_h = self._allocate_above(self.drawn, total, deviations, target_half_widths, allocation_of)
         if not any(part.by_answer for part in self.parts):
             return n_h
@@ -337,7 +341,7 @@ class InterimAnalysis:
         target_half_widths: FloatArray | None,
         allocation_of: str,
     ) -> IntArray:
-        """Return n_h (H,) by deviations (J, H) that are not below the minimums (H,)."""
+        """Return n_h (H,) by deviations (J, H), but at least the minimums (H,)."""
         if len(self.parts) == 1:
             return next_allocation(
                 self.max_n_h,
@@ -367,14 +371,16 @@ class InterimAnalysis:
     def expected(self, n_h: IntArray) -> FloatArray:
         """Return half the expected widths (J,) of the intervals with n_h (H,) drawn units.
 
-        The widths of influences decrease with the error by the learned deviations, or by those of the
-        allocation if that decrease is smaller: the plan's share in these may widen what is expected, and
-        never narrow it.
+        For an influence, the width is proportional to the standard error, either by the deviations of the
+        labels or by those of the allocation. The larger width is returned, so that the plan's expectations
+        cannot make it too optimistic.
         """
         labels = self.labels_of(n_h)
         if self.mean_widths is not None:
             return np.asarray(self.scale * self.mean_widths.half_widths(labels))
-        ratios = [self._error_ratios(labels, deviations) for deviations in (self.learned, self.deviations)]
+        ratios = [
+            self._error_ratios(labels, deviations) for deviations in (self.label_deviations, self.deviations)
+        ]
         return np.asarray(self.scale * np.maximum(*ratios))
 
     def _error_ratios(self, labels: IntArray, deviations: FloatArray) -> FloatArray:
@@ -390,11 +396,11 @@ def _unlabelled_round_notes(sample: Sample, labelled: BoolArray) -> Iterator[str
         yield f"no unit of round {number} has a label; give the labels of all rounds"
 
 
-def _unread_allocation(sample: Sample) -> Callable[[int], IntArray]:
-    """Return a function from a total to the n_h (H,) of one round by the plan's rule, which reads no label.
+def _one_round_allocation(sample: Sample) -> Callable[[int], IntArray]:
+    """Return a function from a total to the n_h (H,) of its one-round allocation.
 
-    The proportions of the first round replace the rule if it is unknown: it used columns that the sample does
-    not store, or later rounds depend on labels.
+    If the rule of the plan is unknown, the result has the proportions of the first round: the rule used
+    columns that the sample does not store, or later rounds depend on labels.
     """
     allocation = sample.design.allocation
     if allocation is None or allocation.method not in ALLOCATION_METHODS:
@@ -410,7 +416,7 @@ def _unread_allocation(sample: Sample) -> Callable[[int], IntArray]:
 
 
 def _with_mean_one(deviations: FloatArray, strata: Strata) -> FloatArray:
-    """Return deviations (J, H) scaled to a weighted mean of 1; equal ones if none varies."""
+    """Return deviations (J, H) divided by their mean over the units; all 1 if that mean is 0."""
     means = (deviations @ strata.weights)[:, None]
     equal = np.where(strata.is_known, 0.0, 1.0)
     return np.asarray(np.where(means > 0, deviations / np.where(means > 0, means, 1.0), equal))

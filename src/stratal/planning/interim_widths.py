@@ -1,8 +1,8 @@
-"""The expected width of a sample's interval once more labels are added to the existing ones.
+"""The expected width of a sample's interval if new labels are added to the existing ones.
 
-The width is an average over sets of labels: the existing ones, and new ones about each stratum's mean. Binary
-labels are represented by two counts per stratum, which may have leading axes for replicates. If the outcome
-has no bounds, the residuals of new labels are drawn from the observed residuals.
+The width is averaged over several simulated sets of new labels, whose means are those of the strata. Binary
+labels are stored as two counts per stratum, which may have leading axes for replicates. If the outcome has no
+bounds, new labels are resampled from the residuals of the existing ones.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ from stratal.strata import Strata
 from stratal.strata.strata import expected_variance
 from stratal.whole_numbers import all_rounded_up
 
-# Share of the largest variance from which an outcome within bounds counts as one of 0 and 1.
+# From this share of the largest variance, mean · (1 − mean), a graded outcome counts as binary.
 _BINARY_SHARE = 0.98
+
+# Smallest variance of a simulated outcome: the quantiles of a beta distribution fail near 0.
+_MIN_VARIANCE = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class ExpectedMeanWidths:
         deviations: FloatArray,
         confidence_level: float,
     ) -> ExpectedMeanWidths:
-        """Return the widths, given the smoothed deviations (H,) of the existing labels."""
+        """Return the widths if new labels have the smoothed deviations (H,) of the existing ones."""
         counts = np.bincount(stratum, minlength=strata.n_strata)
         sums = np.bincount(stratum, outcomes.z, minlength=strata.n_strata)
         if outcomes.binary and strata.n_strata > 1:
@@ -87,7 +90,7 @@ class ExpectedMeanWidths:
     def half_widths(self, labels: IntArray, *, label_based: bool | BoolArray = True) -> FloatArray:
         """Return half the expected widths (…,) with a total number of labels (…, H).
 
-        `label_based`, one or (…,), is whether these numbers depend on labels.
+        `label_based`, one or (…,), states whether these numbers depend on labels.
         """
         n_strata = len(self.sizes)
         z = self.outcomes.z
@@ -120,10 +123,11 @@ class ExpectedMeanWidths:
 
 
 def _possible_means(means: FloatArray, deviations: FloatArray, bounds: tuple[float, float]) -> FloatArray:
-    """Return the means (H,) moved to the nearest ones at which an outcome within bounds can vary as much."""
+    """Return the nearest means (H,) for which outcomes within the bounds can have these deviations (H,)."""
     low, high = bounds
     if not math.isfinite(high - low):
         return means
+    # The largest variance of an outcome with mean m on the 0-1 scale is m (1 − m).
     root = np.sqrt(np.maximum(1.0 - 4.0 * (deviations / (high - low)) ** 2, 0.0))
     unit_means = np.clip((means - low) / (high - low), (1.0 - root) / 2.0, (1.0 + root) / 2.0)
     return low + (high - low) * unit_means
@@ -164,17 +168,17 @@ def interim_half_width(
         return unbounded_half_width(sizes, n_h, variances, confidence_level, labelled)
     if n_h.sum() > MAX_SIMULATED_LABELS or np.all(n_h >= sizes):
         return normal_half_width(math.sqrt(expected_variance(sizes, n_h, variances)), confidence_level)
-    new = n_h - np.bincount(stratum_of_label, minlength=len(sizes))
+    n_new = n_h - np.bincount(stratum_of_label, minlength=len(sizes))
     unit_means = unit_scale(means, (low, high))
     unit_variances = variances / (high - low) ** 2
-    stratum = np.concatenate([stratum_of_label, np.repeat(np.arange(len(sizes)), new)])
+    stratum = np.concatenate([stratum_of_label, np.repeat(np.arange(len(sizes)), n_new)])
     weighting = StratifiedWeighting(
         stratum=stratum, sizes=sizes, has_adaptive_allocation=label_based and len(sizes) > 1
     )
     is_binary = bool(np.all((outcomes == low) | (outcomes == high)))
     widths = []
-    for labels in label_sets(new, unit_means, unit_variances, is_binary=is_binary):
-        z = np.concatenate([outcomes, low + (high - low) * labels])
+    for unit_outcomes in label_sets(n_new, unit_means, unit_variances, is_binary=is_binary):
+        z = np.concatenate([outcomes, low + (high - low) * unit_outcomes])
         no_proxies = np.zeros((len(z), 0))
         estimate = estimate_mean(
             z, no_proxies, weighting, None, stratum=stratum, estimator="horvitz-thompson", bounds=bounds
@@ -186,17 +190,17 @@ def interim_half_width(
 def label_sets(
     n_h: IntArray, means: FloatArray, variances: FloatArray, *, is_binary: bool = True
 ) -> list[FloatArray]:
-    """Return outcomes on the 0-1 scale (n,), stratum after stratum, several sets of them.
+    """Return `QUANTILE_SETS` sets of simulated outcomes (n,) on the 0-1 scale, sorted by stratum.
 
-    Each stratum's number of ones runs through the quantiles of its binomial distribution, in an order of its
-    own. An outcome that varies less than a binary one takes the quantiles of a beta distribution.
+    The number of ones in a stratum is another quantile of its binomial distribution in each set. An outcome
+    with a smaller variance than a binary one has the quantiles of a beta distribution instead.
 
     Parameters
     ----------
     n_h : int (H,)
     means, variances : float (H,)
     is_binary : bool
-        Whether the outcome takes no value but 0 and 1 where it may.
+        Whether outcomes are 0 or 1 in strata whose variance allows it.
 
     Examples
     --------
@@ -204,26 +208,27 @@ def label_sets(
     >>> sorted(int(labels.sum()) for labels in sets)
     [3, 4, 5, 6, 7]
     """
-    columns = []
-    counts = count_quantiles(n_h, means).T[..., None]
-    each = zip(n_h.tolist(), means.tolist(), variances.tolist(), level_orders(len(n_h)), counts, strict=True)
-    for n, mean, variance, order, ones in each:
-        largest = mean * (1.0 - mean)
-        if n == 0 or largest <= 0:
-            columns.append(np.full((QUANTILE_SETS, n), mean))
-        elif is_binary and variance > _BINARY_SHARE * largest:
-            columns.append((np.arange(n) < ones).astype(np.float64))
+    by_stratum = []  # (QUANTILE_SETS, n_h) each
+    ones_by_stratum = count_quantiles(n_h, means).T[..., None]
+    orders = level_orders(len(n_h))
+    strata = zip(n_h.tolist(), means.tolist(), variances.tolist(), orders, ones_by_stratum, strict=True)
+    for n, mean, variance, order, ones in strata:
+        binary_variance = mean * (1.0 - mean)
+        if n == 0 or binary_variance <= 0:
+            by_stratum.append(np.full((QUANTILE_SETS, n), mean))
+        elif is_binary and variance > _BINARY_SHARE * binary_variance:
+            by_stratum.append((np.arange(n) < ones).astype(np.float64))
         else:
-            # The beta distribution with this mean and variance; the largest strength is that of nearly equal
-            # labels.
-            strength = largest / max(min(variance, _BINARY_SHARE * largest), 1e-12) - 1.0
+            # The parameters of the beta distribution with this mean and variance have the sum α + β.
+            beta_variance = max(min(variance, _BINARY_SHARE * binary_variance), _MIN_VARIANCE)
+            parameter_sum = binary_variance / beta_variance - 1.0
             levels = (np.arange(n) + order[:, None]) / n
-            columns.append(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
-    return [np.concatenate([column[k] for column in columns]) for k in range(QUANTILE_SETS)]
+            by_stratum.append(betaincinv(mean * parameter_sum, (1.0 - mean) * parameter_sum, levels))
+    return [np.concatenate([outcomes[k] for outcomes in by_stratum]) for k in range(QUANTILE_SETS)]
 
 
 def implied_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
-    """Return the rates (…, H) that imply the smoothed deviations, on the labels' side of one half.
+    """Return the rates (…, H) r with √(r (1 − r)) equal to the deviations, on the labels' side of one half.
 
     Examples
     --------
@@ -236,7 +241,7 @@ def implied_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> F
     return np.asarray(np.where(rates > 0.5, 1.0 + root, 1.0 - root) / 2.0)
 
 
-def stratum_labels(
+def label_moments(
     sizes: IntArray,
     counts: FloatArray,
     means: FloatArray,
@@ -246,9 +251,12 @@ def stratum_labels(
     label_based: bool | BoolArray,
     binary: bool,
 ) -> UnitMoments:
-    """Return the moments of the labels of strata, from their means and mean squares (…, H)."""
-    labelled = np.where(counts > 0, sizes, 0)
-    shares = labelled / labelled.sum(axis=-1, keepdims=True)
+    """Return the moments of n_h labels, `counts` (…, H), from their means and mean squares (…, H).
+
+    `factors` are those of `stratified_factors`. Strata without a label are left out of the estimate.
+    """
+    labelled_sizes = np.where(counts > 0, sizes, 0)
+    shares = labelled_sizes / labelled_sizes.sum(axis=-1, keepdims=True)
     return UnitMoments(
         means=means,
         squares=squares,
@@ -281,23 +289,18 @@ def interval_of_counts(
     confidence_level : float
     label_based : bool, or bool (…,)
         Whether the counts depend on labels of earlier rounds.
-
-    Examples
-    --------
-    >>> low, high = interval_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
-    >>> float(low.round(3)), float(high.round(3))
-    (0.477, 0.624)
     """
     shape = np.shape(ones)
     n_h = np.asarray(counts, dtype=np.float64)
     sums = np.asarray(ones, dtype=np.float64)
+    # The interval functions accept one leading axis.
     if n_h.ndim > 1:  # the counts differ between replicates
         n_h = np.broadcast_to(n_h, shape).reshape(-1, shape[-1])
         sums = np.broadcast_to(sums, shape).reshape(-1, shape[-1])
         label_based = np.broadcast_to(label_based, shape[:-1]).ravel()
     rates = np.asarray(sums / np.maximum(n_h, 1.0))
     factors = stratified_factors(n_h, sizes)
-    labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, label_based=label_based, binary=True)
+    labels = label_moments(sizes, n_h, rates, rates, factors=factors, label_based=label_based, binary=True)
     value = np.sum(labels.shares * rates, axis=-1)
     rates_of_strata = stratum_rates(value, labels, Variances())
     tail = (1.0 - confidence_level) / 2.0
@@ -328,12 +331,6 @@ def expected_half_width_of_counts(
         Number of existing labels, and number of ones among them.
     label_based : bool, or bool (…,)
         Whether the number of new labels depends on the existing ones.
-
-    Examples
-    --------
-    >>> sizes, n_h = np.array([5000, 5000]), np.array([50, 50])
-    >>> float(expected_half_width_of_counts(sizes, n_h, np.array([0.2, 0.9]), 0.95).round(3))
-    0.076
     """
     observed_counts, observed_ones = observed or (np.zeros_like(counts), np.zeros_like(counts))
     ones = observed_ones + count_quantiles(counts - observed_counts, means)
@@ -344,12 +341,9 @@ def expected_half_width_of_counts(
 
 
 def count_quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
-    """Return numbers of ones (K, …, H): K quantiles of each binomial count, in another order per stratum.
+    """Return K quantiles of the number of ones among `counts` (…, H) labels: (K, …, H).
 
-    Examples
-    --------
-    >>> sorted(count_quantiles(np.array([10]), np.array([0.5]))[:, 0].tolist())
-    [3.0, 4.0, 5.0, 6.0, 7.0]
+    `means` (…, H) are the rates. The quantiles have another order in each stratum.
     """
     levels = level_orders(np.shape(means)[-1]).T.reshape(QUANTILE_SETS, *(1,) * (np.ndim(counts) - 1), -1)
     varies = (counts > 0) & (means > 0) & (means < 1)
@@ -357,6 +351,6 @@ def count_quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
         counts_of_levels = bdtrik(
             levels, np.where(varies, counts, 1).astype(np.float64), np.where(varies, means, 0.5)
         )
-    # The quantile of a binomial count; the function gives a real number, often just above a whole.
+    # `bdtrik` returns a real number, often just above a whole one because of rounding.
     ones = np.clip(all_rounded_up(counts_of_levels), 0, counts)
     return np.asarray(np.where(varies, ones, counts * (np.asarray(means) >= 1.0)))

@@ -1,4 +1,4 @@
-"""One allocation for several estimands: how their influences vary, and what each is expected to get."""
+"""The variances of the influences of several estimands, and the precision of each with one allocation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ALL_KNOWN = 1.0 - 1e-9
 def influence_deviations(
     population: Population, strata: Strata, influences: Sequence[Influence]
 ) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Return how J influences are expected to vary, and where no label is informative.
+    """Return the expected variation of J influences, and the strata whose labels are known already.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def planned_parts(
     normal_quantile: float,
     target_half_widths: FloatArray | None,
 ) -> tuple[PlannedPart, ...]:
-    """Return what n_h (H,) is expected to give each of J estimands.
+    """Return the precision that n_h (H,) labels are expected to give each of J estimands.
 
     Parameters
     ----------
@@ -67,13 +67,17 @@ def planned_parts(
     parts = []
     for j, deviation in enumerate(np.where(strata.is_known, 0.0, deviations)):
         error = float(np.sqrt(expected_variance(strata.sizes, n_h, deviation**2)))
+        # Without an error, the estimand is known exactly.
+        efficiency = np.inf
+        if error > 0:
+            efficiency = float(variances[j]) * simple_factor / error**2
         part = PlannedPart(
             estimand=names[j],
             labels=int(n_h[deviation > 0].sum()),
             expected_standard_error=error,
             expected_half_width=normal_quantile * error,
             wanted_half_width=None if target_half_widths is None else float(target_half_widths[j]),
-            relative_efficiency=float(variances[j]) * simple_factor / error**2 if error > 0 else np.inf,
+            relative_efficiency=efficiency,
         )
         parts.append(part)
     return tuple(parts)

@@ -1,4 +1,4 @@
-"""The allocation and the design of a further round, from the deviations of the strata."""
+"""The allocation and the design of a further round, given the standard deviations of the strata."""
 
 from __future__ import annotations
 
@@ -60,7 +60,11 @@ def design_with_counts(
     label_based: bool,
     outcomes: LabelledOutcomes | None = None,
 ) -> Design:
-    """Return the design of n_h (H,) units of the sample's strata; `label_based` if n_h depends on labels."""
+    """Return the design of the sample with n_h (H,) units after the next round.
+
+    `rule_text` describes the allocation in a note. `label_based` states whether n_h depends on labels.
+    `outcomes` are the existing ones, for designs without strata.
+    """
     strata = sample.design.strata
     total = int(n_h.sum())
     if strata is None:

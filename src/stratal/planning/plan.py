@@ -36,7 +36,7 @@ from stratal.strata.strata import Scenario
 # Assumptions about the calibration of the proxy, of which the budget for a half-width uses one.
 PROXY_ASSUMPTIONS = ("conservative", "expected", "optimistic")
 
-# Allocations that a plan compares. In this order, they rely on the proxy not at all, partly and completely.
+# Allocations that a plan compares: they rely on the proxy not at all, partly and completely.
 COMPARED_RULES = ("proportional", "robust", "neyman")
 
 # The allocation for labels whose cost depends on the stratum.
@@ -59,14 +59,6 @@ class PlannedDesign:
     worst_standard_error : float, optional
         If no forecast is possible: the standard error if half of the labels are at each bound of the outcome
         (0 and 1 if the bounds are unknown).
-
-    Examples
-    --------
-    >>> row = PlannedDesign(design="stratified", estimator="difference", expected_standard_error=0.02,
-    ...                     optimistic_standard_error=0.01, conservative_standard_error=0.03,
-    ...                     relative_efficiency=1.5)
-    >>> row.design
-    'stratified'
     """
 
     design: str
@@ -103,7 +95,7 @@ class PlannedPart:
     ----------
     estimand : str
     labels : int
-        Labels in strata in which its influence varies.
+        Number of labels in strata whose units differ in their influence on this estimand.
     expected_standard_error : float
     expected_half_width : float
         Half-width of the normal interval at the plan's confidence level.
@@ -111,13 +103,6 @@ class PlannedPart:
         The target half-width.
     relative_efficiency : float
         Variance of a simple random sample with as many labels over the plan's variance.
-
-    Examples
-    --------
-    >>> part = PlannedPart(estimand="mean@lang:de", labels=40, expected_standard_error=0.05,
-    ...                    expected_half_width=0.1, wanted_half_width=None, relative_efficiency=1.4)
-    >>> part.labels
-    40
     """
 
     estimand: str
@@ -146,9 +131,9 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     notes : tuple of str
         Remarks for the user, such as that the proxy will not help.
     half_width : float, optional
-        The target half-width for which the budget was computed, or to which a pilot is the first step.
+        The target half-width for which the budget was computed, or that the rounds after a pilot aim at.
     assume : {"conservative", "expected", "optimistic"}, optional
-        The end of the range for which the budget was computed.
+        The assumption about the proxy with which the budget was computed.
     pilot : bool
         Whether this is a first round, to be extended until the interval is narrow enough.
     confidence_level : float
@@ -158,10 +143,10 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     parts : tuple of PlannedPart
         For several estimands: the expected precision of each.
     scenario : Scenario, optional
-        Possible means and variances of the strata according to existing labels. Default: those that the proxy
-        predicts.
+        Possible means and variances of the strata, estimated from existing labels. Default: those that the
+        proxy predicts.
     labels : mapping, optional
-        Summary of these labels: number, source, mean, and mean of the proxy on the same units.
+        Summary of the existing labels: number, source, mean, and mean of the proxy on the same units.
     looks : PlannedLooks, optional
         Planned interim analyses; expected half-widths are those of the last one.
     previous : str, optional
@@ -208,7 +193,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """The recommended design, ready to draw."""
         if self.recommended.design == SimpleRandom.kind:
             return SimpleRandom(budget=self.budget)
-        # A history predicts the outcome better with each label, so that its design is drawn unit by unit.
+        # A history (results of other models) predicts better with each label, so rounds draw single units.
         if self.recommended.design == Successive.kind:
             return Successive(budgets=(self.budget,), predicted=(NumberColumn(name=HISTORY),))
         return Stratified(strata=self.strata, allocation=self.allocation)
@@ -236,7 +221,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         if drawn_population is None:
             raise InputError("this plan does not contain its population", action="Give population=.")
         sample = self.design.draw(drawn_population, seed)
-        # For a plan that was read from a file, the command compares the population with the stored digest.
+        # A plan that was read from a file has no population. The command compares its stored digest instead.
         if self.population is not None:
             require_planned_population(sample, self.population)
         looks = None if self.looks is None else self.looks.text
@@ -257,11 +242,12 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """
         if design is None or design == self.recommended.design:
             return self
-        rows = [row for row in self.designs if row.design == design]
-        if design == Stratified.kind or not rows:
+        candidates = [candidate for candidate in self.designs if candidate.design == design]
+        # The strata are stored only if they are recommended.
+        if design == Stratified.kind or not candidates:
             action = "State how to stratify: n_strata=, by= (--strata, --by)."
             raise InputError(f"this plan has no {design} design", action=action)
-        return replace(self, recommended=rows[0])
+        return replace(self, recommended=candidates[0])
 
     @property
     def score_warnings(self) -> tuple[str, ...]:
@@ -277,14 +263,14 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         kind = None if self.estimand is None else str(self.estimand.get("kind"))
         return self._is_share_of(kind)
 
-    def _is_share_of(self, estimand: str | None) -> bool:
-        """Return whether the estimate of an estimand will be a share."""
+    def _is_share_of(self, estimand_text: str | None) -> bool:
+        """Return whether the estimate of an estimand, such as `f1:cat`, will be a share; None is the mean."""
         models = (self.estimand or {}).get("models", ())
         columns = () if self.population is None else self.population.group_names
         # Models in group columns have answers, which are compared with true classes: outcomes are 0 or 1.
         compares_answers = len(models) > 0 and set(models) <= set(columns)
         labels_are_shares = compares_answers or self.strata.bounds == (0.0, 1.0)
-        return is_share({"estimand": estimand}, labels_are_shares=labels_are_shares)
+        return is_share({"estimand": estimand_text}, labels_are_shares=labels_are_shares)
 
     def _estimand_rows(self) -> list[JsonDict]:
         """Return the expected precision of each of several estimands."""
@@ -321,18 +307,24 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
     def _half_width(self, assumption: str) -> float:
         """Return half the expected width in the scenario of one of `PROXY_ASSUMPTIONS`."""
-        error = self.recommended.standard_error(assumption)
-        assert error is not None
+        standard_error = self.recommended.standard_error(assumption)
+        assert standard_error is not None
         strata = self.strata
         sizes = strata.sizes
         n_h = self.allocation.n_h
         scenario = self._scenario(assumption)
+        # `using("simple-random")` keeps the strata of the plan.
         if self.recommended.design == SimpleRandom.kind and strata.n_strata > 1:
             scenario = _merge_strata(strata, scenario)
             sizes = np.array([strata.size])
             n_h = np.array([self.budget])
         return scenario_half_width(
-            sizes, n_h, scenario, bounds=strata.bounds, error=error, confidence_level=self.interval_level
+            sizes,
+            n_h,
+            scenario,
+            bounds=strata.bounds,
+            error=standard_error,
+            confidence_level=self.interval_level,
         )
 
     @property
@@ -343,21 +335,23 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         as precisely as in a simple random sample. The errors of the two models are assumed to be independent
         (Cochran, 4.6, paired). None if no forecast is possible.
         """
-        error = self.recommended.expected_standard_error
+        first_error = self.recommended.expected_standard_error
+        # The first design is the simple random sample.
         simple_error = self.designs[0].expected_standard_error
-        if error is None or simple_error is None or self.estimand is not None:
+        # The two errors are those of means.
+        if first_error is None or simple_error is None or self.estimand is not None:
             return None
-        tails = np.array([(1.0 - self.interval_level) / 2.0, 1.0 - DEFAULT_POWER])
-        quantiles = -float(np.sum(student_quantile(tails, np.inf)))
-        return quantiles * math.hypot(error, max(error, simple_error))
+        tail_probabilities = np.array([(1.0 - self.interval_level) / 2.0, 1.0 - DEFAULT_POWER])
+        sum_of_quantiles = -float(np.sum(student_quantile(tail_probabilities, np.inf)))
+        return sum_of_quantiles * math.hypot(first_error, max(first_error, simple_error))
 
     @property
     def worst_half_width(self) -> float | None:
         """The half-width without a forecast, in the worst case: half of the labels are at each bound."""
-        error = self.recommended.worst_standard_error
-        if error is None:
+        worst_error = self.recommended.worst_standard_error
+        if worst_error is None:
             return None
-        return normal_half_width(error, self.interval_level)
+        return normal_half_width(worst_error, self.interval_level)
 
     @property
     def allocations(self) -> list[JsonDict]:
@@ -366,12 +360,14 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         Compare the ranges: allocations that rely on the proxy are the best if the proxy is right, and the
         worst if it is not.
         """
-        error = self.recommended.expected_standard_error
+        planned_error = self.recommended.expected_standard_error
         efficiency = self.recommended.relative_efficiency
         is_stratified = self.recommended.design != SimpleRandom.kind
-        # A budget in units of cost pays for other numbers of labels with another allocation.
+        # With another allocation, the same budget in units of cost pays for another number of labels.
         is_budget_a_cost = self.allocation.method == COST_OPTIMAL
-        if not is_stratified or self.parts or is_budget_a_cost or not error or efficiency is None:
+        # Several estimands have no common standard error.
+        is_comparable = is_stratified and not self.parts and not is_budget_a_cost
+        if not is_comparable or not planned_error or efficiency is None:
             return []
         rows = []
         for rule in dict.fromkeys((self.allocation.method, *COMPARED_RULES)):
@@ -382,7 +378,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
                 "optimistic_standard_error": float(errors.min()),
                 "expected_standard_error": expected,
                 "conservative_standard_error": float(errors.max()),
-                "relative_efficiency": efficiency * (error / expected) ** 2,
+                "relative_efficiency": efficiency * (planned_error / expected) ** 2,
             }
             rows.append(row)
         return rows
@@ -405,13 +401,14 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
     def _scenario(self, assumption: str) -> Scenario:
         """Return the scenario of one of `PROXY_ASSUMPTIONS`."""
         errors = self._standard_errors(self.allocation.n_h)
+        # The first scenario is the expected one.
         position = {"expected": 0, "optimistic": int(errors.argmin()), "conservative": int(errors.argmax())}
         return self._scenarios.select(position[assumption])
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         strata = self.strata
-        described = {
+        fields = {
             "estimand": self.estimand,
             "labels": self.labels,
             "population_size": self.population_size,
@@ -441,16 +438,23 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             "notes": self.notes,
         }
         omitted_if_none = ("estimand", "labels", "looks", "previous", "rounds", "estimands", "proxies")
-        return json_dict({k: v for k, v in described.items() if v is not None or k not in omitted_if_none})
+        return json_dict(
+            {
+                name: value
+                for name, value in fields.items()
+                if value is not None or name not in omitted_if_none
+            }
+        )
 
     def _describe_scores(self) -> list[JsonDict] | None:
-        """Return what each score predicts, as the estimand may state it; None without a population."""
+        """Return a dict for each score with the quantity that it predicts; None without a population."""
         if self.population is None:
             return None
         estimand = self.estimand or {}
         probability = estimand.get("probability")
         descriptions = []
         for score in self.population.scores:
+            # Naming a score in the estimand declares that it is the probability of the class.
             if score.name == probability and not score.declared:
                 meaning = class_probability(str(estimand["positive"]))
                 score = replace(score, predicts=meaning, declared=True)
@@ -461,6 +465,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """Return size, labels, mean proxy and expected standard deviation of each stratum."""
         strata = self.strata
         deviations: Sequence[float | None] | FloatArray = [None] * strata.n_strata
+        # A proxy that only orders units predicts no standard deviation; existing labels do.
         if strata.scaled or self.scenario is not None:
             deviations = np.sqrt(self._scenario("expected").variances)
         names = ("name", "size", "n", "proxy_mean", "expected_standard_deviation")
@@ -468,9 +473,11 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
     def _columns(self) -> JsonDict:
+        """Return the columns (H,) of the table of strata by name."""
         return {**self.strata._columns(), "to_label": self.allocation.n_h}
 
     def _page(self) -> Page:
+        """Return the plan without the tables of designs, allocations and strata, to be printed."""
         return plan_page(self.to_dict(), details=False)
 
     def summary(self) -> Page:
@@ -490,7 +497,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
 
 
 def _merge_strata(strata: Strata, scenario: Scenario) -> Scenario:
-    """Return a scenario of strata (H,) for all units as one stratum."""
+    """Return the scenario of all units as one stratum, from that of the strata (H,)."""
     overall_mean = float(strata.weights @ scenario.means)
     variance = float(strata.weights @ (scenario.variances + (scenario.means - overall_mean) ** 2))
     return replace(scenario, means=np.array([overall_mean]), variances=np.array([variance]))

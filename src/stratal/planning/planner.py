@@ -1,7 +1,7 @@
 """`Planner`: finds the strata, the allocation and the design of a plan, for any estimand.
 
-`Estimand.anticipated` supplies what is specific to an estimand: what is expected of it, and the strata that a
-budget allows.
+`Estimand.anticipated` returns what depends on the estimand: the expected moments, the strata that a budget
+allows, and the range of budgets.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from stratal.planning.candidates import (
 from stratal.planning.design_precision import (
     expected_precision,
     is_uninformative,
-    narrower_plan_notes,
+    more_precise_design_notes,
     simple_allocation,
     successive_precision,
 )
@@ -56,17 +56,17 @@ if TYPE_CHECKING:
 # Labels of a pilot if nothing is known about how many will be needed. A search for a budget starts here too.
 PILOT_LABELS = 50
 
-# Share of the optimistic budget that a pilot gets. It leaves half of the labels to the rounds that know more.
+# Share of the optimistic budget that a pilot gets. Later rounds allocate the other half by its labels.
 PILOT_BUDGET_SHARE = 0.5
 
-# Most estimands that are planned jointly: their shared allocation takes seconds, twice as many take a minute.
+# Most estimands that are planned jointly: their common allocation takes seconds. Twice as many take a minute.
 MAX_ESTIMANDS = 500
 
 # Stratified sampling is recommended if its expected relative efficiency exceeds this.
 _MIN_EFFICIENCY = 1.02
 
-# Strata that the user fixed are planned if they are at least this efficient, relative to a simple random
-# sample with its own estimator. A smaller loss than 2% does not justify another plan than the requested one.
+# Strata by options of the user are planned if they are at least this efficient, relative to a simple random
+# sample with its own estimator. A loss below 2% does not justify another plan than the requested one.
 _EFFICIENCY_TOLERANCE = 0.98
 
 EVERY_UNIT = "Every unit is labelled: the value for these units will be exact."
@@ -76,16 +76,20 @@ _SIMPLE_IS_NARROWER = (
     "labels each, and is planned instead."
 )
 
+# If the width with the default strata exceeds this share of a simple random sample's width, fallback strata
+# are compared too.
+_CLEARLY_NARROWER_RATIO = 0.97
 
-# Above this share of a random sample's width, other strata than the default ones are compared too.
-_CLEARLY_NARROWER = 0.97
-
-# Strata of k-means are planned if a miscalibration gives the default strata more than this many times their
-# variance (decision 7).
+# Strata of k-means are planned if some miscalibration gives the default strata more than this multiple of
+# their variance (docs/decisions/0007-plans.md).
 _LARGEST_VARIANCE_RATIO = 1.02
 
-# Halves of fewer strata of the score are planned if they lose no more by the score alone.
-_LARGEST_LOSS = 1.05
+# Largest accepted standard error of strata that are divided by earlier waves, relative to the default strata.
+# Both are expected by the score alone, so this limits the loss if the earlier labels mislead.
+_LARGEST_ERROR_RATIO_OF_HALVES = 1.05
+
+# Expected number of labels of a class below which its metric may be undefined, or have a very wide interval.
+_MIN_LABELS_OF_CLASS = 10.0
 
 _TOO_FEW_FOR_HALVES = "The budget is too small to divide the strata by labels of earlier waves."
 _SCORE_IS_BETTER = "Labels of earlier waves are not used: the score alone divides the units more finely."
@@ -101,9 +105,9 @@ class _PlannedStrata:
     allocation : Allocation, optional
         None if only a simple random sample is possible.
     candidate : Candidate, optional
-        The candidate to plan, if candidates were compared; it is a simple random sample or these strata.
+        The candidate to plan, if candidates were compared: a simple random sample or these strata.
     parts : tuple of PlannedPart
-        Of several estimands.
+        The expected precision of each of several estimands.
     notes : tuple of str
     has_simple_forecast : bool
         Whether a precision can be forecast for a simple random sample.
@@ -195,32 +199,32 @@ class Planner:
 
     @property
     def is_worst_case(self) -> bool:
-        """Whether the plan assumes the most variable outcomes, because the proxy says nothing about them."""
+        """Whether the plan assumes the most variable outcomes, because the proxy predicts no variance."""
         return self.labels is None and is_uninformative(self.anticipated.population_stratum)
 
     def plan_rounds(self, budget: int) -> Plan:
-        """Return the plan of a budget; if a second round follows the labels of a pilot, that of the pilot."""
+        """Return the plan of a budget: of all its labels, or of the first of two rounds."""
         check_budget(budget, self.population.size)
         rounds = self.estimand.planned_rounds(self.population, self.options, budget)
         if rounds is None:
             return self.plan_budget(budget)
-        first = budget
-        planner = self
+        first_budget = budget
+        first_planner = self
         if self.estimand.has_two_rounds:
             min_budget, max_budget = self.anticipated.budgets
-            first = min(budget, max(int(FIRST_ROUND_SHARE * budget), min_budget))
+            first_budget = min(budget, max(int(FIRST_ROUND_SHARE * budget), min_budget))
             rounds = replace(rounds, total=min(budget, max_budget))
-            planner = replace(self, options=replace(self.options, allocation="proportional"))
-        plan = replace(planner.plan_budget(first), rounds=rounds)
+            first_planner = replace(self, options=replace(self.options, allocation="proportional"))
+        plan = replace(first_planner.plan_budget(first_budget), rounds=rounds)
         if not self.estimand.is_estimated:
             return plan
         # Both rounds together are expected to be at least as precise as one round by the score alone.
-        both = self.plan_budget(rounds.total)
-        rounds = replace(rounds, expected_half_width=both.expected_half_width)
-        return replace(plan, parts=both.parts, rounds=rounds)
+        one_round_plan = self.plan_budget(rounds.total)
+        rounds = replace(rounds, expected_half_width=one_round_plan.expected_half_width)
+        return replace(plan, parts=one_round_plan.parts, rounds=rounds)
 
     def plan_budget(self, budget: int | None) -> Plan:
-        """Return the plan of a budget, or of all units that matter if they are fewer.
+        """Return the plan of a budget, which is limited to the units whose labels affect the estimate.
 
         Without a budget, return the plan that reaches the half-widths of several estimands.
         """
@@ -229,27 +233,30 @@ class Planner:
             n_labels = budget
         else:
             n_labels = self._affordable_labels(budget, cost_column)
-        n_labels, notes = self._limit_budget(n_labels)
+        n_labels, notes = self._limit_to_unknown_labels(n_labels)
         planned = self._planned_strata(n_labels, cost_column, money=budget)
         if planned.allocation is not None:
             n_labels = planned.allocation.budget
         assert n_labels is not None
         designs = self._designs(planned, n_labels)
-        recommended, reasons = self._recommend(designs, planned, n_labels)
+        recommended, recommendation_notes = self._recommend(designs, planned, n_labels)
         notes += planned.notes
-        if self._plans_successive and recommended.expected_standard_error:
+        if self._compares_successive and recommended.expected_standard_error:
             error = recommended.expected_standard_error
             successive = successive_precision(self.population, recommended, error, n_labels)
             designs.append(successive)
-            # It is the scaled error of the recommended design.
+            # A multiple of `error` is not None.
             assert successive.expected_standard_error is not None
             if successive.expected_standard_error < error:
                 recommended = successive
         if n_labels == self.population.size:
             notes += (EVERY_UNIT,)
         elif not planned.parts and planned.candidate is None:
-            notes += narrower_plan_notes(recommended, designs)
-        return self._assemble(n_labels, planned, designs, recommended, reasons, notes)
+            notes += more_precise_design_notes(recommended, designs)
+        if not self._is_divided(planned.strata):
+            # They state why there are no strata.
+            recommendation_notes = planned.strata.notes
+        return self._assemble(n_labels, planned, designs, recommended, recommendation_notes, notes)
 
     def _assemble(
         self,
@@ -257,19 +264,17 @@ class Planner:
         planned: _PlannedStrata,
         designs: list[PlannedDesign],
         recommended: PlannedDesign,
-        reasons: tuple[str, ...],
+        recommendation_notes: tuple[str, ...],
         notes: tuple[str, ...],
     ) -> Plan:
         """Return the plan with its strata and allocation: one stratum if it does not stratify."""
         labels = self.labels
         if labels is None:
-            remarks = self.anticipated.remarks(planned.strata)
+            expectation_notes = self.anticipated.remarks(planned.strata)
             assumptions = self.anticipated.assumptions
         else:
-            remarks = labels.notes
+            expectation_notes = labels.notes
             assumptions = labels.assumptions
-        if not self._is_divided(planned.strata):
-            reasons = planned.strata.notes
         strata = planned.strata
         allocation = planned.allocation
         score_notes = self.anticipated.score_notes
@@ -290,8 +295,8 @@ class Planner:
                 *score_notes,
                 *(note for part in self.parts for note in part.misread_score_notes(self.population)),
                 *self._rare_class_notes(strata, allocation),
-                *remarks,
-                *reasons,
+                *expectation_notes,
+                *recommendation_notes,
                 *strata.notes,
                 *notes,
                 *allocation.notes,
@@ -316,18 +321,18 @@ class Planner:
         target = float(targets[0])
         min_budget, max_budget = self.anticipated.budgets
         start = PILOT_LABELS
-        width = partial(self._planned_half_width, assume=assume)
+        width_of_budget = partial(self._planned_half_width, assume=assume)
         if not self.is_worst_case:
-            if not math.isfinite(width(max_budget)):
+            if not math.isfinite(width_of_budget(max_budget)):
                 problem = (
                     "no forecast is possible with this proxy, so it is not known how many labels a "
                     "half-width requires"
                 )
                 raise BudgetError(problem, action="Give a budget, or plan a pilot (pilot=True).")
             # The normal interval is faster to compute, and nearly as wide.
-            normal_width = partial(self._normal_half_width, assume=assume)
-            start = smallest_budget(normal_width, target, start, min_budget, max_budget)
-        budget = smallest_budget(width, target, start, min_budget, max_budget)
+            normal_width_of_budget = partial(self._normal_half_width, assume=assume)
+            start = smallest_budget(normal_width_of_budget, target, start, min_budget, max_budget)
+        budget = smallest_budget(width_of_budget, target, start, min_budget, max_budget)
         return replace(self.plan_budget(budget), half_width=target, assume=assume)
 
     def _planned_half_width(self, budget: int, *, assume: str) -> float:
@@ -351,15 +356,15 @@ class Planner:
     def plan_pilot(self) -> Plan:
         """Return the plan of a pilot: half of the labels that suffice in the optimistic scenario."""
         targets = self.target_half_widths
-        # If no forecast is possible with the proxy, the pilot will show what it is worth.
+        # Without a forecast, the pilot shows how precise the proxy is.
         is_worst_case = len(targets) == 1 and self.is_worst_case
         if is_worst_case:
-            sufficient = PILOT_LABELS
+            n_sufficient = PILOT_LABELS
         else:
-            sufficient = self.plan_half_width("optimistic").budget
-        min_budget = max(self.anticipated.budgets[0], min(PILOT_LABELS, sufficient))
-        share = round(PILOT_BUDGET_SHARE * sufficient)
-        plan = self.plan_budget(min(self.population.size, max(min_budget, share)))
+            n_sufficient = self.plan_half_width("optimistic").budget
+        min_budget = max(self.anticipated.budgets[0], min(PILOT_LABELS, n_sufficient))
+        pilot_budget = round(PILOT_BUDGET_SHARE * n_sufficient)
+        plan = self.plan_budget(min(self.population.size, max(min_budget, pilot_budget)))
         if is_worst_case and self.population.proxies:
             reason = (
                 "fewer labels would provide too little information, and no forecast is possible with the "
@@ -367,10 +372,10 @@ class Planner:
             )
         elif is_worst_case:
             reason = "fewer labels would provide too little information, and there is no proxy"
-        elif share < min_budget:
+        elif pilot_budget < min_budget:
             reason = "fewer labels would provide too little information"
         else:
-            reason = f"half of the {sufficient:,} that would suffice if the proxy were better than expected"
+            reason = f"half of the {n_sufficient:,} that would suffice if the proxy were better than expected"
         notes = (*plan.notes, f"The pilot has {plan.budget:,} labels: {reason}.")
         if len(targets) == 1:
             half_width = float(targets[0])
@@ -378,20 +383,20 @@ class Planner:
             half_width = None
         return replace(plan, half_width=half_width, pilot=True, notes=notes)
 
-    def _limit_budget(self, n_labels: int | None) -> tuple[int | None, tuple[str, ...]]:
-        """Return the budget without labels of units that are known anyway, and a note on these units."""
+    def _limit_to_unknown_labels(self, n_labels: int | None) -> tuple[int | None, tuple[str, ...]]:
+        """Return at most the number of units whose labels affect the value, and a note if that is less."""
         size = self.population.size
         if n_labels is None:
             return None, ()
         check_budget(n_labels, size)
         max_labels = self.anticipated.budgets[1]
-        if n_labels >= max_labels < size:
+        if max_labels < size and n_labels >= max_labels:
             note = f"The labels of {max_labels:,} units determine the value; the others do not affect it."
             return max_labels, (note,)
         return n_labels, ()
 
     def _cost_column(self) -> str | None:
-        """Return the column of label costs that the allocation names, as in `cost-optimal:minutes`."""
+        """Return the column of label costs in the allocation, such as `cost-optimal:minutes`, or None."""
         rule, colon, column = (self.options.allocation or "").partition(":")
         if rule != COST_OPTIMAL:
             return None
@@ -406,7 +411,7 @@ class Planner:
         return column
 
     def _affordable_labels(self, money: float | None, cost_column: str) -> int:
-        """Return how many labels of random units the money buys."""
+        """Return the number of labels of random units that the money pays for."""
         if money is None or self.half_width is not None:
             action = "Give budget= (--budget), not half_width= (--half-width)."
             raise InputError(f"'{COST_OPTIMAL}' requires a budget in units of cost", action=action)
@@ -417,19 +422,19 @@ class Planner:
         return max(1, min(self.population.size, int(money / mean_cost)))
 
     def _is_divided(self, strata: Strata) -> bool:
-        """Return whether a stratified sample is possible."""
+        """Return whether a stratified sample is possible: there are several strata, or they are required."""
         return strata.n_strata > 1 or not self.anticipated.needs_gain
 
     def _planned_strata(
         self, n_labels: int | None, cost_column: str | None, money: float | None
     ) -> _PlannedStrata:
-        """Return the strata and the labels of each."""
+        """Return the strata and their allocation; for a cost-optimal one of the money."""
         if n_labels is not None and self.compares_candidates:
             planned = self._compare_candidates(n_labels)
             if self.previous is None:
                 return planned
             return self._divide_by_previous_waves(planned, n_labels, self.previous)
-        if n_labels is None:  # the search for a budget has strata as fine as a large budget allows
+        if n_labels is None:  # half-widths of several estimands: strata as for a large budget
             strata = self.anticipated.strata(PILOT_LABELS * self.anticipated.most_strata)
         else:
             strata = self.anticipated.strata(n_labels)
@@ -447,7 +452,7 @@ class Planner:
     def _allocate_by_cost(
         self, strata: Strata, n_labels: int | None, cost_column: str, money: float | None
     ) -> _PlannedStrata:
-        """Return the labels that the money buys if their costs differ between strata."""
+        """Return the cost-optimal allocation of the money; `n_labels` is that of a random sample."""
         costs = stratum_averages(self.population, strata.rule, [NumberColumn(name=cost_column)])[:, 0]
         allocate_labels = partial(allocate, strata, method=COST_OPTIMAL, costs=costs, cost_budget=money)
         return _PlannedStrata(
@@ -459,13 +464,13 @@ class Planner:
     def _with_minimums(
         self, strata: Strata, allocate_labels: Callable[..., Allocation], minimum: int
     ) -> Allocation:
-        """Return an allocation that gives each stratum enough of the labels of its answer.
+        """Return an allocation with the minimums of `stratum_minimums`, if strata are of single answers.
 
         `allocate_labels` is called with `minimum=`.
         """
         allocation = allocate_labels(minimum=minimum)
         minimums = None
-        if any(part.by_answer for part in self.parts):
+        if self._has_strata_of_answers:
             minimums = stratum_minimums(strata, allocation.n_h, minimum)
         if minimums is None:
             return allocation
@@ -476,18 +481,18 @@ class Planner:
         """Return one allocation for several estimands: of the budget, or the smallest for the half-widths."""
         influences = list(self.estimand.influences(self.population))
         deviations, variances, _ = influence_deviations(self.population, strata, influences)
-        # Divisor N_h − 1, as the variance of a stratified mean has it.
+        # Divisor N_h − 1, as in the variance of a stratified mean.
         sample_deviations = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
         if self.half_width is None:
             targets = None
         else:
             targets = self.target_half_widths
         if targets is None:
-            errors = np.ones(len(deviations))
+            target_errors = np.ones(len(deviations))
         elif n_labels is None:
-            errors = targets / self.normal_quantile
+            target_errors = targets / self.normal_quantile
         else:  # with a budget, only the ratios of the errors matter
-            errors = targets
+            target_errors = targets
         names = [part.text for part in self.parts]
 
         def allocate_labels(minimum: int | IntArray) -> Allocation:
@@ -497,7 +502,7 @@ class Planner:
                 strata.sizes,
                 sample_deviations,
                 n_labels,
-                standard_errors=errors,
+                standard_errors=target_errors,
                 known_strata=strata.is_known,
                 names=names,
                 minimum=minimum,
@@ -518,23 +523,23 @@ class Planner:
     def _rare_class_notes(self, strata: Strata, allocation: Allocation) -> tuple[str, ...]:
         """Return the warning that few labels are expected to be of the class that a metric needs."""
         if self.labels is not None:
-            # Earlier labels, and not the proxies, state how rare the class is.
+            # The expected number would be based on the proxies, but the labels show how rare the class is.
             return ()
         notes = []
         for part in self.parts:
-            formula = part.class_formula(self.population)
-            if formula is None:
+            class_probability = part.class_formula(self.population)
+            if class_probability is None:
                 continue
-            shares = stratum_averages(self.population, strata.rule, [formula])[:, 0]
-            in_labels = float(allocation.n_h @ shares)
-            in_population = float(strata.sizes @ shares)
-            if in_labels < _MIN_LABELS_OF_CLASS:
-                notes.append(_rare_class_text(part.text, in_labels, in_population, allocation.budget))
+            class_shares = stratum_averages(self.population, strata.rule, [class_probability])[:, 0]
+            n_in_labels = float(allocation.n_h @ class_shares)
+            n_in_population = float(strata.sizes @ class_shares)
+            if n_in_labels < _MIN_LABELS_OF_CLASS:
+                notes.append(_rare_class_text(part.text, n_in_labels, n_in_population, allocation.budget))
         return tuple(notes)
 
     @cached_property
     def compares_candidates(self) -> bool:
-        """Whether strata and a simple random sample are compared: the number of strata is open."""
+        """Whether strata and a simple random sample are compared: no option fixes the number of strata."""
         is_open = self.options_with_defaults.is_open and self.anticipated.divides
         return is_open and self.labels is None and len(self.parts) == 1
 
@@ -543,18 +548,23 @@ class Planner:
         """The options with the proxy and the category that the estimand chooses by default."""
         return self.anticipated.options
 
+    @cached_property
+    def _has_strata_of_answers(self) -> bool:
+        """Whether the strata of an estimand have one answer of a model each."""
+        return any(part.by_answer for part in self.parts)
+
     def _compare_candidates(self, budget: int) -> _PlannedStrata:
         """Return the best strata of a budget, and whether these or a simple random sample is planned."""
         stratified = self._stratified_candidates(budget)
         simple = self._simple_candidate(budget)
         if not stratified:
             return _PlannedStrata(strata=simple.strata, candidate=simple)
-        missed = self._missed_cell(stratified[-1].strata, budget)
-        if missed is not None:
+        missed_cell = self._missed_cell(stratified[-1].strata, budget)
+        if missed_cell is not None:
             best = first_within_tolerance(stratified)
             note = (
-                f"A simple random sample of {budget:,} units would have few or no labels in {missed!r}, so "
-                "no precision can be forecast for it."
+                f"A simple random sample of {budget:,} units would have few or no labels in {missed_cell!r}, "
+                "so no precision can be forecast for it."
             )
             return _PlannedStrata(
                 strata=best.strata,
@@ -563,28 +573,29 @@ class Planner:
                 notes=(note,),
                 has_simple_forecast=False,
             )
-        if min(candidate.half_width for candidate in stratified) > _CLEARLY_NARROWER * simple.half_width:
-            # Robust cuts put few labels where a near-perfect score leaves little variance, and intervals of
-            # such strata are wide. Larger strata can be narrower than these and than a random sample.
+        narrowest = min(candidate.half_width for candidate in stratified)
+        if narrowest > _CLEARLY_NARROWER_RATIO * simple.half_width:
+            # Robust cuts give few labels to strata in which a near-perfect score leaves little variance, and
+            # the interval is wide for few labels. With fewer strata it can be narrower.
             stratified += self._fallback_candidates(budget)
         choice = simple
         if self.is_worthwhile:
             precise = [candidate for candidate in stratified if self._stays_precise(candidate, simple)]
             choice = first_within_tolerance([*precise, simple])
-        # The plan shows strata also if it recommends a simple random sample.
+        # The table of designs also contains strata that are not recommended.
         if choice is simple:
-            shown = first_within_tolerance(stratified)
+            compared = first_within_tolerance(stratified)
         else:
-            shown = choice
-        if self._is_divided(shown.strata):
-            allocation = shown.allocation
+            compared = choice
+        if self._is_divided(compared.strata):
+            allocation = compared.allocation
         else:
             allocation = None
-        return _PlannedStrata(strata=shown.strata, allocation=allocation, candidate=choice)
+        return _PlannedStrata(strata=compared.strata, allocation=allocation, candidate=choice)
 
     def _stratified_candidates(self, budget: int) -> list[Candidate]:
         """Return the default strata, or those of k-means if a miscalibration makes these more precise."""
-        default = [self._allocated(strata, budget) for strata in self.anticipated.alternatives(budget)]
+        default = [self._candidate(strata, budget) for strata in self.anticipated.alternatives(budget)]
         fallbacks = self._fallback_candidates(budget)
         if not default or not fallbacks or self.is_worst_case:
             return default
@@ -596,28 +607,27 @@ class Planner:
 
     def _fallback_candidates(self, budget: int) -> list[Candidate]:
         """Return the strata of k-means where robust Neyman cuts are the default."""
-        return [self._allocated(strata, budget) for strata in self.anticipated.fallback_alternatives(budget)]
+        return [self._candidate(strata, budget) for strata in self.anticipated.fallback_alternatives(budget)]
 
     def _divide_by_previous_waves(
         self, planned: _PlannedStrata, budget: int, previous: PreviousWaves
     ) -> _PlannedStrata:
-        """Return halves of half as many strata, if they are as precise by the score alone."""
+        """Return half as many strata, each divided in two by earlier waves, if they are as precise."""
         candidate = planned.candidate
         assert candidate is not None
         if not previous.is_sufficient:
-            return replace(planned, previous=previous.idle_note)
-        raw = self._simple_candidate(budget)
+            return replace(planned, previous=previous.insufficient_note)
+        undivided = self._simple_candidate(budget)
         for strata in self.anticipated.alternatives(budget):
             if 2 * strata.n_strata <= candidate.strata.n_strata:
-                raw = self._allocated(strata, budget)
+                undivided = self._candidate(strata, budget)
                 break
-        halves = previous.divided(self.population, raw.strata, raw.allocation)
-        if halves is None:
+        divided = previous.divide(self.population, undivided.strata, undivided.allocation)
+        if divided is None:
             return replace(planned, previous=_TOO_FEW_FOR_HALVES)
-        choice = Candidate(
-            strata=halves[0], allocation=halves[1], confidence_level=self.interval_level, is_worst_case=False
-        )
-        if choice.error > _LARGEST_LOSS * candidate.error:
+        strata, allocation = divided
+        choice = Candidate(strata=strata, allocation=allocation, confidence_level=self.interval_level)
+        if choice.error > _LARGEST_ERROR_RATIO_OF_HALVES * candidate.error:
             return replace(planned, previous=_SCORE_IS_BETTER)
         return _PlannedStrata(
             strata=choice.strata,
@@ -631,7 +641,7 @@ class Planner:
         """Return a cell of a metric that a simple random sample is expected to miss; None if there is none.
 
         The coarsest strata of a metric are its cells, such as the answers. Without a label in one of them the
-        metric may be unknown, and the forecast of its standard error, which is linear, means nothing.
+        metric may be undefined, and the linear approximation of its standard error is not valid.
         """
         if self.anticipated.needs_gain:
             return None
@@ -644,17 +654,17 @@ class Planner:
     def _stays_precise(self, candidate: Candidate, simple: Candidate) -> bool:
         """Return whether strata are as precise as a simple random sample, at larger budgets too.
 
-        A few labels more would otherwise turn strata into a simple random sample, whose interval of few
-        labels is wider at the same standard error.
+        Otherwise a few more labels would change the plan from strata to a simple random sample, whose
+        interval is wider at the same standard error if labels are few.
         """
         is_precise = candidate.is_as_precise(simple)
-        if self.is_worst_case or candidate.is_more_precise(simple) or not is_precise:
+        if self.is_worst_case or candidate.is_clearly_more_precise(simple) or not is_precise:
             return is_precise
         budgets = larger_budgets(candidate.allocation.budget, candidate.strata.size)
         strata = candidate.strata
-        if any(part.by_answer for part in self.parts):
+        if self._has_strata_of_answers:
             return all(self._is_as_precise_at(strata, budget) for budget in budgets)
-        # All budgets at once: one by one they took a fifth of the time of the command.
+        # One call for all budgets: separate calls took a fifth of the time of the command.
         n_h = allocate_budgets(
             strata, np.array(budgets, np.int64), self.anticipated.allocation, self.options.minimum
         )
@@ -664,7 +674,7 @@ class Planner:
 
     def _is_as_precise_at(self, strata: Strata, budget: int) -> bool:
         """Return whether strata are as precise as a simple random sample of this budget."""
-        return self._allocated(strata, budget).error <= LARGEST_ERROR_RATIO * self._simple_error(budget)
+        return self._candidate(strata, budget).error <= LARGEST_ERROR_RATIO * self._simple_error(budget)
 
     def _simple_error(self, budget: int) -> float:
         """Return the standard error that a simple random sample is expected to give."""
@@ -681,7 +691,7 @@ class Planner:
     def is_worthwhile(self) -> bool:
         """Whether strata were requested, or reduce the variance of a simple random sample's mean.
 
-        It does not depend on the budget, so that no additional label turns strata into a simple random
+        It does not depend on the budget, so that more labels do not change strata into a simple random
         sample.
         """
         if self.is_worst_case or self.options_with_defaults.by is not None:
@@ -690,13 +700,14 @@ class Planner:
             return True
         anticipated = self.anticipated
         population_stratum = anticipated.population_stratum
-        finest = min(anticipated.per_stratum * anticipated.most_strata, population_stratum.size // 2)
+        # The smallest budget with the largest number of strata.
+        budget = min(anticipated.per_stratum * anticipated.most_strata, population_stratum.size // 2)
         variances = population_stratum.scenarios.variances[0]
-        simple_variance = expected_variance(population_stratum.sizes, np.array([finest]), variances)
-        errors = [self._allocated(strata, finest).error for strata in anticipated.alternatives(finest)]
+        simple_variance = expected_variance(population_stratum.sizes, np.array([budget]), variances)
+        errors = [self._candidate(strata, budget).error for strata in anticipated.alternatives(budget)]
         return bool(simple_variance >= _MIN_EFFICIENCY * min(errors, default=math.inf) ** 2)
 
-    def _allocated(self, strata: Strata, budget: int) -> Candidate:
+    def _candidate(self, strata: Strata, budget: int) -> Candidate:
         """Return strata with the allocation of a budget."""
         allocate_labels = partial(allocate, strata, budget, self.anticipated.allocation)
         return Candidate(
@@ -741,7 +752,7 @@ class Planner:
             designs = [
                 row.without_expectation() if row.design == SimpleRandom.kind else row for row in designs
             ]
-        if planned.parts:  # the error of the sum of all influences is meaningless
+        if planned.parts:  # several estimands have no common standard error
             designs = [row.without_expectation() for row in designs]
         if not self.estimand.is_estimated:
             designs = [PlannedDesign(design=row.design, estimator=row.estimator) for row in designs]
@@ -750,17 +761,17 @@ class Planner:
     def _recommend(
         self, designs: Sequence[PlannedDesign], planned: _PlannedStrata, n_labels: int
     ) -> tuple[PlannedDesign, tuple[str, ...]]:
-        """Return the row of the design to draw, with the estimator that it will have, and notes."""
-        default_rows = {}
+        """Return the design to draw, with the estimator that `estimate` will use, and notes."""
+        by_kind = {}
         for row in designs:
             if row.design == Stratified.kind:
                 n_strata = planned.strata.n_strata
             else:
                 n_strata = 1
             if row.estimator == self._default_estimator(row.design, n_labels, n_strata):
-                default_rows[row.design] = row
-        simple = default_rows[SimpleRandom.kind]
-        stratified = default_rows.get(Stratified.kind, simple)
+                by_kind[row.design] = row
+        simple = by_kind[SimpleRandom.kind]
+        stratified = by_kind.get(Stratified.kind, simple)
         candidate = planned.candidate
         if candidate is None:
             if self._keeps_strata(simple, stratified):
@@ -805,11 +816,12 @@ class Planner:
         return "To keep the strata: method='category' (--stratify category)."
 
     @cached_property
-    def _plans_successive(self) -> bool:
-        """Whether a history predicts the one outcome, and the user left the strata open."""
+    def _compares_successive(self) -> bool:
+        """Whether rounds with unequal probabilities are compared: a history predicts the outcome."""
         options = self.options
-        fixed = (options.method, options.n_strata, options.by, options.allocation)
-        if any(value is not None for value in fixed) or options.proxy not in (None, HISTORY):
+        strata_options = (options.method, options.n_strata, options.by, options.allocation)
+        # Options of strata request strata.
+        if any(value is not None for value in strata_options) or options.proxy not in (None, HISTORY):
             return False
         is_mean = self.estimand.of_one_outcome and len(self.parts) == 1 and self.labels is None
         proxies = self.population.proxies
@@ -817,22 +829,19 @@ class Planner:
         return is_mean and has_history and bool(proxies) and proxies[0].name == HISTORY
 
 
-# Expected number of labels of a class below which its metric may be undefined, or have a very wide interval.
-_MIN_LABELS_OF_CLASS = 10.0
-
-
-def _rare_class_text(estimand: str, in_labels: float, in_population: float, budget: int) -> str:
-    """Return the warning on a class that is expected to be rare among the labels, and what to do."""
-    if in_population > _MIN_LABELS_OF_CLASS:
-        needed = math.ceil(budget * _MIN_LABELS_OF_CLASS / in_labels)
-        more = f"plan about {needed:,} labels for {_MIN_LABELS_OF_CLASS:g} of them"
+def _rare_class_text(estimand: str, n_in_labels: float, n_in_population: float, budget: int) -> str:
+    """Return the warning on a class of which few labels and units are expected, and what to do."""
+    if n_in_population > _MIN_LABELS_OF_CLASS:
+        n_required = math.ceil(budget * _MIN_LABELS_OF_CLASS / n_in_labels)
+        more_labels = f"plan about {n_required:,} labels for {_MIN_LABELS_OF_CLASS:g} of them"
     else:
-        more = "the class is too rare in these units for more labels to suffice"
-    probability_of_none = math.exp(-in_labels)
+        more_labels = "the class is too rare in these units for more labels to suffice"
+    # The number of labels of a rare class has about a Poisson distribution.
+    probability_of_none = math.exp(-n_in_labels)
     return (
-        f"Only about {in_labels:.2g} of {budget:,} labels are expected to belong to the class of "
+        f"Only about {n_in_labels:.2g} of {budget:,} labels are expected to belong to the class of "
         f"{estimand!r}, if the proxies are accurate. Without such labels, it is undefined (probability about "
-        f"{probability_of_none:.1%}); with few, its interval is very wide. To change this: {more}; allocate "
-        "the labels by a better score of the class (probability=COL in the estimand); or plan for the "
-        "precision, which does not require such labels."
+        f"{probability_of_none:.1%}); with few, its interval is very wide. To change this: {more_labels}; "
+        "allocate the labels by a better score of the class (probability=COL in the estimand); or plan for "
+        "the precision, which does not require such labels."
     )

@@ -75,18 +75,17 @@ def plan_to_detect(
     check_confidence_level(confidence_level)
     # Rounded, so that shares such as 1 − 0.9 give whole numbers of labels.
     if equal_answers is None:
-        different = 1.0
+        different_share = 1.0
     else:
-        different = round(1.0 - equal_answers, 12)
+        different_share = round(1.0 - equal_answers, 12)
     low, high = sorted((rate, rate - detect if rate > 0.5 else rate + detect))
-    if low <= 0 or high >= 1 or detect > different:
-        if equal_answers is None:
-            of_answers = ""
-        else:
-            of_answers = f" and {equal_answers:g} equal answers"
+    if low <= 0 or high >= 1 or detect > different_share:
+        answers_text = ""
+        if equal_answers is not None:
+            answers_text = f" and {equal_answers:g} equal answers"
         raise InputError(
             "two models cannot differ by this amount",
-            given=f"{detect:g} at a rate of {rate:g}{of_answers}",
+            given=f"{detect:g} at a rate of {rate:g}{answers_text}",
             allowed="a difference below the share of different answers, with both rates between 0 and 1",
         )
     if population_size is None:
@@ -95,36 +94,39 @@ def plan_to_detect(
         size = float(whole_number("population_size", population_size))
     z_level = NormalDist().inv_cdf((1.0 + confidence_level) / 2.0)
     z_power = NormalDist().inv_cdf(power)
-    discordant = low * (1.0 - high) + high * (1.0 - low)  # independent errors
+    # Share of the items on which only one model is right (q in the docstring).
+    discordant_share = low * (1.0 - high) + high * (1.0 - low)  # independent errors
     if equal_answers is not None:
-        discordant = min(different, detect + 2.0 * min(low, 1.0 - high))
-    paired = (z_level * math.sqrt(discordant) + z_power * math.sqrt(discordant - detect**2)) ** 2 / detect**2
+        discordant_share = min(different_share, detect + 2.0 * min(low, 1.0 - high))
+    sum_of_errors = z_level * math.sqrt(discordant_share) + z_power * math.sqrt(discordant_share - detect**2)
+    paired_labels = sum_of_errors**2 / detect**2
     unit_labels = ((z_level + z_power) / detect) ** 2  # for an outcome of variance 1
-    n_paired = _finite_sample_size(paired, size)
-    rows = {"both models on the same items": n_paired}
+    n_paired = _finite_sample_size(paired_labels, size)
+    labels_by_comparison = {"both models on the same items": n_paired}
     if equal_answers is not None:
-        n_changed = _finite_sample_size(different * paired, different * size)
-        rows["the same items, labelled only where answers differ"] = n_changed
+        n_changed = _finite_sample_size(different_share * paired_labels, different_share * size)
+        labels_by_comparison["the same items, labelled only where answers differ"] = n_changed
         name = f"a new version, given {n_paired:,} labels of the old one: labels of changed answers"
-        rows[name] = n_changed
+        labels_by_comparison[name] = n_changed
     separate_variance = low * (1.0 - low) + high * (1.0 - high)
     n_separate = _finite_sample_size(unit_labels * separate_variance, size)
-    rows["each model on its own items, in total"] = 2 * n_separate
-    if equal_answers is not None and different / 2.0 < min(rate, 1.0 - rate):
+    labels_by_comparison["each model on its own items, in total"] = 2 * n_separate
+    # With equal margins, half of the different answers are of each kind.
+    if equal_answers is not None and different_share / 2.0 < min(rate, 1.0 - rate):
         kappa, variance = _kappa(equal_answers, rate)
         name = f"a judge's kappa of {kappa:.2f}, which differs by this amount from a limit"
-        rows[name] = _finite_sample_size(unit_labels * variance, size)
+        labels_by_comparison[name] = _finite_sample_size(unit_labels * variance, size)
     return {
         "detect": detect,
         "power": power,
         "confidence_level": confidence_level,
         "population_size": population_size,
-        "detections": [{"comparison": name, "labels": count} for name, count in rows.items()],
+        "detections": [{"comparison": name, "labels": count} for name, count in labels_by_comparison.items()],
     }
 
 
 def _check_share(name: str, share: float) -> None:
-    """Raise an error if a share does not lie between 0 and 1; a percentage is the likely mistake."""
+    """Raise an error if a share does not lie between 0 and 1."""
     if not 0 < share < 1:
         # Such a number is probably a percentage.
         if 1 <= share < 100:
@@ -142,23 +144,29 @@ def _finite_sample_size(n_labels: float, population_size: float) -> int:
     return rounded_up(n_labels / (1.0 + n_labels / population_size))
 
 
-def _kappa(agreed: float, rate: float) -> tuple[float, float]:
-    """Return Cohen's kappa of two raters who both pass this share, and its variance times n."""
-    chance = rate**2 + (1.0 - rate) ** 2
-    value = (agreed - chance) / (1.0 - chance)
-    discordant = (1.0 - agreed) / 2.0
-    cells = {
-        (1, 1): rate - discordant,
-        (1, 0): discordant,
-        (0, 1): discordant,
-        (0, 0): 1.0 - rate - discordant,
+def _kappa(agreement: float, rate: float) -> tuple[float, float]:
+    """Return Cohen's kappa of two raters, from their agreement and rate of passes, and n times its variance.
+
+    The variance is that of the linearised variable u (Fleiss, Cohen & Everitt 1969).
+    """
+    chance_agreement = rate**2 + (1.0 - rate) ** 2
+    beyond_chance = 1.0 - chance_agreement
+    kappa = (agreement - chance_agreement) / beyond_chance
+    discordant_share = (1.0 - agreement) / 2.0
+    # Shares of the items by the two ratings, 1 for a pass.
+    cell_shares = {
+        (1, 1): rate - discordant_share,
+        (1, 0): discordant_share,
+        (0, 1): discordant_share,
+        (0, 0): 1.0 - rate - discordant_share,
     }
     margins = (1.0 - rate, rate)
-    variables = [
-        ((a == b) - agreed + (value - 1.0) * (margins[a] + margins[b] - 2.0 * chance)) / (1.0 - chance)
-        for a, b in cells
-    ]
-    return value, sum(share * u**2 for share, u in zip(cells.values(), variables, strict=True))
+    variance = 0.0
+    for (first, second), share in cell_shares.items():
+        margin_difference = margins[first] + margins[second] - 2.0 * chance_agreement
+        u = ((first == second) - agreement + (kappa - 1.0) * margin_difference) / beyond_chance
+        variance += share * u**2
+    return kappa, variance
 
 
 def width_to_detect(detect: float, power: float = DEFAULT_POWER, confidence_level: float = 0.95) -> float:
@@ -251,8 +259,8 @@ def cheapest_samples(
     for name, value in (positive | goal).items():
         if value is not None and not (math.isfinite(value) and value > 0):
             raise not_positive_error(name, value)
-    shares = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
-    if not shares or (standard_error is None) == (difference is None):
+    are_in_range = 0 < power < 1 and 0 < confidence_level < 1 and -1 < correlation < 1
+    if not are_in_range or (standard_error is None) == (difference is None):
         problem = "a correlation, a power, a level, and either a standard error or a difference must be given"
         options = f"{goal}, {correlation=}, {power=}, {confidence_level=}"
         raise InputError(
@@ -268,6 +276,7 @@ def cheapest_samples(
         target_error = standard_error
     explained = correlation**2
     relative_variance = target_error**2 / variance
+    # Without predictions.
     n_labels = rounded_up(1 / relative_variance)
     cheapest = CheapestSamples(
         labels=n_labels,
@@ -286,9 +295,9 @@ def cheapest_samples(
         remaining_variance = relative_variance - (1 - explained) / n
         if remaining_variance <= 0:
             continue
-        total = max(n, rounded_up(explained / remaining_variance))
-        cost = n * label_cost + total * prediction_cost
+        n_predictions = max(n, rounded_up(explained / remaining_variance))
+        cost = n * label_cost + n_predictions * prediction_cost
         if cost < cheapest.cost:
-            error = math.sqrt(variance * ((1 - explained) / n + explained / total))
-            cheapest = CheapestSamples(labels=n, predictions=total, cost=cost, standard_error=error)
+            error = math.sqrt(variance * ((1 - explained) / n + explained / n_predictions))
+            cheapest = CheapestSamples(labels=n, predictions=n_predictions, cost=cost, standard_error=error)
     return cheapest

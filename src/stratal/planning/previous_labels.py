@@ -1,7 +1,7 @@
-"""`PreviousLabels`: what labels of an earlier sample show about the strata of a plan, and their uncertainty.
+"""`PreviousLabels`: expected moments of the strata of a plan from existing labels, with their uncertainty.
 
-A proxy alone leaves much uncertainty (`stratal.strata.strata`). Existing labels of any units show how well it
-is calibrated, under the assumption that outcomes of units with the same proxy have the same distribution.
+Without labels, the calibration of the proxy is unknown (`stratal.strata.strata`). Existing labels of any
+units show it, if outcomes of units with the same proxy have the same distribution.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ TAIL_PROBABILITY = 0.05
 # Number of strata of the proxy from which the moments of the whole population are computed.
 _N_FINE_STRATA = 10
 
-# Sets of rates drawn from the posterior. The 5% points are then precise to a tenth of their distance.
+# Number of posterior draws. The Monte Carlo error of a 5% point is then a tenth of its distance to the
+# median.
 _N_POSTERIOR_DRAWS = 2_000
 
-# Constant, so that equal labels give equal plans.
+# The same in every run, so that equal labels give equal plans.
 _SEED = 20_261_121
 
 
@@ -70,14 +71,14 @@ class PreviousLabels:
     z : float (m,)
         Their outcomes.
     binary : bool
-        Whether the outcome takes only the values of its bounds.
+        Whether every outcome is one of its two bounds.
     bounds : (float, float)
-        Of the outcome; infinite where it has none.
+        Bounds of the outcome; infinite if it has none.
     fine_strata : Strata, optional
         Strata of the proxy, from which the moments of the whole population are computed: the proxy may be
         distributed differently among the labelled units.
     source : str
-        File or object of the labels.
+        Name of the file or the type of the object that contains the labels.
     notes : tuple of str
         Warnings about these labels, such as a proxy with another distribution among their units.
     """
@@ -91,30 +92,35 @@ class PreviousLabels:
         calibrate_by: str | None = None,
         labelled_units: Population | None = None,
     ) -> None:
-        known_labels = _without_missing(_require_ids(labels))
-        label_ids = sorted(set(known_labels.ids))
+        existing_labels = _without_missing(_require_ids(labels))
+        label_ids = sorted(set(existing_labels.ids))
         if labelled_units is None:
-            holder = population
+            labelled_population = population
         else:
-            holder = labelled_units
-        units = holder.units_with_ids(label_ids)
-        _refuse_unknown_ids(known_labels, label_ids, id_texts(units.ids))
-        design = SimpleRandom(budget=max(len(label_ids), 1))
+            labelled_population = labelled_units
+        units = labelled_population.units_with_ids(label_ids)
+        _refuse_unknown_ids(existing_labels, label_ids, id_texts(units.ids))
+        # The estimate of a mean from these labels decides how a label becomes an outcome, and its bounds.
         n = len(label_ids)
-        shares = np.full(n, min(n / holder.size, 1.0))
-        sample = make_sample(design, holder, 0, units, shares, digested=False)
+        fractions = np.full(n, min(n / labelled_population.size, 1.0))
+        design = SimpleRandom(budget=max(n, 1))
+        sample = make_sample(design, labelled_population, 0, units, fractions, digested=False)
         with warnings.catch_warnings(action="ignore", category=StratalWarning):
-            estimate_of_labels = estimate(
-                sample, known_labels, estimator="horvitz-thompson", predicted=holder.roles.answer
+            mean = estimate(
+                sample,
+                existing_labels,
+                estimator="horvitz-thompson",
+                predicted=labelled_population.roles.answer,
             )
-        rows = np.flatnonzero(join_labels(sample, known_labels).labelled)
-        self.z = estimate_of_labels.evidence.z
-        self.binary, self.source = estimate_of_labels.outcome == "binary", known_labels.source
+        rows = np.flatnonzero(join_labels(sample, existing_labels).labelled)
+        self.z = mean.evidence.z
+        self.binary = mean.outcome == "binary"
+        self.source = existing_labels.source
         self.notes: tuple[str, ...] = ()
-        if estimate_of_labels.bounds is None:
+        if mean.bounds is None:
             self.bounds = (-math.inf, math.inf)
         else:
-            self.bounds = estimate_of_labels.bounds
+            self.bounds = mean.bounds
         self.calibrate_by = calibrate_by
         self.has_other_units = labelled_units is not None
         self.fine_strata = None
@@ -128,7 +134,8 @@ class PreviousLabels:
                 self.notes = distribution_shift_warnings(population, labelled_units, proxy)
         if calibrate_by is not None:
             levels = list(population.levels(population.require_group(calibrate_by)))
-            in_category_mask = np.isin(units.groups[holder.require_group(calibrate_by)][rows], levels)
+            categories = units.groups[labelled_population.require_group(calibrate_by)][rows]
+            in_category_mask = np.isin(categories, levels)
             if not in_category_mask.any():
                 raise LabelError(
                     f"no label belongs to a category of '{calibrate_by}' here", allowed=", ".join(levels)
@@ -136,13 +143,13 @@ class PreviousLabels:
             rows = rows[in_category_mask]
             self.z = self.z[in_category_mask]
         proxies = {name: units.proxies[:, k] for k, name in enumerate(names)}
-        every = {**proxies, **units.groups, **units.features}
-        self.columns = {name: values[rows] for name, values in every.items()}
+        unit_columns = {**proxies, **units.groups, **units.features}
+        self.columns = {name: values[rows] for name, values in unit_columns.items()}
 
     def opposed_scores(self, names: tuple[str, ...]) -> dict[str, float]:
-        """Return the scores that fall as the outcome rises, by more than chance, with their correlation.
+        """Return the scores with a significantly negative correlation with the outcome, and this correlation.
 
-        Chance is two standard errors of a correlation of 0, 2/√n.
+        It is significant beyond two standard errors of a correlation of 0, 2/√n.
         """
         if self.z.std() == 0:
             return {}
@@ -158,12 +165,12 @@ class PreviousLabels:
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions of expectations that are based on the labels."""
         if self.proxy:
-            alike = "units with the same proxy"
+            similar_units = "units with the same proxy"
         else:
-            alike = "all units"
+            similar_units = "all units"
         return (
-            f"The {len(self.z):,} earlier labels are typical of {alike}, in the earlier data and in this "
-            "population.",
+            f"The {len(self.z):,} earlier labels are typical of {similar_units}, in the earlier data and in "
+            "this population.",
             f"The range from optimistic to conservative covers {1 - 2 * TAIL_PROBABILITY:.0%} of the "
             "remaining uncertainty.",
             NO_MISSING_LABELS,
@@ -175,33 +182,41 @@ class PreviousLabels:
             proxy_mean = None
         else:
             proxy_mean = float(self.columns[self.proxy].mean())
-        used = {"used": len(self.z), "source": self.source, "mean": float(self.z.mean())}
-        return {**used, "proxy_mean": proxy_mean}
+        return {
+            "used": len(self.z),
+            "source": self.source,
+            "mean": float(self.z.mean()),
+            "proxy_mean": proxy_mean,
+        }
 
     def scenario(self, strata: Strata, n_h: IntArray) -> Scenario:
-        """Return three scenarios of strata: expected, optimistic and conservative at n_h.
+        """Return three scenarios of strata for n_h (H,) labels: expected, optimistic and conservative.
 
-        The ends are the 5% and 95% points of the posterior distribution of the standard error. Its
-        uncertainty has two parts: the rates of the strata (`stratal.strata.standard_deviations`), and the
-        relative variance of a sample variance, (κ − 1) / m with κ the kurtosis of the labels about their
-        strata's means.
+        The last two have the 5% and 95% points of the posterior distribution of the standard error. Two parts
+        are uncertain: the rates of the strata (`stratal.strata.standard_deviations`), and the sample
+        variance, with the relative variance (κ − 1) / m, where κ is the kurtosis of m labels about the means
+        of strata.
         """
         if strata.n_strata == 1 and self.fine_strata is not None:
-            base = self.fine_strata
+            calibrated_strata = self.fine_strata
         else:
-            base = strata
-        means, variances = self._possible_moments(base)
-        slope = _slopes(base, means)
-        if base is not strata:
-            overall_means = means @ base.weights
-            variances = (variances + (means - overall_means[:, None]) ** 2) @ base.weights
+            calibrated_strata = strata
+        means, variances = self._possible_moments(calibrated_strata)
+        slope = _slopes(calibrated_strata, means)
+        if calibrated_strata is not strata:
+            # The moments of all units, from those of the fine strata.
+            weights = calibrated_strata.weights
+            overall_means = means @ weights
+            variances = (variances + (means - overall_means[:, None]) ** 2) @ weights
             means = overall_means[:, None]
             variances = variances[:, None]
-        draws = Scenario(means=means, variances=variances, slope=slope, bounds=self.bounds)
+        scenarios = Scenario(means=means, variances=variances, slope=slope, bounds=self.bounds)
+        # The first scenario is the expected one, the others are posterior draws.
         order = 1 + np.argsort(expected_variance(strata.sizes, n_h, variances[1:]), kind="stable")
         last = len(order) - 1
-        ends = order[[round(TAIL_PROBABILITY * last), round((1 - TAIL_PROBABILITY) * last)]]
-        return draws.select(np.array([0, *ends]))
+        optimistic = order[round(TAIL_PROBABILITY * last)]
+        conservative = order[round((1 - TAIL_PROBABILITY) * last)]
+        return scenarios.select(np.array([0, optimistic, conservative]))
 
     def _possible_moments(self, strata: Strata) -> tuple[FloatArray, FloatArray]:
         """Return means and variances (1 + K, H) of strata: the expected ones, then K posterior draws.
@@ -215,11 +230,11 @@ class PreviousLabels:
             codes = np.zeros(len(self.z), np.int64)
         means, variances = self._recalibrated(strata, codes, self.z)
         for strata_of_category in self._categories(strata):
-            inside = np.isin(codes, strata_of_category)
-            if inside.sum() >= MIN_LABELS_TO_RECALIBRATE:
-                stratum_codes = np.searchsorted(strata_of_category, codes[inside])
+            in_category = np.isin(codes, strata_of_category)
+            if in_category.sum() >= MIN_LABELS_TO_RECALIBRATE:
+                category_codes = np.searchsorted(strata_of_category, codes[in_category])
                 recalibrated = self._recalibrated(
-                    strata.select(strata_of_category), stratum_codes, self.z[inside]
+                    strata.select(strata_of_category), category_codes, self.z[in_category]
                 )
                 means[:, strata_of_category], variances[:, strata_of_category] = recalibrated
         return means, variances
@@ -236,7 +251,8 @@ class PreviousLabels:
     def _recalibrated(self, strata: Moments, codes: IntArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and variances (1 + K, H) of strata, given labels z (m,) in the strata `codes` (m,)."""
         counts = stratum_counts(codes, strata.n_strata)
-        if self.has_other_units:  # all units of the population are still unlabelled
+        # The labelled units are not in the population, but sizes must include them.
+        if self.has_other_units:
             strata = replace(strata, sizes=strata.sizes + counts)
         sums = np.bincount(codes, z, minlength=strata.n_strata)
         if self.binary:
@@ -247,26 +263,26 @@ class PreviousLabels:
         expected = smoothed_standard_deviations(
             strata, counts, sums, squares, kurtoses=kurtoses, bounds=self.bounds
         )
-        stratum_means_of_labels = means_of_sums(sums, counts, empty=z.mean())
-        factors = self._factors(z - stratum_means_of_labels[codes])
+        label_means = means_of_sums(sums, counts, empty=z.mean())
+        factors = self._variance_factors(z - label_means[codes])
         low, high = self.bounds
         if not math.isfinite(high - low):
-            means = np.broadcast_to(stratum_means_of_labels, (1 + _N_POSTERIOR_DRAWS, strata.n_strata)).copy()
+            means = np.broadcast_to(label_means, (1 + _N_POSTERIOR_DRAWS, strata.n_strata)).copy()
             return means, np.vstack([expected**2, factors * expected**2])
         rates = posterior_rates(strata, counts, sums, bounds=self.bounds, n_draws=_N_POSTERIOR_DRAWS)
         binary_variances = rates * (1 - rates)
         variances = expected**2 * binary_variances / binary_variances.mean(axis=0) * factors
         mean_rates = rates.mean(axis=0)
-        if self.binary:  # the variance of a binary outcome determines its rate: r(1 − r)
+        if self.binary:  # the variance r (1 − r) of a binary outcome determines its rate r
             mean_rates = implied_means(np.ones(len(mean_rates)), mean_rates, expected / (high - low))
         return low + (high - low) * np.vstack([mean_rates, rates]), np.vstack([expected**2, variances])
 
-    def _factors(self, residuals: FloatArray) -> FloatArray:
-        """Return random factors (K, 1) on all variances, for their uncertainty; 1 for binary outcomes."""
-        second = float(np.mean(residuals**2))
-        if self.binary or second == 0:
+    def _variance_factors(self, residuals: FloatArray) -> FloatArray:
+        """Return random factors (K, 1) that represent the uncertainty of variances; 1 for binary outcomes."""
+        second_moment = float(np.mean(residuals**2))
+        if self.binary or second_moment == 0:
             return np.ones((_N_POSTERIOR_DRAWS, 1))
-        kurtosis = float(np.mean(residuals**4)) / second**2
+        kurtosis = float(np.mean(residuals**4)) / second_moment**2
         relative_error = math.sqrt(max(kurtosis - 1.0, 0.0) / len(residuals))
         rng = np.random.Generator(np.random.PCG64(_SEED))
         return np.exp(relative_error * rng.standard_normal((_N_POSTERIOR_DRAWS, 1)))
@@ -276,9 +292,9 @@ class PreviousLabels:
 # on their priors.
 MIN_LABELS_TO_RECALIBRATE = 10
 
-# Distance of two distributions below which no warning is given, however many units: where so few lie
-# has_other_units no plan changes.
-MIN_SHIFT = 0.05
+# Largest difference of two distribution functions that needs no warning, however significant it is: it does
+# not change a plan.
+MAX_IRRELEVANT_SHIFT = 0.05
 
 # 1% quantile of √(m N/(m + N)) times the Kolmogorov–Smirnov distance of two samples of one distribution.
 _KOLMOGOROV_SMIRNOV_QUANTILE = 1.63
@@ -287,22 +303,26 @@ _KOLMOGOROV_SMIRNOV_QUANTILE = 1.63
 def distribution_shift_warnings(
     population: Population, other: Population, proxy: str | None
 ) -> tuple[str, ...]:
-    """Return a warning if the proxy is distributed differently in the data that it is calibrated on."""
+    """Return a warning if the distribution of the proxy differs between the two populations.
+
+    The difference is measured by the Kolmogorov–Smirnov distance of the distribution functions.
+    """
     name = population.proxy_info(proxy).name
     population_distribution = population.distribution(name)
     reference_distribution = other.distribution(name)
     values = np.union1d(population_distribution.values, reference_distribution.values)
-    shares = [
-        np.concatenate([[0.0], np.cumsum(part.counts) / part.size])[
-            np.searchsorted(part.values, values, side="right")
+    # Shares of the units with at most each value.
+    distribution_functions = [
+        np.concatenate([[0.0], np.cumsum(distribution.counts) / distribution.size])[
+            np.searchsorted(distribution.values, values, side="right")
         ]
-        for part in (population_distribution, reference_distribution)
+        for distribution in (population_distribution, reference_distribution)
     ]
-    distance = float(np.abs(shares[0] - shares[1]).max())
+    distance = float(np.abs(distribution_functions[0] - distribution_functions[1]).max())
     by_chance = _KOLMOGOROV_SMIRNOV_QUANTILE * math.sqrt(
         1.0 / population_distribution.size + 1.0 / reference_distribution.size
     )
-    if distance <= max(MIN_SHIFT, by_chance):
+    if distance <= max(MAX_IRRELEVANT_SHIFT, by_chance):
         return ()
     population_mean = population_distribution.mean
     reference_mean = reference_distribution.mean
@@ -318,9 +338,9 @@ def distribution_shift_warnings(
 def _require_ids(labels: object) -> Labels:
     """Convert labels with unit ids to `Labels`."""
     if isinstance(labels, Labels | Mapping) or is_indexed(labels):
-        # Labels with ids are converted without the units of a sample.
-        nobody: Any = None
-        return as_labels(labels, nobody)
+        # The units of a sample are only needed for labels without ids.
+        no_sample: Any = None
+        return as_labels(labels, no_sample)
     problem = "earlier labels must have the ids of their units"
     allowed = "what stratal.read_labels returns, a mapping from ids to labels, or a Series indexed by id"
     raise InputError(problem, given=type(labels).__name__, allowed=allowed)
@@ -351,12 +371,12 @@ def _refuse_unknown_ids(labels: Labels, label_ids: list[str], population_ids: li
 
 
 def _slopes(strata: Strata, means: FloatArray) -> FloatArray:
-    """Return the slope of the outcome on the proxy (K,) between strata; 0 if it cannot be determined."""
-    centres = strata.proxy_means
-    if strata.n_strata == 1 or not np.all(np.isfinite(centres)):
+    """Return the slope (K,) of the means (K, H) on the proxy between strata; 0 if it cannot be determined."""
+    proxy_means = strata.proxy_means
+    if strata.n_strata == 1 or not np.all(np.isfinite(proxy_means)):
         return np.zeros(len(means))
-    centred = strata.weights * (centres - strata.weights @ centres)
-    square = float(centred @ centres)
-    if square > 0:
-        return np.asarray(means @ centred / square)
+    weighted_deviations = strata.weights * (proxy_means - strata.weights @ proxy_means)
+    square_sum = float(weighted_deviations @ proxy_means)
+    if square_sum > 0:
+        return np.asarray(means @ weighted_deviations / square_sum)
     return np.zeros(len(means))

@@ -1,12 +1,12 @@
-"""`PreviousWaves`: strata and an allocation that follow from labels of earlier waves, whose items are others.
+"""`PreviousWaves`: strata and an allocation based on labels of earlier waves, which have other items.
 
 The outcome of earlier waves is regressed on the score and on further columns, such as groups. The plan then
-takes half as many strata of the score, and divides each into halves by the expected outcome. Labels move to
-where outcomes are expected to vary, but each stratum keeps nearly what a plan without earlier waves gives it:
-of n_h labels of that plan, each half gets at least n_h N_half / (1.1025 N_h). The variance is then at most
-1.1025 times that of these strata without earlier waves, whatever the earlier labels show.
+has half as many strata of the score, and divides each into two halves by the expected outcome. Neyman's rule
+allocates the labels to the halves, with a lower limit: of the n_h labels of a stratum without earlier waves,
+each half gets at least n_h N_half / (1.1025 N_h). So the variance is at most 1.1025 times that of these
+strata without earlier waves, even if the earlier labels mislead.
 
-A recalibration of the score alone divides the items as the score does, and saves nothing.
+Without further columns, the expected outcome orders the items like the score, and nothing is gained.
 """
 
 from __future__ import annotations
@@ -47,20 +47,23 @@ from stratal.proxy.calibration import PENALTY, fit_penalised
 from stratal.strata import Allocation, Strata, allocate, stratify
 from stratal.strata.feature_clusters import moments_by_rule
 
-# The variance is at most so many times that of the plan without earlier waves: 1.05 times the standard error.
+# Largest ratio of the variance to that of the plan without earlier waves: 1.05 times its standard error.
 LARGEST_VARIANCE_RATIO = 1.05**2
 
-# Half-lives of the weight of a label, in waves. The one that predicted later waves best is used.
+# Half-lives of the weight of a label, in waves. The one with the best predictions of later waves is used.
 HALF_LIVES = (1.0, 3.0, math.inf)
 
 # Fewer labels do not determine the effects of groups.
 _MIN_LABELS = 50
 
-# Scores nearer to 0 or 1 count as this far away.
+# Scores nearer to 0 or 1 count as this far away, so that their log odds are finite.
 _LOGIT_MARGIN = 1e-3
 
-# A graded outcome varies at least this share of what a binary one does.
-_LEAST_SPREAD = 0.05
+# Smallest assumed variance of a graded outcome, relative to that of a binary outcome with the same mean.
+_MIN_RELATIVE_VARIANCE = 0.05
+
+# Digits of the name of a cell.
+_CELL_DIGITS = 3
 
 # Forms of an earlier wave, for messages.
 _FORMS = "pairs (sample, labels), or folders that `draw` wrote, with the labels in their to_label.csv"
@@ -75,7 +78,7 @@ class WaveLabels:
     columns : mapping of name to (m,) array
         Proxies and groups.
     outcomes : float (m,)
-        As shares of their range: between 0 and 1.
+        On the scale from 0 to 1.
     """
 
     columns: Mapping[str, AnyArray]
@@ -83,11 +86,11 @@ class WaveLabels:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Term:
-    """A formula of the regression, and the prior of its coefficient."""
+class RegressionTerm:
+    """A regressor as a formula of columns, with the prior mean and the ridge penalty of its coefficient."""
 
     formula: Expression
-    prior: float = 0.0
+    prior_mean: float = 0.0
     penalty: float = PENALTY
 
 
@@ -98,19 +101,19 @@ class PreviousWaves:
     Parameters
     ----------
     waves : tuple of WaveLabels
-        In their order in time; those without a label are left out.
+        In their order in time, without waves that have no label.
     proxy : str
-        The score that the plan divides by.
+        The score whose intervals are the strata of the plan.
     bounds : (float, float)
-        Of the proxy and the outcome.
-    numbers, groups : tuple of str
-        Further proxies and groups that the population and all waves have.
+        Bounds of the proxy and the outcome.
+    further_proxies, groups : tuple of str
+        Columns that the population and all waves have.
     """
 
     waves: tuple[WaveLabels, ...]
     proxy: str
     bounds: tuple[float, float]
-    numbers: tuple[str, ...]
+    further_proxies: tuple[str, ...]
     groups: tuple[str, ...]
 
     @classmethod
@@ -146,7 +149,7 @@ class PreviousWaves:
                     given=", ".join(sample.proxy_names) or "no proxy",
                     action="Leave out this wave, or plan with the proxy with which it was drawn.",
                 )
-        numbers = [name for name in population.proxy_names if name != info.name]
+        other_proxies = [name for name in population.proxy_names if name != info.name]
         labelled = [_wave_labels(sample, labels, info.bounds) for sample, labels in pairs]
         with_labels = tuple(wave for wave in labelled if wave is not None)
         if not with_labels:
@@ -158,7 +161,9 @@ class PreviousWaves:
             waves=with_labels,
             proxy=info.name,
             bounds=info.bounds,
-            numbers=tuple(name for name in numbers if all(name in sample.proxy_names for sample in samples)),
+            further_proxies=tuple(
+                name for name in other_proxies if all(name in sample.proxy_names for sample in samples)
+            ),
             groups=tuple(
                 name for name in population.group_names if all(name in sample.groups for sample in samples)
             ),
@@ -172,12 +177,12 @@ class PreviousWaves:
     @property
     def is_sufficient(self) -> bool:
         """Whether there are further columns, and enough labels to determine their effects."""
-        return bool(self.numbers or self.groups) and self.labels >= _MIN_LABELS
+        return bool(self.further_proxies or self.groups) and self.labels >= _MIN_LABELS
 
     @property
-    def idle_note(self) -> str:
-        """Return why the plan does not use the labels."""
-        if not (self.numbers or self.groups):
+    def insufficient_note(self) -> str:
+        """The reason why the plan does not use the labels."""
+        if not (self.further_proxies or self.groups):
             return (
                 "Labels of earlier waves would only recalibrate the proxy, which saves no labels: name "
                 "groups that all waves have (groups=, --groups)."
@@ -187,96 +192,102 @@ class PreviousWaves:
 
     @property
     def note(self) -> str:
-        """Return how the plan uses the labels."""
+        """The sentences on how the plan uses the labels."""
         if math.isfinite(self.half_life):
-            age = f" (half the weight after {_waves_text(self.half_life)})"
+            weight_text = f" (half the weight after {_waves_text(self.half_life)})"
         else:
-            age = ""
-        columns = ", ".join((self.proxy, *self.groups, *self.numbers))
+            weight_text = ""
+        columns = ", ".join((self.proxy, *self.groups, *self.further_proxies))
         waves = _waves_text(len(self.waves), "earlier ")
         return (
-            f"{self.labels:,} labels of {waves}{age} are used to divide and allocate the strata by "
+            f"{self.labels:,} labels of {waves}{weight_text} are used to divide and allocate the strata by "
             f"{columns}. They are not part of the estimate, and are expected to make it more precise. If "
             "they mislead, the standard error is at most about 5% larger."
         )
 
-    def divided(
-        self, population: Population, raw: Strata, allocation: Allocation
+    def divide(
+        self, population: Population, undivided: Strata, allocation: Allocation
     ) -> tuple[Strata, Allocation] | None:
-        """Return the halves of strata of the score, and their labels; None if the budget is too small.
+        """Divide each stratum of the score in two; None if the budget is too small for these halves.
 
         Parameters
         ----------
         population : Population
-        raw : Strata
+        undivided : Strata
             Intervals of the proxy, or all units as one stratum.
         allocation : Allocation
-            Of these strata.
+            Allocation of a plan without earlier waves to these strata.
         """
-        cuts = raw.rule.cuts if isinstance(raw.rule, CutPoints) else np.empty(0)
-        # Levels are sorted as text.
-        cells = tuple(f"{number:03d}" for number in range(raw.n_strata))
-        tests = tuple(Below(name=self.proxy, limit=float(cut)) for cut in cuts)
-        share = self.expected_share
-        low, high = self.bounds
-        mean = low + (high - low) * share
-        spread = ((high - low) ** 2 * self.spread) * share * (1.0 - share)
-        influence = Influence(
-            value=math.nan, mean=mean, square=mean * mean + spread, cells=Cells(names=cells, tests=tests)
-        )
-        recalibrated = stratify(population, "equal-size", 2, influence=influence)
-        rule = recalibrated.rule
-        parents = np.zeros(recalibrated.n_strata, dtype=np.int64)
-        if raw.n_strata > 1:
-            parents = np.array([int(name[:3]) for name in recalibrated.names])
+        halves = stratify(population, "equal-size", 2, influence=self._expected_outcome(undivided))
+        # The stratum that each half comes from.
+        parents = np.zeros(halves.n_strata, dtype=np.int64)
+        if undivided.n_strata > 1:
+            parents = np.array([int(name[:_CELL_DIGITS]) for name in halves.names])
         names = [
-            f"{raw.names[parent]}, {name[name.index(INFLUENCE) :].replace(INFLUENCE, 'expected outcome')}"
-            if INFLUENCE in name
-            else raw.names[parent]
-            for parent, name in zip(parents.tolist(), recalibrated.names, strict=True)
+            _half_name(undivided.names[parent], name)
+            for parent, name in zip(parents.tolist(), halves.names, strict=True)
         ]
-        moments = moments_by_rule(population, rule, self.proxy)
+        # The expected precision is that by the score alone.
+        moments = moments_by_rule(population, halves.rule, self.proxy)
         strata = Strata.from_moments(
-            replace(moments, scaled=raw.scaled, bounds=raw.bounds),
-            rule,
+            replace(moments, scaled=undivided.scaled, bounds=undivided.bounds),
+            halves.rule,
             tuple(names),
-            method=f"{raw.method}, halves by earlier waves",
+            method=f"{undivided.method}, halves by earlier waves",
             population=population,
         )
-        proportional = allocation.n_h[parents] * strata.sizes / raw.sizes[parents]
-        # With few labels, rounding up may leave none to move: the halves then have their shares.
-        for least in (np.ceil(proportional / LARGEST_VARIANCE_RATIO), np.floor(proportional)):
-            minimum = np.maximum(least, np.minimum(allocation.minimum[parents], strata.sizes)).astype(
-                np.int64
-            )
+        proportional = allocation.n_h[parents] * strata.sizes / undivided.sizes[parents]
+        lower = np.minimum(allocation.minimum[parents], strata.sizes)
+        # With few labels, the sum of the limits may exceed the budget when rounded up.
+        for limits in (np.ceil(proportional / LARGEST_VARIANCE_RATIO), np.floor(proportional)):
+            minimum = np.maximum(limits, lower).astype(np.int64)
             if minimum.sum() <= allocation.budget:
-                return strata, allocate(recalibrated, allocation.budget, "neyman", minimum)
+                return strata, allocate(halves, allocation.budget, "neyman", minimum)
         return None
 
+    def _expected_outcome(self, undivided: Strata) -> Influence:
+        """Return the expected moments of the outcome, with a cell for each interval of the proxy."""
+        cuts = undivided.rule.cuts if isinstance(undivided.rule, CutPoints) else np.empty(0)
+        # Cells are sorted as text, so that numbers need leading zeros.
+        cells = tuple(f"{number:0{_CELL_DIGITS}d}" for number in range(undivided.n_strata))
+        tests = tuple(Below(name=self.proxy, limit=float(cut)) for cut in cuts)
+        low, high = self.bounds
+        share = self.expected_share
+        mean = low + (high - low) * share
+        variance = ((high - low) ** 2 * self.relative_variance) * share * (1.0 - share)
+        return Influence(
+            value=math.nan, mean=mean, square=mean * mean + variance, cells=Cells(names=cells, tests=tests)
+        )
+
     @cached_property
-    def terms(self) -> tuple[Term, ...]:
-        """The formulas of the regression."""
+    def terms(self) -> tuple[RegressionTerm, ...]:
+        """The regressors (k,): a constant, the log odds of the proxy, further proxies, and each group."""
         low, high = self.bounds
         share = (NumberColumn(name=self.proxy) - low) * (1.0 / (high - low))
-        odds = LogLoss(parts=(1.0 - share,), least=_LOGIT_MARGIN) - LogLoss(
+        log_odds = LogLoss(parts=(1.0 - share,), least=_LOGIT_MARGIN) - LogLoss(
             parts=(share,), least=_LOGIT_MARGIN
         )
-        terms = [Term(formula=Constant(value=1.0), penalty=0.0), Term(formula=odds, prior=1.0)]
-        for name in self.numbers:
+        # A calibrated proxy has the coefficient 1, and all others are 0.
+        terms = [
+            RegressionTerm(formula=Constant(value=1.0), penalty=0.0),
+            RegressionTerm(formula=log_odds, prior_mean=1.0),
+        ]
+        for name in self.further_proxies:
             values = np.concatenate([wave.columns[name] for wave in self.waves])
             if values.std() > 0:
                 column = (NumberColumn(name=name) - float(values.mean())) * float(1.0 / values.std())
-                terms.append(Term(formula=column))
+                terms.append(RegressionTerm(formula=column))
         for name in self.groups:
             levels = np.unique(np.concatenate([wave.columns[name].astype(np.str_) for wave in self.waves]))
             terms += [
-                Term(formula=ByLevel(name=name, levels=(level,), values=(1.0,))) for level in levels.tolist()
+                RegressionTerm(formula=ByLevel(name=name, levels=(level,), values=(1.0,)))
+                for level in levels.tolist()
             ]
         return tuple(terms)
 
     @cached_property
-    def designs(self) -> list[FloatArray]:
-        """The matrix of the regression (m, k) of each wave."""
+    def design_matrices(self) -> list[FloatArray]:
+        """The design matrix (m, k) of each wave."""
         return [
             np.stack(
                 [
@@ -289,7 +300,7 @@ class PreviousWaves:
         ]
 
     def fit(self, n_waves: int, half_life: float) -> FloatArray:
-        """Return the coefficients (k,) from the first waves, whose labels lose weight with their age."""
+        """Return the coefficients (k,) from the first waves; a label's weight halves with each half-life."""
         waves = self.waves[:n_waves]
         ages = np.arange(n_waves)[::-1]
         weights = np.concatenate(
@@ -299,10 +310,10 @@ class PreviousWaves:
             ]
         )
         return fit_penalised(
-            np.concatenate(self.designs[:n_waves]),
+            np.concatenate(self.design_matrices[:n_waves]),
             np.concatenate([wave.outcomes for wave in waves]),
             weights,
-            np.array([term.prior for term in self.terms]),
+            np.array([term.prior_mean for term in self.terms]),
             np.array([term.penalty for term in self.terms]),
         )
 
@@ -313,10 +324,11 @@ class PreviousWaves:
         for half_life in HALF_LIVES:
             loss = 0.0
             for wave_index in range(1, len(self.waves)):
-                odds = self.designs[wave_index] @ self.fit(wave_index, half_life)
-                loss += float(np.sum(np.logaddexp(0.0, odds) - self.waves[wave_index].outcomes * odds))
+                log_odds = self.design_matrices[wave_index] @ self.fit(wave_index, half_life)
+                outcomes = self.waves[wave_index].outcomes
+                loss += float(np.sum(np.logaddexp(0.0, log_odds) - outcomes * log_odds))
             losses.append(loss)
-        # Without a later wave, and if several predict alike, the longest.
+        # The longest half-life with the smallest loss, also with a single wave.
         return HALF_LIVES[len(losses) - 1 - int(np.argmin(losses[::-1]))]
 
     @cached_property
@@ -326,21 +338,32 @@ class PreviousWaves:
 
     @property
     def expected_share(self) -> Expression:
-        """The formula of the expected outcome, as a share of its range."""
-        parts = [
+        """The formula of the expected outcome on the scale from 0 to 1."""
+        products = [
             float(coefficient) * term.formula
             for coefficient, term in zip(self.coefficients, self.terms, strict=True)
         ]
-        return logistic(total(parts))
+        return logistic(total(products))
 
     @cached_property
-    def spread(self) -> float:
+    def relative_variance(self) -> float:
         """Variance of the outcome about its expectation, over that of a binary outcome; 1 if it is binary."""
         outcomes = np.concatenate([wave.outcomes for wave in self.waves])
-        expected = expit(np.concatenate(self.designs) @ self.coefficients)
-        largest = float(np.sum(expected * (1.0 - expected)))
-        # Expected shares of 0 and 1 alone have no binary variance; the clip then decides.
-        return float(np.clip(np.sum((outcomes - expected) ** 2) / max(largest, 1e-9), _LEAST_SPREAD, 1.0))
+        expected = expit(np.concatenate(self.design_matrices) @ self.coefficients)
+        square_sum = float(np.sum((outcomes - expected) ** 2))
+        binary_square_sum = float(np.sum(expected * (1.0 - expected)))
+        # The divisor is 0 if all expected outcomes are 0 or 1.
+        ratio = square_sum / max(binary_square_sum, 1e-9)
+        return float(np.clip(ratio, _MIN_RELATIVE_VARIANCE, 1.0))
+
+
+def _half_name(parent: str, name: str) -> str:
+    """Return the name of a half from those of its stratum and of its interval of the expected outcome."""
+    if INFLUENCE not in name:
+        # A stratum whose units have the same expected outcome is not divided.
+        return parent
+    interval = name[name.index(INFLUENCE) :].replace(INFLUENCE, "expected outcome")
+    return f"{parent}, {interval}"
 
 
 def _waves_text(number: float, kind: str = "") -> str:

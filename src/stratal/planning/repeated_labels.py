@@ -1,4 +1,4 @@
-"""The expected width of a metric's interval with more labels: each stratum's labels are repeated."""
+"""The expected width of a metric's interval with more labels, as if the existing labels were repeated."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from stratal.planning.next_allocation import design_with_counts
 
 def half_width_of(estimate: Estimate, confidence_level: float, method: str = "auto") -> float:
     """Return half the width of the interval; infinite if there is none yet."""
-    # Only means have several methods.
+    # Only intervals of means accept a method.
     options: Mapping[str, Any] = {} if method == "auto" else {"method": method}
     try:
         width = estimate.confidence_interval(confidence_level, **options).width / 2.0
-    except InputError:  # labels of an unbounded outcome that all agree
+    except InputError:  # equal labels of an outcome without bounds
         return math.inf
     if math.isfinite(width):
         return width
@@ -45,8 +45,8 @@ class RepeatedLabelWidths:
     classes : object (n,)
         Label of each drawn unit; None if there is none.
     rows_by_stratum : tuple of int arrays (H,)
-        Labelled units of each stratum, or all of its drawn units if none is labelled: the stratum then stays
-        without labels.
+        Labelled units of each stratum, or all of its drawn units if none is labelled, so that the stratum
+        also has no labels when they are repeated.
     confidence_level : float
     """
 
@@ -77,7 +77,7 @@ class RepeatedLabelWidths:
         )
 
     def half_width(self, n_h: IntArray, label_based: bool) -> float:
-        """Return half the width with the units of each stratum repeated to n_h (H,)."""
+        """Return half the width with the units of each stratum repeated until there are n_h (H,)."""
         sample = self.sample
         counts_and_rows = zip(n_h.tolist(), self.rows_by_stratum, strict=True)
         rows = np.concatenate([np.resize(rows, n) for n, rows in counts_and_rows if len(rows)])

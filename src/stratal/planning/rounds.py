@@ -1,4 +1,4 @@
-"""Further rounds: their allocation, the number of labels that a half-width needs, and what more would give.
+"""Further rounds: their allocation, the labels that a half-width requires, and the widths with more labels.
 
 The algorithms OPT-A1 and OPT-A2 (Kumar & Raj 2016) label a sample in two or more rounds.
 """
@@ -33,7 +33,7 @@ from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.interim_analysis import InterimAnalysis
 from stratal.planning.next_allocation import design_with_counts
 from stratal.planning.repeated_labels import half_width_of
-from stratal.planning.rounds_of_tables import as_pilot, is_labelled_elsewhere, sample_of_its_own
+from stratal.planning.rounds_of_tables import as_pilot, independent_sample, is_labelled_elsewhere
 from stratal.population.population import Population, require_population
 from stratal.protocols import JsonDict
 from stratal.proxy.calibration import LEARNER_NAMES, is_learner
@@ -42,25 +42,25 @@ from stratal.report.text import json_dict
 from stratal.strata import Strata, allocate
 from stratal.strata.arguments import whole_number
 
-# A round that multiplies the labels by more is divided into two, because few labels are a weak basis for
-# many.
+# A round after which there would be more than this multiple of the drawn units is divided in two, because its
+# size is based on few labels.
 MAX_GROWTH = 1.5
 
 # Share of such a round that is drawn first.
 FIRST_SHARE_OF_LARGE_ROUND = 0.75
 
-# If units without a label keep an interval from reaching its target, the goal is this multiple of the
-# narrowest possible half-width, but at least half of the way to it. So no label is spent without an effect.
+# If the target cannot be reached because of units without a label, the goal is this multiple of the narrowest
+# possible half-width, or halfway between the current and the narrowest one if that is narrower. Beyond this
+# goal, labels have almost no effect.
 _REACHABLE_FACTOR = 1.1
 
 # Multiples of the drawn units for which a half-width is expected.
 _SIZE_MULTIPLES = (1.5, 2.0, 3.0, 4.0)
 
-# Largest factor on the half-width in the first guess of a total. Beyond, the approximation is too rough.
+# Largest ratio of half-widths in the first guess of a total: the approximation is too rough for larger ones.
 _MAX_WIDTH_RATIO = 8.0
 
-# Share of the current half-width below which an expected one is a rounding error: every unit is labelled
-# then.
+# Share of the current half-width below which an expected one is 0 up to rounding: every unit is labelled.
 _ROUNDING = 1e-9
 
 
@@ -75,10 +75,10 @@ class RequiredSampleSize:
     half_width : float
         Current half-width; infinite if there is no interval yet.
     additional : int
-        Units to draw now; 0 if the target is reached, or every unit is drawn.
+        Number of units in the next round; 0 if the target is reached, or every unit is drawn.
     expected_total : int
-        Total number of labels that is expected to be sufficient; it exceeds the next round if that round is
-        shortened.
+        Total number of units that is expected to be sufficient. It exceeds the units after the next round if
+        that round is divided.
     estimand : str, optional
         The estimand that is furthest from its target; None for the mean.
 
@@ -101,12 +101,12 @@ class RequiredSampleSize:
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict; an infinite half-width is None."""
-        first = {
+        first_fields = {
             "target_half_width": self.target_half_width,
             "half_width": self.half_width,
             "reached": self.reached,
         }
-        fields = json_dict(first | asdict(self))
+        fields = json_dict(first_fields | asdict(self))
         return {name: value for name, value in fields.items() if name != "estimand" or value is not None}
 
 
@@ -119,25 +119,24 @@ def next_sample_size(
     *,
     label_based: bool = False,
 ) -> tuple[int, int]:
-    """Return the units of the next round, and the total that is expected to be sufficient.
+    """Return the number of units in the next round, and the total that is expected to be sufficient.
 
-    A large round is divided, because a few labels are a weak basis for it. The total is that at which the
-    target is reached *on average*, so that half of the studies would miss it by a label or two, round after
-    round. From the second such round on, √e units are added to e missing ones: the standard error of a count
-    of e.
+    A large round is divided, because its size is based on few labels. The total is sufficient *on average*,
+    so that half of the studies would need another round of a label or two, again and again. From the second
+    such round on, a round of e units is extended by √e, the standard error of a count of e.
 
     Parameters
     ----------
     width : callable
-        Total to expected half-width.
+        Maps a total to the expected half-width.
     current_half_width : float
         Current half-width, above the target.
     target_half_width : float
     drawn : int
-        Units drawn so far.
+        Number of units drawn so far.
     population_size : int
     label_based : bool
-        Whether the existing sample depends on labels already.
+        Whether the size of the existing sample already depends on labels.
     """
     start = round(drawn * min(current_half_width / target_half_width, _MAX_WIDTH_RATIO) ** 2)
     total = smallest_budget(width, target_half_width, min(start, population_size), drawn + 1, population_size)
@@ -218,14 +217,16 @@ def labels_needed(
 def required_sample_size(
     analysis: InterimAnalysis, half_width: object, *, allocation_of: str = "total"
 ) -> tuple[RequiredSampleSize, IntArray]:
-    """Return how many units to draw to reach the target half-widths, and n_h (H,) with them.
+    """Return how many units to draw to reach the target half-widths, and the n_h (H,) after this round.
 
     Parameters
     ----------
     analysis : InterimAnalysis
+        J estimands in H strata.
     half_width : float or (J,)
-        One for all, or one for each of several.
+        One target for all estimands, or one for each.
     allocation_of : {"total", "remainder"}
+        See `next_round`.
     """
     target_half_widths = check_half_widths(half_width, len(analysis.parts))
     drawn = int(analysis.drawn.sum())
@@ -293,7 +294,7 @@ def more_labels(
     if isinstance(requested, Several) or not isinstance(estimates, Estimate):
         return []
     if estimates.target == "superpopulation":
-        # Labels of all units leave the error of the draw of these units.
+        # With labels of all units, the interval would not have the width 0: the units are a random sample.
         return []
     current_half_width = half_width_of(estimates, confidence_level, interval)
     if not math.isfinite(current_half_width):
@@ -315,30 +316,30 @@ def more_labels(
         max_units = int(analysis.max_n_h.sum())
     if sample.size >= max_units:
         return []
-    rows = [{"labels": n_labelled, "half_width": current_half_width}]
+    forecasts = [{"labels": n_labelled, "half_width": current_half_width}]
     totals = [min(round(multiple * sample.size), max_units) for multiple in _SIZE_MULTIPLES]
     for total in dict.fromkeys(totals):
         if analysis is None:
-            number = n_labelled * total / sample.size
+            n_labels = n_labelled * total / sample.size
             is_finite = estimates.target == "population"
             size = sample.population_size if is_finite else math.inf
-            width = current_half_width * _error_ratio(n_labelled, number, size)
+            half_width = current_half_width * _error_ratio(n_labelled, n_labels, size)
         else:
             n_h = analysis.allocation(total)
-            number = analysis.labels_of(n_h).sum()
-            width = float(analysis.expected(n_h)[0])
-        if width < _ROUNDING * current_half_width:
-            width = 0.0
-        rows.append({"labels": round(number), "half_width": width})
-    return rows
+            n_labels = analysis.labels_of(n_h).sum()
+            half_width = float(analysis.expected(n_h)[0])
+        if half_width < _ROUNDING * current_half_width:
+            half_width = 0.0
+        forecasts.append({"labels": round(n_labels), "half_width": half_width})
+    return forecasts
 
 
-def _error_ratio(n_labels: int, larger: float, population_size: float) -> float:
-    """Return the standard error of a larger simple random sample over that of one with `n_labels`."""
+def _error_ratio(n_labels: int, n_more_labels: float, population_size: float) -> float:
+    """Return the standard error of a simple random sample with `n_more_labels` over that with `n_labels`."""
     variance = max(1.0 / n_labels - 1.0 / population_size, 0.0)
     if variance == 0:
         return 0.0
-    return math.sqrt(max(1.0 / larger - 1.0 / population_size, 0.0) / variance)
+    return math.sqrt(max(1.0 / n_more_labels - 1.0 / population_size, 0.0) / variance)
 
 
 def next_round(
@@ -440,18 +441,18 @@ def next_round(
     if labels is None or design is not None:
         _refuse_label_options(labels=labels, half_width=half_width, learner=learner, features=features)
         drawn_population = population_of(sample, population)
-        larger_design = design or sample.design.larger_design(sample, _addable(sample, additional))
+        larger_design = design or sample.design.larger_design(sample, _check_additional(sample, additional))
         return extend_sample(sample, larger_design, drawn_population)
     drawn_population = population_of(sample, population)
     if is_labelled_elsewhere(sample):
         if sample.question.chosen == UNKNOWN:
             options = {"half_width": half_width, "confidence_level": confidence_level}
-            return sample_of_its_own(sample, labels, drawn_population, additional, **options)
+            return independent_sample(sample, labels, drawn_population, additional, **options)
         sample = as_pilot(sample)
     require_label_based_rounds(sample)
-    attached = sample
+    existing_sample = sample
     if drawn_population is not sample.population:
-        attached = replace(sample, population=drawn_population)  # so that it is compared only once
+        sample = replace(sample, population=drawn_population)  # so that it is compared only once
     requested = as_estimand(sample.question.estimand)
     if not requested.is_estimated and (additional is None or learner is not None):
         raise InputError(
@@ -460,15 +461,15 @@ def next_round(
             action="Give the number of units to add: additional= (--additional N).",
         )
     if additional is not None:
-        larger = _round_without_analysis(attached, labels, requested, additional, drawn_population)
+        larger = _round_by_estimand(sample, labels, requested, additional, drawn_population)
         if larger is not None:
             return larger
-    _refuse_outcome_options(attached, learner=learner, deviations=deviations, allocation_of=allocation_of)
+    _refuse_outcome_options(sample, learner=learner, deviations=deviations, allocation_of=allocation_of)
     calibration_options = None
     if learner is not None or features is not None:
-        calibration_options = _calibration_options(attached, learner, features, half_width)
+        calibration_options = _calibration_options(sample, learner, features, half_width)
     analysis = InterimAnalysis(
-        attached,
+        sample,
         labels,
         confidence_level,
         {"predicted": predicted, "outcome": outcome, "bounds": bounds},
@@ -477,24 +478,24 @@ def next_round(
         learner=calibration_options,
     )
     if additional is not None:
-        total = sample.size + _addable(sample, additional)
+        total = sample.size + _check_additional(sample, additional)
         n_h = analysis.allocation(total, allocation_of=allocation_of)
     else:
         needed, n_h = required_sample_size(analysis, half_width, allocation_of=allocation_of)
         if needed.additional == 0:
-            return sample  # the same object: a loop over rounds ends when nothing is added
+            return existing_sample  # the same object, so that a loop over rounds can end
     for note in analysis.refuted:
         warn_caller(note)
-    # If labels determine the total, and so the end of labelling, the interval allows for that in any case.
+    # With a target, the labels determine when labelling ends, which the interval must take into account.
     label_based = half_width is not None or analysis.follows_labels(n_h)
     if label_based:
         rule_text = f"{allocation_of}, {analysis.note}"
     else:
         rule_text = "by the plan's rule"
     larger_design = design_with_counts(
-        attached, n_h, rule_text, label_based=label_based, outcomes=analysis.outcomes
+        sample, n_h, rule_text, label_based=label_based, outcomes=analysis.outcomes
     )
-    larger = extend_sample(attached, larger_design, drawn_population)
+    larger = extend_sample(sample, larger_design, drawn_population)
     if half_width is None:
         return larger
     return replace(larger, half_width=float(np.min(half_width)))
@@ -510,11 +511,12 @@ def _require_one_size(additional: int | None, half_width: Any, design: Design | 
         raise InputError("design= is not a design", given=repr(design), allowed="Design of stratal.designs")
 
 
-def _round_without_analysis(
+def _round_by_estimand(
     sample: Sample, labels: Any, requested: Estimand, additional: int, population: Population
 ) -> Sample | None:
-    """Return the larger sample of an estimand with its own rule for the next round; None without one."""
-    planned_counts = requested.next_counts(sample, labels, sample.size + _addable(sample, additional))
+    """Return the larger sample by the rule of the estimand for the next round; None without such a rule."""
+    n_added = _check_additional(sample, additional)
+    planned_counts = requested.next_counts(sample, labels, sample.size + n_added)
     if planned_counts is not None:
         rule_text = "equal sampling rates in the planned region"
         region_design = design_with_counts(sample, planned_counts, rule_text, label_based=True)
@@ -554,16 +556,16 @@ def units_left(sample: Sample) -> int:
     return int(np.where(strata.is_known, 0, strata.sizes - sample.n_h).sum())
 
 
-def _addable(sample: Sample, additional: object) -> int:
+def _check_additional(sample: Sample, additional: object) -> int:
     """Return how many units to add; raise an error if fewer are left."""
-    number = whole_number("additional", additional)
+    n_added = whole_number("additional", additional)
     available = units_left(sample)
-    if 1 <= number <= available:
-        return number
+    if 1 <= n_added <= available:
+        return n_added
     problem = "this number of units cannot be added"
-    if 0 < number <= sample.population_size - sample.size:
+    if 0 < n_added <= sample.population_size - sample.size:
         problem += ": the other units do not affect the result"
-    raise BudgetError(problem, given=number, allowed=f"1 to {available}")
+    raise BudgetError(problem, given=n_added, allowed=f"1 to {available}")
 
 
 def _calibration_options(
@@ -581,8 +583,10 @@ def _calibration_options(
     if half_width is not None or sample.design.strata is None:
         action = "Omit the learner here, and use it in the estimate: calibration=learner."
         raise InputError("a learner can only be used with strata and additional=", action=action)
-    first = [0] if sample.proxy_names else []
-    return CalibrationOptions(column=first, method=learner, features=features, population=sample.population)
+    proxy_columns = [0] if sample.proxy_names else []
+    return CalibrationOptions(
+        column=proxy_columns, method=learner, features=features, population=sample.population
+    )
 
 
 # A function of ids (m,) that returns their labels (m,) in the same order.
@@ -615,7 +619,7 @@ def opt_a2(
 
     Notes
     -----
-    With `deviations="raw"`, as in the paper, the mean squared error can exceed that of one proportional
+    With `deviations="raw"`, as in Kumar & Raj, the mean squared error can exceed that of one proportional
     round, because the first labels of a stratum may agree by chance: up to 12 times for counts of which 8%
     are not zero, and more labels do not reduce it (benchmarks/results/unbounded_rounds.md). Recalibrated
     deviations exceed it at most 1.07 times there, with an uninformative proxy; two rounds (`opt_a1`) 1.05

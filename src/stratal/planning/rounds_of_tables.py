@@ -1,4 +1,4 @@
-"""A further round after labels of a table, which were not drawn by `stratal`."""
+"""A further round for a table with labels of some rows, which were not drawn by stratal."""
 
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ from stratal.population.population import Population
 from stratal.strata import Allocation, Strata, stratify
 from stratal.strata.number_of_strata import DEFAULT_STRATA
 
-# Labels of a pilot for each stratum on average, and in every stratum at least, so that it shows a variance.
-_MEAN_LABELS = 10
-_LEAST_LABELS = 2
+# Smallest average number of labels per stratum in a pilot.
+_MIN_MEAN_LABELS = 10
+
+# Smallest number of labels in each stratum, from which its variance can be estimated.
+_MIN_LABELS = 2
 
 
 def is_labelled_elsewhere(sample: Sample) -> bool:
-    """Return whether a sample is the labelled rows of a table, without a round that was drawn from it."""
+    """Return whether a sample consists only of the labelled rows of a table, without a drawn round."""
     return sample.question.chosen is not None and int(sample.round.max(initial=1)) == 1
 
 
-def sample_of_its_own(
+def independent_sample(
     sample: Sample, labels: object, population: Population, size: int | None, **options: Any
 ) -> Sample:
-    """Return a new sample whose allocation is based on labels that were chosen in an unknown way.
+    """Return a new sample, independent of labelled rows that were chosen in an unknown way.
 
-    Their units are in it only if they are drawn, like all others.
+    The labels only inform its allocation. Their units are drawn with the same probabilities as others.
 
     Parameters
     ----------
     size : int, optional
-        Units to draw; computed for `half_width` if that is among the options of `plan`.
+        Number of units to draw; computed for `half_width` if that is among the options of `plan`.
     """
     planned = plan(population, size, labels=labels, **options)
     drawn = planned.draw(seed=sample.seed)
-    # Single units are drawn, whatever groups the labels of the table were in.
+    # Single units are drawn, even if the rows of the table were drawn in clusters.
     question = replace(sample.question, chosen=None, cluster=None, sample_token=drawn.question.sample_token)
     return replace(drawn, question=question)
 
@@ -48,9 +50,9 @@ def sample_of_its_own(
 def as_pilot(sample: Sample) -> Sample:
     """Return the labelled rows of a table as the first round of a stratified sample.
 
-    A simple random sample is divided into strata of its proxy, as post-stratification does: given the number
-    of its units in each, it is a simple random sample of each (Holt & Smith 1979). Without a proxy, or with
-    few labels, it stays one stratum.
+    A simple random sample is post-stratified by its proxy: given the number of its units in each stratum, it
+    is a simple random sample of each (Holt & Smith 1979). Without a proxy or with few labels it has one
+    stratum.
 
     Raises
     ------
@@ -68,35 +70,37 @@ def as_pilot(sample: Sample) -> Sample:
         )
     if design.kind == "stratified" or not sample.proxy_names or sample.population is None:
         return sample
-    for count in range(min(DEFAULT_STRATA, sample.size // _MEAN_LABELS), 1, -1):
-        strata = stratify(sample.population, n_strata=count)
-        codes = _strata_of(sample, strata)
-        drawn = np.bincount(codes, minlength=strata.n_strata)
-        if strata.n_strata > 1 and np.all(drawn >= np.minimum(_LEAST_LABELS, strata.sizes)):
-            return _stratified(sample, strata, codes, drawn)
+    max_strata = min(DEFAULT_STRATA, sample.size // _MIN_MEAN_LABELS)
+    for n_strata in range(max_strata, 1, -1):
+        strata = stratify(sample.population, n_strata=n_strata)
+        stratum = _stratum_of_units(sample, strata)
+        n_h = np.bincount(stratum, minlength=strata.n_strata)
+        if strata.n_strata > 1 and np.all(n_h >= np.minimum(_MIN_LABELS, strata.sizes)):
+            return _post_stratified(sample, strata, stratum, n_h)
     return sample
 
 
-def _strata_of(sample: Sample, strata: Strata) -> IntArray:
+def _stratum_of_units(sample: Sample, strata: Strata) -> IntArray:
     """Return the stratum of each drawn unit (n,)."""
     columns = {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
     return np.asarray(strata.rule.assign(columns), dtype=np.int64)
 
 
-def _stratified(sample: Sample, strata: Strata, codes: IntArray, drawn: IntArray) -> Sample:
+def _post_stratified(sample: Sample, strata: Strata, stratum: IntArray, n_h: IntArray) -> Sample:
+    """Return the sample with the `stratum` of each unit (n,) and the design of n_h (H,) units."""
     assert sample.population is not None
     allocation = Allocation(
-        n_h=drawn,
+        n_h=n_h,
         method="proportional",
         budget=sample.size,
-        minimum=np.zeros_like(drawn),
+        minimum=np.zeros_like(n_h),
         maximum=strata.sizes,
         notes=("The first round consists of the labelled rows of a table.",),
     )
     return replace(
         sample,
-        stratum=codes,
-        inclusion_probability=(drawn / strata.sizes)[codes],
+        stratum=stratum,
+        inclusion_probability=(n_h / strata.sizes)[stratum],
         summary=sample.population.summarise(strata.rule),
         design=Stratified(strata=replace(strata, population=None), allocation=allocation),
     )

@@ -38,7 +38,7 @@ from stratal.planning.model_elimination import (
     update_state,
 )
 from stratal.population.population import Population, require_population
-from stratal.protocols import JsonDict
+from stratal.protocols import JsonDict, JsonMapping
 from stratal.proxy.agreement import estimate_accuracies
 from stratal.question.tags import NO_SETS, is_set
 from stratal.report.text import (
@@ -46,28 +46,28 @@ from stratal.report.text import (
     Page,
     PageDisplay,
     ReportTable,
+    format_notes,
     json_dict,
     level_text,
-    noted,
     points_interval_text,
     points_text,
     width_text,
 )
 from stratal.strata.arguments import check_budget, whole_number
 
-# The number of pairs grows with the square; more models were not measured.
+# The number of pairs grows with the square of the number of models. More models were not evaluated.
 MAX_MODELS = 100
 
-# Units of the first round, and of each later one as a share of the drawn units. A round is analysed when it
-# is complete, so that the labels after the decision are wasted: an eighth on average.
+# Number of units of the first round, and of each later one as a share of the drawn units. A round is analysed
+# when it is complete, so an eighth of the labels is not needed on average.
 FIRST_ROUND = 50
 LATER_ROUND_SHARE = 0.25
 
 # Label of a preference for none of the models.
 TIE = "tie"
 
-# Metrics of which a larger value is not better.
-_UNSELECTABLE = (
+# Metrics whose larger values are not better.
+_NOT_CRITERIA = (
     "prevalence",
     "predicted_prevalence",
     "false_discovery_rate",
@@ -75,11 +75,10 @@ _UNSELECTABLE = (
     "false_negative_rate",
 )
 
-
-# Lead of the winner in the optimistic scenario, as a multiple of the indifference.
+# Lead of the winner in the optimistic scenario, as a multiple of the indifference margin.
 _OPTIMISTIC_LEAD = 4.0
 
-# Half-width for which the number of labels for a model's own value is stated.
+# A note states the number of random labels that estimate the accuracy of a model with this half-width.
 _HALF_WIDTH_OF_VALUE = 0.03
 
 _WIDER_INTERVAL_NOTE = (
@@ -102,8 +101,8 @@ class Selection(PageDisplay):
     verdicts : float (n, k)
         Whether each model's answer to each drawn unit is right (1) or wrong (0); NaN without
         verdicts.
-    answers : optional
-        All units with the models' answers as numbers, if they were already read.
+    answers : ModelAnswers, optional
+        The answers of all models to all units, if they were already read.
 
     Examples
     --------
@@ -141,10 +140,11 @@ class Selection(PageDisplay):
         self._units = answers or units_and_answers(population, design.answers, sample.seed)
         self._codes: IntArray = self._units.codes
         all_draws = self._units.draws(design)
-        self._drawn = all_draws.drawn
+        self._is_drawn = all_draws.drawn
         self._drawn_rows = all_draws.rows
+        # The draws of rounds with labels.
         self._draws = all_draws
-        if len(design.units) > 1 and not self._newest_labelled():
+        if len(design.units) > 1 and not self._is_newest_round_labelled():
             # The units of a round that has no labels yet must not count as missing labels.
             self._draws = self._units.draws(design, -1)
         self._answers = self._units.candidates.drawn.groups
@@ -174,6 +174,7 @@ class Selection(PageDisplay):
             )
 
     def _differences_from(self, model: int) -> DifferingUnits:
+        """Return the units on which other models differ from a model."""
         return self._units.differences(model, counts_agreements=self._design.counts_agreements)
 
     @classmethod
@@ -223,20 +224,19 @@ class Selection(PageDisplay):
         if additional is not None:
             round_size = whole_number("additional", additional)
         if updated.done:
-            count = 0
-        else:
-            count = min(round_size, updated._n_remaining())
-        if count < 1:
             return updated
-        larger = self._design.with_round(count, *updated._state)
-        sample = extend_sample(sample, larger, population_of(sample, None))
-        new = sample.size - len(truth)
-        truth = np.concatenate([truth, np.full(new, None, dtype=object)])
-        verdicts = np.concatenate([verdicts, np.full((new, verdicts.shape[1]), np.nan)])
+        n_units = min(round_size, updated._n_remaining())
+        if n_units < 1:
+            return updated
+        larger_design = self._design.with_round(n_units, *updated._state)
+        sample = extend_sample(sample, larger_design, population_of(sample, None))
+        n_new = sample.size - len(truth)
+        truth = np.concatenate([truth, np.full(n_new, None, dtype=object)])
+        verdicts = np.concatenate([verdicts, np.full((n_new, verdicts.shape[1]), np.nan)])
         return type(self)(sample, truth, self._units, verdicts)
 
     def _are_verdicts(self, labels: object) -> bool:
-        """Return whether labels are columns of right and wrong, one for each model."""
+        """Return whether labels are columns of verdicts by model; raise an error if a model has none."""
         names = set(self._design.answers)
         if not isinstance(labels, Mapping) or not names & {*labels}:
             return False
@@ -250,36 +250,38 @@ class Selection(PageDisplay):
         return True
 
     def _with_truth(self, labels: object) -> AnyArray:
-        """Return the true class of each drawn unit (n,), with these labels."""
+        """Return the true class of each drawn unit (n,), updated with these labels."""
         design = self._design
-        preferred = design.criterion == PREFERENCE
+        are_preferences = design.criterion == PREFERENCE
         columns = {name: self.sample.groups[name] for name in design.answers}
         names = np.array([*design.answers, TIE], dtype=object)
-        if preferred:
+        if are_preferences:
             allowed = names
         else:
             allowed = np.concatenate([*columns.values()])
         joined = refuse_missing_codes(join_labels(self.sample, labels), "label", classes=allowed.tolist())
         classes = class_column(self.sample, joined, "labels", allowed)
-        for label in {*classes[classes != None].tolist()} - {*names} if preferred else ():  # noqa: E711
+        # Comparisons with None are elementwise.
+        unknown = {*classes[classes != None].tolist()} - {*names}  # noqa: E711
+        if are_preferences and unknown:
             raise InputError(
                 "a preference must be the name of a model's column",
-                given=repr(label),
+                given=repr(next(iter(unknown))),
                 allowed=", ".join(names),
             )
         truth = np.where(classes == None, self.truth, classes)  # noqa: E711
         rows = np.flatnonzero(truth != None)  # noqa: E711
-        if not preferred:
+        if not are_preferences:
             drawn_answers = {name: column[rows] for name, column in columns.items()}
             all_answers = {name: self._answers[name] for name in design.answers}
             refuse_mismatched_models(truth[rows], drawn_answers, all_answers)
         return np.asarray(truth)
 
     def _with_verdicts(self, labels: Mapping[str, object]) -> FloatArray:
-        """Return whether each model is right on each drawn unit (n, k), with these verdicts.
+        """Return whether each model is right on each drawn unit (n, k), updated with these verdicts.
 
-        A verdict holds for all models that give the same answer to the unit. Units on which the verdict of
-        some model is missing have none.
+        A verdict holds for all models that give the same answer to the unit. If the verdict on some answer is
+        missing, the unit counts as not labelled.
         """
         design = self._design
         sample = self.sample
@@ -293,23 +295,24 @@ class Selection(PageDisplay):
             for name in design.answers
         }
         matrix = np.column_stack([number_column(sample, column, name) for name, column in columns.items()])
-        if np.any(~np.isnan(matrix) & (matrix != 0) & (matrix != 1)):
-            row, column = np.argwhere(~np.isnan(matrix) & (matrix != 0) & (matrix != 1))[0]
+        is_invalid = ~np.isnan(matrix) & (matrix != 0) & (matrix != 1)
+        if np.any(is_invalid):
+            row, column = np.argwhere(is_invalid)[0]
             problem = f"the verdict on {design.answers[column]!r} for id {str(sample.ids[row])!r}"
             raise LabelError(problem, given=f"{matrix[row, column]:g}", allowed="right (1) or wrong (0)")
         codes = self._codes[self._drawn_rows]
         verdicts = self.verdicts.copy()
         for row in np.flatnonzero(~np.isnan(matrix).all(axis=1)).tolist():
-            of_answer: dict[int, float] = {}
+            verdict_by_code: dict[int, float] = {}
             for column in np.flatnonzero(~np.isnan(matrix[row])).tolist():
-                verdict = of_answer.setdefault(int(codes[row, column]), float(matrix[row, column]))
+                verdict = verdict_by_code.setdefault(int(codes[row, column]), float(matrix[row, column]))
                 if verdict != matrix[row, column]:
                     raise LabelError(
                         f"id {str(sample.ids[row])!r} has two verdicts on one answer",
                         given=repr(str(sample.groups[design.answers[column]][row])),
                         action="Equal answers are right or wrong together; correct one of the verdicts.",
                     )
-            row_verdicts = [of_answer.get(int(code), np.nan) for code in codes[row]]
+            row_verdicts = [verdict_by_code.get(int(code), np.nan) for code in codes[row]]
             if np.all(np.isfinite(row_verdicts)):
                 verdicts[row] = row_verdicts
             else:
@@ -322,6 +325,7 @@ class Selection(PageDisplay):
         return np.asarray((self.truth != None) | ~np.isnan(self.verdicts[:, 0]))  # noqa: E711
 
     def _outcomes(self) -> Outcomes | None:
+        """Return the outcomes of the drawn units from their labels or verdicts; see `outcomes_of`."""
         design = self._design
         rows = self._draws.rows
         draws = self._draws
@@ -337,20 +341,27 @@ class Selection(PageDisplay):
             outcomes = outcomes_of(
                 "accuracy", None, self._codes, rows, np.array(preferred_codes, np.int64), weights
             )
-            tied = np.array([label == TIE for label in labels], dtype=bool)
-            return outcomes and (np.where(tied[:, None], 0.0, outcomes[0]), outcomes[1])
-        number = dict(self._units.code_by_answer)
-        truth = [-1 if text in (None, TIE) else number.setdefault(text, len(number)) for text in labels]
-        if design.positive is None:
-            which = None
-        else:
-            which = number.get(design.positive)
-        outcomes = outcomes_of(design.criterion, which, self._codes, rows, np.array(truth, np.int64), weights)
-        verdicts = self.verdicts[: len(rows)]
-        judged = ~np.isnan(verdicts[:, :1])
+            assert outcomes is not None
+            values, largest_difference = outcomes
+            is_tie = np.array([label == TIE for label in labels], dtype=bool)
+            return np.where(is_tie[:, None], 0.0, values), largest_difference
+        # Classes that no model answers get further numbers.
+        class_codes = dict(self._units.code_by_answer)
+        truth = [
+            -1 if text in (None, TIE) else class_codes.setdefault(text, len(class_codes)) for text in labels
+        ]
+        class_code = None
+        if design.positive is not None:
+            class_code = class_codes.get(design.positive)
+        outcomes = outcomes_of(
+            design.criterion, class_code, self._codes, rows, np.array(truth, np.int64), weights
+        )
         if outcomes is None:
-            return outcomes
-        return (np.where(judged, verdicts, outcomes[0]), outcomes[1])
+            return None
+        values, largest_difference = outcomes
+        verdicts = self.verdicts[: len(rows)]
+        has_verdicts = ~np.isnan(verdicts[:, :1])
+        return np.where(has_verdicts, verdicts, values), largest_difference
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -370,20 +381,21 @@ class Selection(PageDisplay):
     @property
     def done(self) -> bool:
         """Whether labelling has ended: the winner is known, or the budget or the units are used up."""
-        return self.decided or (self._newest_labelled() and self._n_remaining() == 0)
+        return self.decided or (self._is_newest_round_labelled() and self._n_remaining() == 0)
 
-    def _newest_labelled(self) -> bool:
+    def _is_newest_round_labelled(self) -> bool:
         """Return whether a unit of the newest round has a label."""
-        newest = self.sample.round == self.sample.round.max(initial=1)
-        return bool(self._labelled[newest].any())
+        in_newest_round = self.sample.round == self.sample.round.max(initial=1)
+        return bool(self._labelled[in_newest_round].any())
 
     def _n_remaining(self) -> int:
         """Return how many units another round can have at most."""
         design = self._design
-        open_units = int(np.sum(design.sizes(self._codes, *self._state)[~self._drawn] > 0))
+        # Units of size 0 are never drawn: the remaining models agree on them.
+        n_undrawn = int(np.sum(design.sizes(self._codes, *self._state)[~self._is_drawn] > 0))
         if design.budget is None:
-            return open_units
-        return min(open_units, design.budget - self.sample.size)
+            return n_undrawn
+        return min(n_undrawn, design.budget - self.sample.size)
 
     @property
     def leader(self) -> str:
@@ -392,7 +404,7 @@ class Selection(PageDisplay):
 
     @property
     def winner(self) -> str | None:
-        """The model that is shown to be the best up to the indifference; None before it is known."""
+        """The model that is at most the indifference margin worse than the best; None before it is known."""
         if self.decided:
             return self.leader
         return None
@@ -417,35 +429,39 @@ class Selection(PageDisplay):
         return Estimates.from_rows(self.sample, rows, "comparisons", remarks=self.notes[-1:])
 
     def _difference(self, outcomes: Outcomes | None, j: int, leader: int) -> Estimate:
+        """Return the difference of model `j` from the leader, with its simultaneous interval."""
         draws = self._draws
         design = self._design
         differences = self._differences_from(leader)
         differs = differences.of_model(j)
-        label = {"model": design.answers[j], "other": design.answers[leader]}
+        models = {"model": design.answers[j], "other": design.answers[leader]}
         is_labelled = self._labelled[: len(draws.rows)]
         weighting = PoissonWeighting(
             inclusion_probability=draws.probability[is_labelled], size=differences.size, fixed_size=True
         )
         if outcomes is None or not np.any(is_labelled):
-            return replace(undefined_estimate(weighting, 0, None), label=label, null=0.0)
+            return replace(undefined_estimate(weighting, 0, None), label=models, null=0.0)
         values, largest_gain = outcomes
-        gain = values[:, j] - values[:, leader]
-        differing = differs[draws.rows[is_labelled]]
-        weights = differing / draws.probability[is_labelled]
-        mean = float(weights @ gain[is_labelled]) / max(float(weights.sum()), NO_DIVISOR)
-        value = mean * float(differs.mean())
+        gains = values[:, j] - values[:, leader]
+        is_differing = differs[draws.rows[is_labelled]]
+        weights = is_differing / draws.probability[is_labelled]
+        mean_gain = float(weights @ gains[is_labelled]) / max(float(weights.sum()), NO_DIVISOR)
+        # The mean over all units: without a difference of the answers, the gain is 0.
+        value = mean_gain * float(differs.mean())
         # Only rounds with both models count: units on which an eliminated model differs are no longer drawn.
         has_both = [j in group and leader in group for group in design.survivors]
         is_used = np.repeat(has_both, design.units)[: len(draws.rows)]
-        missing = np.where(differs[draws.rows], largest_gain, 0.0)
+        # The most unfavourable outcome is assumed for a drawn unit without a label.
+        worst_gains = np.where(differs[draws.rows], largest_gain, 0.0)
         is_undrawn = differs.copy()
         is_undrawn[draws.rows[is_used]] = False
-        largest = 2.0 if design.criterion in SIGNED else 1.0
+        # Signed metrics lie between −1 and 1, the others between 0 and 1.
+        largest_difference = 2.0 if design.criterion in SIGNED else 1.0
         interval = DifferenceInterval(
             value=value,
-            bounds=(-largest, largest),
-            gains=np.where(is_labelled, gain, missing)[is_used, None],
-            losses=np.where(is_labelled, -gain, missing)[is_used, None],
+            bounds=(-largest_difference, largest_difference),
+            gains=np.where(is_labelled, gains, worst_gains)[is_used, None],
+            losses=np.where(is_labelled, -gains, worst_gains)[is_used, None],
             spread=draws.inverse_probability_sums(differences, np.array([j]))[is_used],
             draw_steps=DrawSteps(
                 inverse_probability=draws.inverse_probability[is_used],
@@ -457,9 +473,10 @@ class Selection(PageDisplay):
             undrawn_total=largest_gain * float(is_undrawn.sum()),
             pairs=math.comb(len(design.answers), 2),
         )
-        result = of_variable(value, np.where(differing, gain[is_labelled] - mean, 0.0), weighting)
+        residuals = np.where(is_differing, gains[is_labelled] - mean_gain, 0.0)
+        result = of_variable(value, residuals, weighting)
         return linearised_estimate(
-            result, weighting, interval=interval, label=label, null=0.0, design=design.kind
+            result, weighting, interval=interval, label=models, null=0.0, design=design.kind
         )
 
     @property
@@ -467,13 +484,14 @@ class Selection(PageDisplay):
         """Approximate number of random labels that compare leader and closest rival as precisely."""
         differences = self._differences_from(self._state.leader)
         size = differences.size
-        share = differences.counts / size
-        spread = self._draws.inverse_probability_sums(differences, np.arange(len(share)))
+        differing_shares = differences.counts / size
+        spread = self._draws.inverse_probability_sums(differences, np.arange(len(differing_shares)))
         spread = spread[self._labelled[: len(self._draws.rows)]]
-        others = share > 0
+        differs = differing_shares > 0
         # N² Σ 1/spread is the information of the labels. n random labels of the N units have as much if
         # n / (N − n) is Σ 1/spread times the number of differing units.
-        odds = (1.0 / np.maximum(spread[:, others], NO_DIVISOR)).sum(axis=0) * share[others] * size
+        information = (1.0 / np.maximum(spread[:, differs], NO_DIVISOR)).sum(axis=0)
+        odds = information * differing_shares[differs] * size
         return float(np.max(size * odds / (1.0 + odds), initial=0.0))
 
     @property
@@ -485,20 +503,19 @@ class Selection(PageDisplay):
         level = f"{100 * design.confidence:g}%"
         size = f"{self.sample.population_size:,}"
         if self.decided:
-            is_single = len(state.survivors) == 1
-            if is_single:
-                better = ""
-            else:
-                better = f" by more than {self._indifference_text}"
-            claim = f"no model is better{better} ({criterion_text}, {size} units)"
+            margin_text = f" by more than {self._indifference_text}"
+            if len(state.survivors) == 1:
+                margin_text = ""
+            claim = f"no model is better{margin_text} ({criterion_text}, {size} units)"
             return f"{self.leader} wins: with {level} confidence {claim}."
-        rivals = len(state.rivals)
         if not self.labels:
-            new = f"{self.sample.size:,} units to label, out of {size}"
-            return f"{len(design.answers)} models: {new}. {self.leader} leads, according to agreement alone."
-        be = "model may" if rivals == 1 else "models may"
+            units_text = f"{self.sample.size:,} units to label, out of {size}"
+            lead_text = f"{self.leader} leads, according to agreement alone"
+            return f"{len(design.answers)} models: {units_text}. {lead_text}."
+        n_rivals = len(state.rivals)
+        noun = "model" if n_rivals == 1 else "models"
         return (
-            f"Not decided: {self.leader} leads, and {rivals} {be} be better by more than "
+            f"Not decided: {self.leader} leads, and {n_rivals} {noun} may be better by more than "
             f"{self._indifference_text} ({criterion_text}, {level} confidence, {size} units)."
         )
 
@@ -513,51 +530,56 @@ class Selection(PageDisplay):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on saved labels, missing labels, and quantities that are not estimated."""
-        size = self.sample.population_size
-        labels = self.labels
-        agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
-        # Labels of a binary outcome with the largest variance, ¼, for a 95 % interval of this half-width.
-        labels_for_value = 0.25 * (1.959964 / _HALF_WIDTH_OF_VALUE) ** 2
-        labels_for_value /= 1 + labels_for_value / size
-        width = width_text(2 * _HALF_WIDTH_OF_VALUE, True)
-        as_precise = f"the labels are as precise as about {self.random_labels:,.0f} random labels"
-        handed_out = size if self.done else sum(self._design.units[:-1])  # a new round has no labels yet
-        if labels:
-            missing = int(np.sum(~self._labelled[:handed_out]))
+        notes = []
+        if self.labels:
+            n_random = f"{self.random_labels:,.0f}"
+            notes.append(f"for this comparison, the labels are as precise as about {n_random} random labels")
+            # The newest round has no labels yet, unless labelling has ended.
+            n_earlier = self.sample.size if self.done else sum(self._design.units[:-1])
+            n_missing = int(np.sum(~self._labelled[:n_earlier]))
+            if n_missing:
+                notes.append(f"{n_missing} drawn units without a label count against every claim")
+        if self._design.counts_agreements:
+            notes.append("bounds of this metric are first-order approximations; those of accuracy are exact")
         else:
-            missing = 0
+            notes.append(self._agreement_note)
+        return tuple(notes)
+
+    @property
+    def _agreement_note(self) -> str:
+        """The note on units that are not labelled, and on the labels for the accuracy of a model."""
+        size = self.sample.population_size
+        n_agreed = int(np.sum((self._codes == self._codes[:, :1]).all(axis=1)))
+        # Labels of a binary outcome with the largest variance, ¼, for a 95 % interval of this half-width.
+        n_labels = 0.25 * (1.959964 / _HALF_WIDTH_OF_VALUE) ** 2
+        n_labels /= 1 + n_labels / size
+        width = width_text(2 * _HALF_WIDTH_OF_VALUE, True)
         return (
-            *([f"for this comparison, {as_precise}"] if labels else []),
-            *([f"{missing} drawn units without a label count against every claim"] if missing else []),
-            "bounds of this metric are first-order approximations; those of accuracy are exact"
-            if self._design.counts_agreements
-            else f"all models agree on {agreed:,} of {size:,} units, which are not labelled. Only the "
-            "differences between models are estimated. About "
-            f"{labels_for_value:,.0f} more random labels would also give the value "
-            f"of a model, with an interval about {width} wide",
+            f"all models agree on {n_agreed:,} of {size:,} units, which are not labelled. Only the "
+            f"differences between models are estimated. About {n_labels:,.0f} more random labels would also "
+            f"give the value of a model, with an interval about {width} wide"
         )
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
         design = self._design
-        rows = {row.label["model"]: (row.value, row.limits(design.confidence)) for row in self.estimates}
-        state = {True: "survives", False: "out"}
-        ends = [rows[name][1] or [None] for name in rows if name not in self.survivors]
-        crossing = any(end[-1] is not None and end[-1] >= 0 for end in ends)
+        differences = {
+            row.label["model"]: (row.value, row.limits(design.confidence)) for row in self.estimates
+        }
         models = []
         for name in design.answers:
-            value, limits = rows.get(name, (None, None))
-            model_state = "leads" if name == self.leader else state[name in self.survivors]
-            models.append(
-                {
-                    "model": name,
-                    "state": model_state,
-                    "difference": value,
-                    "confidence_interval": limits,
-                }
-            )
+            state = "out"
+            if name == self.leader:
+                state = "leads"
+            elif name in self.survivors:
+                state = "survives"
+            value, limits = differences.get(name, (None, None))
+            models.append({"model": name, "state": state, "difference": value, "confidence_interval": limits})
+        limits_of_eliminated = [
+            limits or [None] for name, (_, limits) in differences.items() if name not in self.survivors
+        ]
         notes = list(self.notes)
-        if crossing:
+        if any(limits[-1] is not None and limits[-1] >= 0 for limits in limits_of_eliminated):
             notes.insert(0, _WIDER_INTERVAL_NOTE)
         return json_dict(
             {
@@ -580,28 +602,32 @@ class Selection(PageDisplay):
         )
 
     def _page(self) -> Page:
+        """Return the statement, the table of models with the best first, and the notes."""
         result = self.to_dict()
+
+        def difference_entry(row: JsonMapping) -> str | None:
+            if row["difference"] is None:
+                return None
+            return f"{points_text(row['difference'])}{POINTS}"
+
+        def interval_entry(row: JsonMapping) -> str | None:
+            if row["confidence_interval"] is None:
+                return None
+            return points_interval_text(row["confidence_interval"])
+
         order = {"leads": 0, "survives": 1, "out": 2}
         rows = sorted(result["models"], key=lambda row: (order[row["state"]], -(row["difference"] or 0.0)))
         table = ReportTable(
             title=f"{result['labels']:,} labels of {result['population_size']:,} units",
             header=("model", "", f"less {self.leader}", level_text(result["confidence"])),
-            rows=[
-                [
-                    row["model"],
-                    row["state"],
-                    row["difference"] and f"{points_text(row['difference'])}{POINTS}",
-                    row["confidence_interval"] and points_interval_text(row["confidence_interval"]),
-                ]
-                for row in rows
-            ],
+            rows=[[row["model"], row["state"], difference_entry(row), interval_entry(row)] for row in rows],
         )
         tables = [table] if self.labels else []
-        return Page(lines=[result["statement"]], tables=tables, notes=noted(result["notes"]))
+        return Page(lines=[result["statement"]], tables=tables, notes=format_notes(result["notes"]))
 
 
 def default_round_size(drawn: int) -> int:
-    """Return the number of units of the round after this many drawn units."""
+    """Return the default number of units in the next round, given the number of drawn units."""
     return max(FIRST_ROUND, math.ceil(LATER_ROUND_SHARE * drawn))
 
 
@@ -666,50 +692,24 @@ def select(
     'a'
     """
     population = require_population(population, "select")
-    names = tuple(dict.fromkeys([answers] if isinstance(answers, str) else answers))
-    for name in names:
-        population.require_group(name)
-    if not 2 <= len(names) <= MAX_MODELS:
-        raise InputError(
-            "too few or too many models to select from", given=len(names), allowed=f"2 to {MAX_MODELS}"
-        )
+    names = _checked_names(population, answers)
     if not 0.5 < confidence < 1:
         raise InputError("confidence is out of range", given=confidence, allowed="above 0.5, below 1")
     if not 0 <= indifference < 1:
         raise InputError("indifference is out of range", given=indifference, allowed="at least 0, below 1")
-    criteria = [PREFERENCE, *(name for name in METRICS if name not in _UNSELECTABLE)]
-    if criterion not in criteria and not is_f_measure(criterion):
-        raise InputError(
-            "no such criterion", given=repr(criterion), allowed=suggest_names(criterion, criteria)
-        )
-    if criterion == PREFERENCE and TIE in names:
-        raise InputError(f"a column called {TIE!r} cannot be preferred: it means a tie", action="Rename it.")
-    units = units_and_answers(population, names, seed)
-    candidates = units.candidates
-    codes = units.codes
-    answers_are_sets = population.tags != NO_SETS and is_set(str(candidates.drawn.groups[names[0]][0]))
-    if answers_are_sets and criterion not in ("accuracy", PREFERENCE):
-        raise InputError(
-            "models that answer with sets of tags can only be selected by exact match",
-            given=f"criterion {criterion!r}",
-            allowed=f"accuracy, {PREFERENCE}",
-        )
     if budget is not None:
         check_budget(budget, population.size)
+    units = units_and_answers(population, names, seed)
+    _check_criterion(criterion, names, units, has_tags=population.tags != NO_SETS)
     if positive is not None:
-        classes = {*np.concatenate([candidates.drawn.groups[name] for name in names]).tolist()}
-        if criterion not in CLASS_METRICS and not is_f_measure(criterion):
-            raise InputError(
-                f"criterion {criterion!r} does not refer to a single class", action="Leave positive= out."
-            )
-        if positive not in classes:
-            allowed = suggest_names(positive, sorted(classes))
-            raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
+        _check_positive_class(positive, criterion, names, units)
+    codes = units.codes
     leader = int(np.argmax(estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[0]))
     models = tuple(range(len(names)))
     # Largest possible difference from the leader, times N.
     max_differences = units.differences(leader, counts_agreements=False).counts
     if criterion not in ("accuracy", PREFERENCE):
+        # One different answer may change a metric of classes by up to 1.
         max_differences = len(codes) * (max_differences > 0)
     rivals = tuple(j for j in models if max_differences[j] > indifference * len(codes))
     state = SelectionState(leader, models, rivals)
@@ -717,15 +717,58 @@ def select(
         answers=names, units=(), leaders=(), survivors=(), rivals=(), criterion=criterion, positive=positive,
         confidence=float(confidence), indifference=float(indifference), budget=budget,
     )  # fmt: skip
-    open_units = 0
+    # Without rivals, no unit needs a label.
+    n_drawable = 0
     if rivals:
-        open_units = int(np.sum(empty_design.sizes(codes, *state) > 0))
+        n_drawable = int(np.sum(empty_design.sizes(codes, *state) > 0))
     if additional is None:
-        first_round = FIRST_ROUND
+        round_size = FIRST_ROUND
     else:
-        first_round = whole_number("additional", additional)
-    design = empty_design.with_round(min(first_round, open_units, budget or open_units), *state)
+        round_size = whole_number("additional", additional)
+    design = empty_design.with_round(min(round_size, n_drawable, budget or n_drawable), *state)
     return Selection(design.draw(population, seed))
+
+
+def _checked_names(population: Population, answers: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of the models' answers; raise an error for an unknown column or their number."""
+    names = tuple(dict.fromkeys([answers] if isinstance(answers, str) else answers))
+    for name in names:
+        population.require_group(name)
+    if not 2 <= len(names) <= MAX_MODELS:
+        raise InputError(
+            "too few or too many models to select from", given=len(names), allowed=f"2 to {MAX_MODELS}"
+        )
+    return names
+
+
+def _check_criterion(criterion: str, names: Sequence[str], units: ModelAnswers, *, has_tags: bool) -> None:
+    """Raise an error for an unknown criterion, or one that the answers do not allow."""
+    criteria = [PREFERENCE, *(name for name in METRICS if name not in _NOT_CRITERIA)]
+    if criterion not in criteria and not is_f_measure(criterion):
+        raise InputError(
+            "no such criterion", given=repr(criterion), allowed=suggest_names(criterion, criteria)
+        )
+    if criterion == PREFERENCE and TIE in names:
+        raise InputError(f"a column called {TIE!r} cannot be preferred: it means a tie", action="Rename it.")
+    answers_are_sets = has_tags and is_set(str(units.candidates.drawn.groups[names[0]][0]))
+    if answers_are_sets and criterion not in ("accuracy", PREFERENCE):
+        raise InputError(
+            "models that answer with sets of tags can only be selected by exact match",
+            given=f"criterion {criterion!r}",
+            allowed=f"accuracy, {PREFERENCE}",
+        )
+
+
+def _check_positive_class(positive: str, criterion: str, names: Sequence[str], units: ModelAnswers) -> None:
+    """Raise an error for a class that the criterion does not use, or that no model answers."""
+    if criterion not in CLASS_METRICS and not is_f_measure(criterion):
+        raise InputError(
+            f"criterion {criterion!r} does not refer to a single class", action="Leave positive= out."
+        )
+    classes = {*np.concatenate([units.candidates.drawn.groups[name] for name in names]).tolist()}
+    if positive not in classes:
+        allowed = suggest_names(positive, sorted(classes))
+        raise InputError("no model answers with this class", given=repr(positive), allowed=allowed)
 
 
 def expected_labels(
@@ -744,20 +787,21 @@ def expected_labels(
     dict
         `optimistic`: the models differ as much as their agreement suggests, but at least by four
         indifferences, and all rivals but the hardest are eliminated at once. `conservative`: all models are
-        as good as the leader. `most`: the units on which the models disagree.
+        as good as the leader. `most`: the units on which the models disagree, or all units for a metric of
+        classes.
     """
     first = select(population, answers, confidence, indifference, criterion=criterion, seed=seed)
     codes = first._codes
     leader = first._state.leader
     accuracies = estimate_accuracies(codes, UNITS_FOR_ACCURACIES)[0]
     counts_agreements = criterion not in ("accuracy", PREFERENCE)
-    leads = np.maximum(accuracies[leader] - accuracies, _OPTIMISTIC_LEAD * indifference)
+    gaps = np.maximum(accuracies[leader] - accuracies, _OPTIMISTIC_LEAD * indifference)
     optimistic = labels_to_decide(
-        codes, leader, leads, confidence, indifference, counts_agreements=counts_agreements, hardest_only=True
+        codes, leader, gaps, confidence, indifference, counts_agreements=counts_agreements, hardest_only=True
     )
-    no_leads = np.zeros(len(leads))
+    no_gaps = np.zeros(len(gaps))
     conservative = labels_to_decide(
-        codes, leader, no_leads, confidence, indifference, counts_agreements=counts_agreements
+        codes, leader, no_gaps, confidence, indifference, counts_agreements=counts_agreements
     )
     n_disagreements = len(codes)
     if not counts_agreements:

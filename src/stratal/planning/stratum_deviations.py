@@ -14,10 +14,10 @@ from stratal.strata import Strata
 from stratal.strata.standard_deviations import smoothed_standard_deviations
 
 # Weight of the prior of a stratum's residual variance, in labels (docs/methods/adaptive.md).
-PREDICTED_VARIANCE_LABELS = 16.0
+PRIOR_LABELS = 16.0
 
 # Share of the pooled residual variance in the prior; the rest is the variance that the predictions imply.
-# With the implied variance alone, a stratum of certain predictions would have no residuals.
+# With the implied variance alone, a stratum of predictions near 0 and 1 would get almost no labels.
 POOLED_SHARE = 0.2
 
 
@@ -107,7 +107,7 @@ def _outcome_bounds(strata: Strata, z: FloatArray, bounds: tuple[float, float] |
 
 
 def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
-    """Return the sample's s_h (H,) with divisor n_h − 1; the pooled one with fewer than two labels."""
+    """Return s_h (H,) with divisor n_h − 1; the pooled one for strata with fewer than two labels."""
     variances = stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0]
     degrees_of_freedom = np.maximum(stratum_counts(stratum, n_strata) - 1, 0)
     pooled = float(np.nansum(variances * degrees_of_freedom)) / max(int(degrees_of_freedom.sum()), 1)
@@ -151,8 +151,8 @@ def residual_deviations(
     implied_sum = float(counts @ implied_variances)
     scale = sums.sum() / implied_sum if implied_sum > 0 else 0.0
     prior = POOLED_SHARE * pooled_variance + (1 - POOLED_SHARE) * scale * implied_variances
-    deviations = np.sqrt((PREDICTED_VARIANCE_LABELS * prior + sums) / (PREDICTED_VARIANCE_LABELS + counts))
-    # Respondents merge strata without labels with others; here, each stratum of the design has its own value.
+    deviations = np.sqrt((PRIOR_LABELS * prior + sums) / (PRIOR_LABELS + counts))
+    # `Respondents` merges strata without labels with others. Return a value for each stratum of the design.
     if respondents.codes is not None:
         deviations = deviations[respondents.codes]
     return np.asarray(deviations), f"deviations of residuals; {calibration.note}"

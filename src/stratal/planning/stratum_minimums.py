@@ -1,8 +1,8 @@
 """Minimum numbers of labels of strata that lie within the same cell, such as one answer of the model.
 
-An allocation by expected deviations gives few labels to a stratum that the scores call certain. If the scores
-are wrong, such a stratum dominates the error. So each stratum gets at least half of its proportional share of
-the labels of its cell (measured in benchmarks/wrong_scores.py).
+An allocation by expected standard deviations gives few labels to a stratum whose scores are near 0 or 1. If
+the scores are wrong, such a stratum dominates the error. So each stratum gets at least half of its
+proportional share of the labels of its cell (measured in benchmarks/wrong_scores.py).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from stratal.population.rules import cells_of
 from stratal.strata import Strata
 from stratal.whole_numbers import all_rounded_up
 
-# Of the proportional share of a stratum among the labels of its cell.
+# Minimum of a stratum, as a part of its proportional share of the labels of its cell.
 MIN_CELL_SHARE = 0.5
 
-# Halvings in the search for the largest share that the budget allows: a millionth remains.
-_HALVINGS = 20
+# Bisection steps in the search for the largest minimums that the budget allows: precise to a millionth.
+_BISECTION_STEPS = 20
 
 
 def stratum_minimums(strata: Strata, n_h: IntArray, lower: int | IntArray) -> IntArray | None:
@@ -41,15 +41,10 @@ def stratum_minimums(strata: Strata, n_h: IntArray, lower: int | IntArray) -> In
 def cell_share_minimums(
     sizes: IntArray, cells: IntArray, n_h: IntArray, lower: IntArray, is_known: BoolArray
 ) -> IntArray:
-    """Return the minimums (H,) that give each stratum half of its share among those of its cell.
+    """Return minimums (H,) that give each stratum half of its share of its cell's labels.
 
-    The share is below one half if the units that are drawn already leave too few labels for all strata.
-
-    Examples
-    --------
-    >>> sizes, cells, is_known = np.array([900, 100, 500]), np.array([0, 0, 1]), np.zeros(3, dtype=bool)
-    >>> cell_share_minimums(sizes, cells, np.array([10, 40, 50]), np.array([2, 2, 2]), is_known)
-    array([23,  3, 25])
+    All shares are reduced by one factor if the lower limits leave too few labels. `cells` are the cell
+    numbers of the strata. Parameters have the shape (H,) and are otherwise those of `stratum_minimums`.
     """
     labels_of_cell = np.bincount(cells, n_h * ~is_known)
     size_of_cell = np.bincount(cells, sizes * ~is_known)
@@ -58,14 +53,19 @@ def cell_share_minimums(
     total = int(n_h.sum())
     factor = 1.0
     step = 0.5
-    for _ in range(_HALVINGS):
+    # Begin with the complete shares, which usually fit.
+    for _ in range(_BISECTION_STEPS):
         whole_shares = all_rounded_up(factor * shares).astype(np.int64)
         minimums = np.minimum(np.maximum(whole_shares, lower), sizes)
         fits = int(minimums.sum()) <= total
         if fits and factor == 1.0:
             return minimums
-        factor += step if fits else -step
+        if fits:
+            factor += step
+        else:
+            factor -= step
         step /= 2.0
+    # The last factor is within a millionth of the largest one, and may be just above it.
     if fits:
         return minimums
     return lower

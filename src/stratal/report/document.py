@@ -11,13 +11,14 @@ from html import escape
 from pathlib import Path
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.estimates import answer_sentences, lam_of_groups, requirement_remark, table_entry
+from stratal.report.estimates import answer_sentences, lam_of_groups, requirement_remark
 from stratal.report.sections import report_sections
-from stratal.report.text import Page, ReportTable, level_text, table_html, table_of
+from stratal.report.text import Page, ReportTable, level_text, table_entry, table_html, table_of
 from stratal.report.thresholds import threshold_sections, threshold_sentences
 
 # The templates are files of the package, so that an editor highlights them as HTML.
 _TEMPLATES = Path(__file__).parent / "templates"
+
 # Characters that LaTeX interprets, or that its default encoding lacks.
 _LATEX = {
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
@@ -26,6 +27,7 @@ _LATEX = {
     "α": r"$\alpha$", "κ": r"$\kappa$", "π": r"$\pi$", "≤": r"$\le$", "≥": r"$\ge$", "½": r"$\frac12$",
     "…": r"\dots{}", "·": r"$\cdot$", "²": r"$^2$", "×": r"$\times$",
 }  # fmt: skip
+
 # Characters that Markdown interprets.
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
@@ -51,7 +53,7 @@ def report_html(findings: JsonMapping, *, standalone: bool = True) -> str:
 
 
 def answer_lines(findings: JsonMapping) -> list[str]:
-    """Return the sentences on the estimate of a report and on its accepted set."""
+    """Return the sentences on the estimate and on the accepted set, if the report has them."""
     lines = []
     if "estimate" in findings:
         lines += answer_sentences(findings)
@@ -97,17 +99,23 @@ def sections_html(
 
 def report_markdown(findings: JsonMapping) -> str:
     """Return a report as Markdown; text from the data is escaped."""
-    parts = [f"<!-- {findings['kind']} -->", f"# {_escape_markdown(report_title(findings))}"]
-    parts.append(report_subtitle(findings))
+    blocks = [f"<!-- {findings['kind']} -->", f"# {_escape_markdown(report_title(findings))}"]
+    blocks.append(report_subtitle(findings))
     for section in all_sections(findings):
-        parts.append(f"## {_escape_markdown(section.title)}")
-        parts += [_escape_markdown(line) for line in section.lines]
-        parts += [table_markdown(table.first()) for table in section.tables]
-        if section.notes:
-            parts.append("\n".join(f"- {_escape_markdown(note)}" for note in section.notes))
+        blocks.append(f"## {_escape_markdown(section.title)}")
+        blocks += _content_blocks(section.lines, section.tables, section.notes)
         if section.commands:
-            parts.append("```sh\n" + "\n".join(section.commands) + "\n```")
-    return "\n\n".join(parts) + "\n"
+            blocks.append("```sh\n" + "\n".join(section.commands) + "\n```")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _content_blocks(lines: Sequence[str], tables: Sequence[ReportTable], notes: Sequence[str]) -> list[str]:
+    """Return lines, tables and notes as blocks of Markdown, which are separated by empty lines."""
+    blocks = [_escape_markdown(line) for line in lines]
+    blocks += [table_markdown(table.printed()) for table in tables]
+    if notes:
+        blocks.append("\n".join(f"- {_escape_markdown(note)}" for note in notes))
+    return blocks
 
 
 def answer_markdown(result: JsonMapping, page: Page) -> str:
@@ -122,14 +130,11 @@ def answer_markdown(result: JsonMapping, page: Page) -> str:
     """
     requirements = result.get("requirements", ())
     first, *other_lines = page.lines
-    parts = [f"**{_escape_markdown(first)}**"]
+    blocks = [f"**{_escape_markdown(first)}**"]
     if requirements:
-        parts.append(table_markdown(_requirements_table(result, requirements)))
-    parts += [_escape_markdown(line) for line in other_lines]
-    parts += [table_markdown(table.first()) for table in page.tables]
-    if page.notes:
-        parts.append("\n".join(f"- {_escape_markdown(note)}" for note in page.notes))
-    return "\n\n".join(parts)
+        blocks.append(table_markdown(_requirements_table(result, requirements)))
+    blocks += _content_blocks(other_lines, page.tables, page.notes)
+    return "\n\n".join(blocks)
 
 
 def _requirements_table(result: JsonMapping, requirements: Sequence[JsonMapping]) -> ReportTable:
@@ -167,7 +172,7 @@ def report_subtitle(findings: JsonMapping) -> str:
 
 def table_markdown(table: ReportTable) -> str:
     """Return a table as Markdown."""
-    alignments = ["---:" if is_numeric else "---" for is_numeric in table.numeric()]
+    alignments = ["---:" if is_numeric else "---" for is_numeric in table.numeric_columns()]
     lines = []
     for row in [table.header, *table.cells()]:
         cells = " | ".join(_escape_markdown(entry) for entry in row)
@@ -177,7 +182,7 @@ def table_markdown(table: ReportTable) -> str:
 
 def table_latex(table: ReportTable) -> str:
     r"""Return a table as LaTeX."""
-    alignments = "".join("r" if is_numeric else "l" for is_numeric in table.numeric())
+    alignments = "".join("r" if is_numeric else "l" for is_numeric in table.numeric_columns())
     text_rows = [" & ".join(map(_escape_latex, row)) for row in (table.header, *table.cells())]
     header, *rows = (row + r" \\" for row in text_rows)
     lines = [r"\begin{table}", r"\centering"]
@@ -207,23 +212,23 @@ WRITERS: dict[str, Callable[[JsonMapping], str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """How the labelled units were chosen, for the description of a method.
+class SelectionMethod:
+    """How the labelled units were selected, for the description of a method.
 
     Parameters
     ----------
     text : str
-        What follows "units were labelled", such as ", drawn as a systematic sample".
+        The end of a sentence after "units were labelled", such as ", drawn as a systematic sample".
     assumptions : tuple of str
-        What an estimate assumes of it.
+        The assumptions of an estimate that this selection requires.
     """
 
     text: str
     assumptions: tuple[str, ...]
 
     @classmethod
-    def drawn(cls, description: str, verb: str = "drawn as") -> Selection:
-        """Return the selection of a sample; `description` is that of its design."""
+    def drawn(cls, description: str, verb: str = "drawn as") -> SelectionMethod:
+        """Return the selection of a random sample; `description` is that of its design."""
         return cls(f", {verb} {description}", (_DRAWN_AT_RANDOM,))
 
 
@@ -241,7 +246,7 @@ def describe_method(
     design: Sequence[str] = (),
     assumption: str = "",
     allocation: str | None = None,
-    selection: Selection | None = None,
+    selection: SelectionMethod | None = None,
 ) -> JsonDict:
     """Return sentences, assumptions and references of the method of an estimate.
 
@@ -255,11 +260,11 @@ def describe_method(
         Additional assumption of this design.
     allocation : str, optional
         Rule of the allocation of labels to strata.
-    selection : Selection, optional
-        How the units were chosen; by default they were drawn.
+    selection : SelectionMethod, optional
+        By default the units were drawn with this design.
     """
     description, *design_sources = design or (f"a {estimate['design']} sample",)
-    selection = selection or Selection.drawn(description)
+    selection = selection or SelectionMethod.drawn(description)
     # Methods without an entry are described by their names.
     default = {"words": estimate["estimator"], "sources": []}
     estimator = methods()["estimators"].get(estimate["estimator"], default)
@@ -269,34 +274,36 @@ def describe_method(
         f"The estimate is {estimator['words']}.",
     ]
     if interval["words"]:
-        level = f"{100 * estimate['confidence_level']:g}%"
-        correction = ""
-        if estimate["target"] == "population":
-            correction = interval.get("for_population", "")
-        sentences.append(f"Its {level} confidence interval is {interval['words']}{correction}.")
-    lam = lam_of_groups(estimate)
-    sources_of_groups: Sequence[str] = ()
-    if lam is not None:
-        of_groups = methods()["groups"]["ppi++" if lam else "weighted"]
-        ending = f", with λ = {lam}" if lam else ""
-        sentences.append(f"The estimate of a group is {of_groups['words']}{ending}.")
-        sources_of_groups = of_groups["sources"]
+        sentences.append(_interval_sentence(estimate, interval))
+    sources = [*design_sources]
     if allocation in ("neyman", "robust"):
-        allocation_sources = ["neyman"]
-    else:
-        allocation_sources = []
-    sources = [
-        *design_sources,
-        *allocation_sources,
-        *estimator["sources"],
-        *interval["sources"],
-        *sources_of_groups,
-    ]
+        sources.append("neyman")
+    sources += [*estimator["sources"], *interval["sources"]]
+    lam = lam_of_groups(estimate)
+    if lam is not None:
+        group_method = methods()["groups"]["ppi++" if lam else "weighted"]
+        lam_text = f", with λ = {lam}" if lam else ""
+        sentences.append(f"The estimate of a group is {group_method['words']}{lam_text}.")
+        sources += group_method["sources"]
     return {
         "sentences": sentences,
         "assumptions": _assumptions(estimate, assumption, selection),
-        "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)],
+        "references": _references(sources),
     }
+
+
+def _interval_sentence(estimate: JsonMapping, interval: JsonMapping) -> str:
+    """Return the sentence on the interval method, which is an entry of `methods.toml`."""
+    level = f"{100 * estimate['confidence_level']:g}%"
+    correction = ""
+    if estimate["target"] == "population":
+        correction = interval.get("for_population", "")
+    return f"Its {level} confidence interval is {interval['words']}{correction}."
+
+
+def _references(sources: Sequence[str]) -> list[str]:
+    """Return each reference once; sources are names in `methods.toml`, or references."""
+    return [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)]
 
 
 def describe_threshold_method(
@@ -305,14 +312,14 @@ def describe_threshold_method(
     *,
     is_monotone: bool,
     has_rounds_by_labels: bool,
-    selection: Selection | None = None,
+    selection: SelectionMethod | None = None,
 ) -> JsonDict:
     """Return sentences, assumptions and references of an accepted set (`Threshold.to_dict`).
 
     `design` is the description of the design and its sources, and `selection` as in `describe_method`.
     """
     description, *sources = design
-    selection = selection or Selection.drawn(description)
+    selection = selection or SelectionMethod.drawn(description)
     if is_monotone:
         test = "They are tested in a fixed sequence, so no correction for multiple tests is required."
         sources += ["clopper", "donner"]
@@ -331,11 +338,11 @@ def describe_threshold_method(
             f"each is a Clopper–Pearson limit for unequal weights. {test}",
         ],
         "assumptions": assumptions,
-        "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(sources)],
+        "references": _references(sources),
     }
 
 
-def _sample_sentence(estimate: JsonMapping, selection: Selection, allocation: str | None) -> str:
+def _sample_sentence(estimate: JsonMapping, selection: SelectionMethod, allocation: str | None) -> str:
     """Return the sentences on the labelled units and the design."""
     n_labelled = estimate["n"]
     if estimate["nonresponse"]:
@@ -343,8 +350,8 @@ def _sample_sentence(estimate: JsonMapping, selection: Selection, allocation: st
     sentence = f"{n_labelled:,} of {estimate['population_size']:,} units were labelled{selection.text}"
     if allocation is not None:
         sentence += f", with labels allocated to the strata by the rule {allocation!r}"
-        if allocation in _RULES:
-            sentence += f" ({_RULES[allocation]})"
+        if allocation in _ALLOCATION_TEXTS:
+            sentence += f" ({_ALLOCATION_TEXTS[allocation]})"
     sentence += "."
     if estimate["n"] != n_labelled:
         sentence += f" The estimate is based on {estimate['n']:,} of them."
@@ -352,7 +359,7 @@ def _sample_sentence(estimate: JsonMapping, selection: Selection, allocation: st
 
 
 # Descriptions of the usual rules of allocation.
-_RULES = {
+_ALLOCATION_TEXTS = {
     "robust": "more labels where the proxy predicts more variance, with protection against errors of the "
     "proxy",
     "neyman": "in proportion to size and expected standard deviation",
@@ -365,7 +372,7 @@ _CORRECT_LABELS = "The labels are correct: errors of the annotators are not corr
 _MISSING_AT_RANDOM = "Units without a label are similar to the labelled units of their stratum."
 
 
-def _assumptions(estimate: JsonMapping, assumption: str, selection: Selection) -> list[str]:
+def _assumptions(estimate: JsonMapping, assumption: str, selection: SelectionMethod) -> list[str]:
     """Return the assumptions of an estimate."""
     assumptions = [_CORRECT_LABELS, *selection.assumptions]
     nonresponse = estimate["nonresponse"]

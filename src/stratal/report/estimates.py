@@ -1,18 +1,17 @@
-"""An estimate in words, and tables of several: from the dict that is also printed as JSON."""
+"""Estimates as sentences and tables, from the dicts that are also printed as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from stratal.protocols import JsonDict, JsonMapping, JsonRows
+from stratal.report.judges import judge_reading_lines, judge_sentences, judge_tables
 from stratal.report.notes import (
     FIRST_MODEL,
     JUDGE_SHARES,
     RANDOM_ROWS,
     UNLABELLED,
-    Note,
     unlabelled_text,
     without_code,
 )
@@ -20,28 +19,21 @@ from stratal.report.text import (
     POINTS,
     Page,
     ReportTable,
-    brief,
     capitalise,
+    difference_interval_text,
+    difference_text,
+    format_notes,
     format_number,
     interval_text,
     level_text,
-    noted,
-    points_interval_text,
     points_text,
+    shorten_page,
+    table_entry,
     table_of,
-    value_and_interval,
     value_text,
     width_text,
 )
 from stratal.report.verdicts import UNDECIDED
-
-# Names of the estimates that an answer about a judge compares.
-CORRECTED = "corrected"
-JUDGE_ONLY = "judge only"
-LABELS_ONLY = "labels only"
-
-# Metric and class → the row of a judge's table.
-MetricRows = Mapping[tuple[str, str | None], Mapping[str, Any]]
 
 
 def answer_sentences(findings: JsonMapping) -> list[str]:
@@ -53,24 +45,24 @@ def answer_sentences(findings: JsonMapping) -> list[str]:
         `quantity`, `share`, and `estimate` (`Estimate.to_dict`).
     """
     estimate = {**findings["estimate"], "share": findings["share"]}
-    board = estimate.get("leaderboard")
-    if board:
-        return [_best_model_sentence(board, estimate)]
+    leaderboard = estimate.get("leaderboard")
+    if leaderboard:
+        return [_best_model_sentence(leaderboard, estimate)]
     if findings.get("quantity"):
         estimate["quantity"] = findings["quantity"]
     return [_value_sentence(estimate), *_equivalent_labels(estimate)]
 
 
-def _best_model_sentence(board: JsonRows, estimate: JsonMapping) -> str:
-    """Return the sentence on the first of several models, and on those that are not distinguishable."""
-    best = board[0]
+def _best_model_sentence(leaderboard: JsonRows, estimate: JsonMapping) -> str:
+    """Return the sentence on the best of several models, and on those that may be as good."""
+    best = leaderboard[0]
     row = {**estimate, "estimate": best["mean"], "confidence_interval": best["confidence_interval"]}
     sentence = f"{best['model']} {value_with_interval(row)}, {_labels_text(estimate)}"
     # A model whose band of ranks begins with 1 may be the best too.
-    others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
+    others = [row["model"] for row in leaderboard[1:] if row["rank"] is None or row["rank"][0] == 1]
     if others:
         sentence += f"; not distinguishable from this model: {', '.join(others)}"
-    return f"Best of {len(board)} models: {sentence}"
+    return f"Best of {len(leaderboard)} models: {sentence}"
 
 
 def _labels_text(estimate: JsonMapping) -> str:
@@ -85,11 +77,11 @@ def _labels_text(estimate: JsonMapping) -> str:
     text = f"{labelled:,} {noun}"
     if estimate["n"] < labelled:
         text = f"{estimate['n']:,} of {text}"
-    return f"{text}{clusters_text(estimate)}"
+    return f"{text}{cluster_count_text(estimate)}"
 
 
-def clusters_text(counts: JsonMapping) -> str:
-    """Return in how many clusters labels or drawn units are; "" if units were drawn one by one."""
+def cluster_count_text(counts: JsonMapping) -> str:
+    """Return the number of clusters of labels or drawn units as text; "" if single units were drawn."""
     clusters = counts.get("clusters")
     if clusters is None:
         return ""
@@ -100,18 +92,18 @@ def clusters_text(counts: JsonMapping) -> str:
 def _equivalent_labels(estimate: JsonMapping) -> list[str]:
     """Return the sentence on the number of random labels of the same precision, with its range.
 
-    There is none if the number is unknown or below one (labels that do not vary), if all units are labelled,
-    or if the labels are random and no proxy is used.
+    The list is empty if the number is unknown or below one (labels that do not vary), if all units are
+    labelled, or if the labels themselves are random and no proxy is used.
     """
     if is_census(estimate):
         return []
     if estimate.get("design") == "simple-random" and not estimate.get("lam"):
         return []
-    equal = estimate.get("random_labels_of_equal_width")
+    labels_of_equal_width = estimate.get("random_labels_of_equal_width")
     size = estimate.get("effective_sample_size")
-    if equal is not None and equal >= 1:
-        return [f"As precise as about {equal:,.0f} random labels"]
-    if equal is not None or size is None or size < 1:
+    if labels_of_equal_width is not None and labels_of_equal_width >= 1:
+        return [f"As precise as about {labels_of_equal_width:,.0f} random labels"]
+    if labels_of_equal_width is not None or size is None or size < 1:
         return []
     ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
     range_text = ""
@@ -121,7 +113,7 @@ def _equivalent_labels(estimate: JsonMapping) -> list[str]:
     return [f"As precise as about {size:,.0f} random labels{range_text}"]
 
 
-# Characters of a bar.
+# Width of a bar in characters.
 BAR_CHARACTERS = 24
 
 
@@ -146,7 +138,6 @@ def leaderboard_table(
     lowest = min(ends)
     highest = max(ends)
     level = level_text(confidence_level)
-    unit = {"share": share}
 
     def interval_entry(row: JsonMapping) -> str | None:
         interval = row["confidence_interval"]
@@ -157,13 +148,13 @@ def leaderboard_table(
     def difference_entry(row: JsonMapping) -> str | None:
         if row["to_best"] is None:
             return None
-        return _difference_text(row["to_best"], unit)
+        return difference_text(row["to_best"], share)
 
     def difference_interval_entry(row: JsonMapping) -> str | None:
         interval = row["to_best_interval"]
         if interval is None:
             return None
-        return _difference_interval_text(interval, unit)
+        return difference_interval_text(interval, share)
 
     columns: JsonDict = {
         "rank": lambda row: rank_text(row["rank"]),
@@ -203,7 +194,7 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     return "".join(line)
 
 
-# Tables that an estimate's dict may contain in addition to its strata, and their titles in a report.
+# Titles of the tables that an estimate's dict may contain in addition to its strata.
 TABLES = {
     "estimands": "Quantities",
     "outcomes": "Quantities",
@@ -216,13 +207,15 @@ TABLES = {
     "calibration": "Calibration",
 }
 
-# Noun of each choice in the sentence on methods.
+# Nouns after the names of methods in the sentence on methods.
 _METHOD_NOUNS = {
     "design": "sample",
     "estimator": "estimator",
     "interval_method": "interval",
     "outcome": "outcome",
 }
+
+# Headers of columns that differ from the names of the entries.
 _HEADERS = {"standard_error": "standard error", "p_value": "p", "domain": "group"}
 
 
@@ -232,7 +225,7 @@ def _tables(result: JsonMapping) -> list[ReportTable]:
     level = result["confidence_level"]
     tables = []
     if len(strata) > 1 and any(row["mean"] is not None for row in strata):
-        tables.append(table_of("Strata", strata, _STRATA))
+        tables.append(table_of("Strata", strata, _STRATUM_COLUMNS))
     if "leaderboard" in result:
         tables.append(leaderboard_table(result["leaderboard"], level, share=result["share"]))
     for kind, title in TABLES.items():
@@ -243,23 +236,24 @@ def _tables(result: JsonMapping) -> list[ReportTable]:
     return tables
 
 
-_STRATA = {
+# Header and entry of each column of the table of strata.
+_STRATUM_COLUMNS = {
     "stratum": "name", "units": "size", "labels": "n", "mean": "mean", "sd": "standard_deviation",
 }  # fmt: skip
 
 
 def _forecast_sentences(estimate: JsonMapping) -> list[str]:
-    """Return the sentence on the widths that more labels are expected to give; none if they are unknown."""
+    """Return the sentence on the expected widths with more labels, if they are known."""
     rows: JsonRows = estimate.get("more_labels") or ()
     if len(rows) < 2:
         return []
     share = estimate["share"]
-    first = rows[len(rows) // 2]
+    middle = rows[len(rows) // 2]
     last = rows[-1]
-    if first["half_width"] == 0:
-        return [f"With all {first['labels']:,} labels: exact"]
-    sentence = f"With {first['labels']:,} labels: interval about {_width_of_forecast(first, share)} wide"
-    if first is last:
+    if middle["half_width"] == 0:
+        return [f"With all {middle['labels']:,} labels: exact"]
+    sentence = f"With {middle['labels']:,} labels: interval about {_width_of_forecast(middle, share)} wide"
+    if middle is last:
         return [sentence]
     if last["half_width"] == 0:
         return [f"{sentence}; with all {last['labels']:,}: exact"]
@@ -267,12 +261,12 @@ def _forecast_sentences(estimate: JsonMapping) -> list[str]:
 
 
 def _width_of_forecast(row: JsonMapping, share: bool) -> str:
-    """Return the width of the interval that a number of labels is expected to give."""
+    """Return the expected width of the interval with the labels of a forecast."""
     return width_text(2 * row["half_width"], share)
 
 
 def answer_page(result: JsonMapping, quantity: str = "") -> Page:
-    """Return the answer in at most `text.MAX_LINES` lines, which `estimate` prints by default.
+    """Return the answer that `estimate` prints by default, in about `text.MAX_LINES` lines.
 
     Parameters
     ----------
@@ -283,14 +277,14 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         The quantity of a table of several estimates.
     """
     level = result["confidence_level"]
-    board = result.get("leaderboard", ())
+    leaderboard = result.get("leaderboard", ())
     notes = _notes_of_answer(result)
-    if board:
+    # Sentences of the answer state the same as these notes.
+    if leaderboard:
         notes = without_code(notes, FIRST_MODEL)
-    # A sentence of the answer states the same as each of these notes.
     if len(result.get("judge_readings", ())) > 1:
         notes = without_code(notes, JUDGE_SHARES)
-    if unlabelled(result):
+    if n_unlabelled(result):
         notes = without_code(notes, UNLABELLED)
     tables = []
     for kind in TABLES:
@@ -299,12 +293,14 @@ def answer_page(result: JsonMapping, quantity: str = "") -> Page:
         is_sentence = kind in ("judge", "judge_groups") or (kind == "comparisons" and len(rows) == 1)
         if not rows or is_sentence:
             continue
-        if kind == "comparisons" and board:
-            tables.append(leaderboard_table(board, level, share=result["share"]))
+        if kind == "comparisons" and leaderboard:
+            tables.append(leaderboard_table(leaderboard, level, share=result["share"]))
         else:
-            tables.append(_table_lowest_first(rows, kind, level))
-    warned = result.get("warnings", ())
-    return brief(Page(lines=_answer_lines(result, quantity, warned[:1]), tables=tables, notes=noted(notes)))
+            tables.append(_answer_table(rows, kind, level))
+    first_warning = result.get("warnings", ())[:1]
+    return shorten_page(
+        Page(lines=_answer_lines(result, quantity, first_warning), tables=tables, notes=format_notes(notes))
+    )
 
 
 def details_page(result: JsonMapping, quantity: str = "") -> Page:
@@ -319,39 +315,38 @@ def details_page(result: JsonMapping, quantity: str = "") -> Page:
         lines.append(_method_sentence(result))
         if result.get("lam"):
             lines.append(_lam_text(result))
-    return Page(lines=lines, tables=_tables(result), notes=noted(_notes_of_answer(result)))
+    return Page(lines=lines, tables=_tables(result), notes=format_notes(_notes_of_answer(result)))
 
 
-def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> list[str]:
-    """Return the sentences of the answer, with the warnings in `warned`."""
+def _answer_lines(result: JsonMapping, quantity: str, printed_warnings: Sequence[str]) -> list[str]:
+    """Return the sentences of the answer, with the printed ones of its warnings."""
     lines = []
     if quantity:
         lines.append(quantity)
     lines += verdict_lines(result)
-    board = result.get("leaderboard", ())
+    leaderboard = result.get("leaderboard", ())
     if "estimate" in result:
-        lines = sentences(result, details=False, equivalent_labels=not board)
+        lines = sentences(result, details=False, equivalent_labels=not leaderboard)
         # With several models, the facts about a single one are part of the details only.
-        if board:
-            lines[0] = _best_model_sentence(board, result)
+        if leaderboard:
+            lines[0] = _best_model_sentence(leaderboard, result)
         else:
             lines += _forecast_sentences(result)
     elif result.get("judge"):
         lines = [*judge_sentences(result["judge"]), *lines]
     if "unscored" in result and "estimate" not in result:
         lines += _unscored_lines(result["unscored"])
-    warnings = [f"{text[:1].upper()}{text[1:]}." for text in warned]
-    omitted = len(result.get("warnings", ())) - len(warned)
-    if omitted:
-        warnings[-1] = f"{warnings[-1][:-1]} ({omitted} more: --details)."
+    warnings = [f"{capitalise(text)}." for text in printed_warnings]
+    n_omitted = len(result.get("warnings", ())) - len(warnings)
+    if n_omitted:
+        warnings[-1] = f"{warnings[-1][:-1]} ({n_omitted} more: --details)."
     # Warnings follow the sentence with the value; a table of several estimates has no such sentence.
     if "estimate" in result:
         lines[1:1] = warnings
     else:
         lines += warnings
     if "roles" in result:
-        sentence = result["roles"]["sentence"]
-        lines.append(f"{sentence[:1].upper()}{sentence[1:]}.")
+        lines.append(f"{capitalise(result['roles']['sentence'])}.")
     if "post_stratified" in result:
         weighted = result["post_stratified"]
         lines.append(f"Weighted by {weighted['by']}: {value_with_interval(weighted)}.")
@@ -366,15 +361,15 @@ def _answer_lines(result: JsonMapping, quantity: str, warned: Sequence[str]) -> 
 
 def _notes_of_answer(result: JsonMapping) -> list[str]:
     """Return the notes, without those that the sentences of an answer contain."""
-    warned = result.get("warnings", ())
-    notes = [note for note in result.get("notes", ()) if note not in warned]
+    warnings = result.get("warnings", ())
+    notes = [note for note in result.get("notes", ()) if note not in warnings]
     if "roles" not in result:
         return notes
     return [*result["roles"]["notes"], *without_code(notes, RANDOM_ROWS)]
 
 
-def _table_lowest_first(rows: JsonRows, kind: str, level: float) -> ReportTable:
-    """Return a table of estimates; the table of groups begins with the lowest."""
+def _answer_table(rows: JsonRows, kind: str, level: float) -> ReportTable:
+    """Return a table of estimates, with groups in increasing order."""
     title = TABLES[kind]
     if kind == "domains":
         defined = [row for row in rows if row["estimate"] is not None]
@@ -392,34 +387,21 @@ def _comparison_sentence(row: JsonMapping, level: float) -> str:
     value = row["estimate"]
     if ends is None or value is None:
         return f"{first} and {second}: undecided (no interval)."
-    between = f"{first} − {second}: {_difference_text(value, row)}"
-    between += f" ({level_text(level)} {_difference_interval_text(ends, row)})"
+    share = bool(row.get("share"))
+    difference = f"{first} − {second}: {difference_text(value, share)}"
+    difference += f" ({level_text(level)} {difference_interval_text(ends, share)})"
     low, high = ends
     if low is not None and low > 0:
-        return f"{first} is above {second}. {between}"
+        return f"{first} is above {second}. {difference}"
     if high is not None and high < 0:
-        return f"{second} is above {first}. {between}"
+        return f"{second} is above {first}. {difference}"
     more_labels = row.get("more_labels")
     if more_labels is None:
-        return f"{first} and {second}: undecided. {between}"
+        return f"{first} and {second}: undecided. {difference}"
     return (
         f"{first} and {second}: undecided; about {more_labels:,} more labels may be enough to decide. "
-        f"{between}"
+        f"{difference}"
     )
-
-
-def _difference_text(value: float | None, row: JsonMapping) -> str:
-    """Return a difference; that of shares in percentage points."""
-    if row.get("share") and value is not None:
-        return f"{points_text(value)}{POINTS}"
-    return format_number(value)
-
-
-def _difference_interval_text(ends: Sequence[float | None], row: JsonMapping) -> str:
-    """Return the interval of a difference; that of shares in percentage points."""
-    if row.get("share"):
-        return points_interval_text(ends)
-    return interval_text(ends)
 
 
 def requirement_remark(requirement: JsonMapping) -> str:
@@ -462,15 +444,14 @@ def verdict_lines(estimate: JsonMapping) -> list[str]:
     ]
 
 
-# Entries of a row that the table shows in another form, or a sentence above it.
+# Entries of a row without a column: the table contains them in another form, or a sentence above it does.
 _UNPRINTED_NAMES = ("more_labels", "share", "estimator", "lam", "interval_method")
 
 
 def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> ReportTable:
     """Return a table of several estimates: metrics, comparisons, domains.
 
-    Entries that are dicts or tuples are left out. Shares are in percent, and their differences in percentage
-    points.
+    Entries that are dicts or tuples have no column. Shares are in percent, their differences in points.
     """
     names = dict.fromkeys(name for row in rows for name in row if not isinstance(row[name], tuple | dict))
     headers = _HEADERS | {"confidence_interval": level_text(confidence_level)}
@@ -486,27 +467,8 @@ def estimates_table(title: str, rows: JsonRows, confidence_level: float) -> Repo
     return table_of(title, rows, columns)
 
 
-def table_entry(row: JsonMapping, name: str) -> Any:
-    """Return an entry of a table of estimates as text: in percent, in percentage points, or as a number."""
-    value = row.get(name)
-    if value is None and name == "estimate":
-        return "–"
-    if value is None or not row.get("share"):
-        return value
-    if name == "standard_error":
-        return f"{points_text(value)}{POINTS}"
-    is_difference = "p_value" in row
-    if name == "estimate" and is_difference:
-        return _difference_text(value, row)
-    if name == "estimate":
-        return value_text(value, share=True)
-    if is_difference:
-        return _difference_interval_text(value, row)
-    return interval_text(value, share=True)
-
-
 def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels: bool = True) -> list[str]:
-    """Return an estimate in sentences: value, judge, facts, precision, missing labels and verdicts.
+    """Return an estimate in sentences: value, failed answers, judge, precision, missing labels and verdicts.
 
     `details` adds the standard error, the methods and λ. `equivalent_labels` adds the number of random labels
     of the same precision.
@@ -516,20 +478,20 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
         return lines
     if "unscored" in estimate:
         lines += _unscored_lines(estimate["unscored"])
-    lines += _judge_reading_lines(estimate)
+    lines += judge_reading_lines(estimate)
     if estimate.get("judge"):
         lines += judge_sentences(estimate["judge"])
-    counts = estimate.get("differing")
-    if counts and counts["items"]:
+    differences = estimate.get("differing")
+    if differences and differences["items"]:
         lines[-1] += (
-            f" They differ on {counts['items']:,} of {counts['labelled']:,} labelled items "
+            f" They differ on {differences['items']:,} of {differences['labelled']:,} labelled items "
             "(--disagreements FILE.csv writes them)."
         )
     if details:
         lines.append(_method_sentence(estimate))
     if equivalent_labels:
         lines += _equivalent_labels(estimate)
-    if unlabelled(estimate):
+    if n_unlabelled(estimate):
         lines.append(missing_text(estimate["nonresponse"], share=bool(estimate.get("share"))))
     lines += verdict_lines(estimate)
     if "disagreements" in estimate:
@@ -546,18 +508,21 @@ def sentences(estimate: JsonMapping, *, details: bool = True, equivalent_labels:
 
 
 def lam_of_groups(result: JsonMapping) -> str | None:
-    """Return the λ of the means of groups; "" without a proxy, None if all units have the same estimator."""
+    """Return the λ of the means of groups if their estimator differs from that of all units, else None.
+
+    It is "" if the means of groups use no proxy.
+    """
     rows = [row for row in result.get("domains", ()) if "estimator" in row]
     if not rows or "estimate" not in result:
         return None
-    corrected_rows = [row["lam"] for row in rows if row["lam"]]
-    if bool(corrected_rows) == bool(result.get("lam")):
+    lam_of_rows = [row["lam"] for row in rows if row["lam"]]
+    if bool(lam_of_rows) == bool(result.get("lam")):
         return None
-    return _lam_range(corrected_rows)
+    return _lam_range(lam_of_rows)
 
 
 def groups_sentence(result: JsonMapping) -> str | None:
-    """Return how the means of groups are estimated, if the estimate of all units is another one."""
+    """Return the sentence on the estimator of groups, if it differs from that of all units."""
     lam = lam_of_groups(result)
     if lam is None:
         return None
@@ -569,7 +534,7 @@ def groups_sentence(result: JsonMapping) -> str | None:
 
 
 def _lam_range(lam_of_rows: Sequence[Sequence[float]]) -> str:
-    """Return the λ of each proxy that is used, with the range where the groups' λ differ."""
+    """Return the λ of each proxy as text, or its range over the groups; proxies with λ = 0 are left out."""
     texts = []
     for lam_of_proxy in zip(*lam_of_rows, strict=True):
         ends = dict.fromkeys(map(format_number, (min(lam_of_proxy), max(lam_of_proxy))))
@@ -579,6 +544,7 @@ def _lam_range(lam_of_rows: Sequence[Sequence[float]]) -> str:
 
 
 def _lam_text(estimate: JsonMapping) -> str:
+    """Return the λ of each proxy of an estimate as text."""
     return "λ = " + ", ".join(map(format_number, estimate["lam"]))
 
 
@@ -609,44 +575,6 @@ def _value_sentence(estimate: JsonMapping) -> str:
     return f"{capitalise(name)} {answer}"
 
 
-def _judge_reading_lines(estimate: JsonMapping) -> list[str]:
-    """Return the estimates of judge and labels, alone and combined, and the error of the judge alone."""
-    rows = {row["name"]: row for row in estimate.get("judge_readings") or ()}
-    if len(rows) < 2:
-        return []
-    share = estimate["share"]
-    texts = [f"{name} {value_and_interval(row, share)}" for name, row in rows.items()]
-    line = f"{', '.join(texts)}."
-    lines = [capitalise(line)]
-    judge = rows.get(JUDGE_ONLY)
-    reported = next(iter(rows.values()))
-    ends = reported["confidence_interval"]
-    if judge is None or judge["confidence_interval"] is not None:
-        return lines
-    if ends is None or None in ends or estimate.get("target") != "population":
-        return lines
-    scale = 1.0
-    unit = ""
-    if share:
-        scale = 100.0
-        unit = " points"
-    errors = sorted(scale * (judge["estimate"] - end) for end in ends)
-    name = repr(judge["judge"])
-    if errors[0] <= 0.0 <= errors[1]:
-        low, high = (f"{error:+.3g}" for error in errors)
-        return [*lines, f"These labels do not show a bias of {name} alone: {low} to {high}{unit}."]
-    direction = "low"
-    if errors[0] > 0.0:
-        direction = "high"
-    near, far = sorted(map(abs, errors))
-    value = scale * abs(judge["estimate"] - reported["estimate"])
-    return [
-        *lines,
-        f"{name} alone is {value:.3g}{unit} too {direction} ({near:.3g} to {far:.3g}): report the first "
-        "estimate.",
-    ]
-
-
 def is_census(estimate: JsonMapping) -> bool:
     """Return whether every unit of the population is labelled."""
     labelled = (estimate.get("nonresponse") or {}).get("labelled")
@@ -654,7 +582,7 @@ def is_census(estimate: JsonMapping) -> bool:
 
 
 def _census_value_text(estimate: JsonMapping) -> str | None:
-    """Return the value of a (nearly complete) census with its target; None of other samples."""
+    """Return the value of a census, or of a superpopulation of which most units are labelled; else None."""
     size = estimate.get("population_size")
     if is_census(estimate):
         labelled_text = f"all {size:,} units are labelled"
@@ -672,9 +600,9 @@ def _census_value_text(estimate: JsonMapping) -> str | None:
 
 
 def _is_of_most_units(estimate: JsonMapping) -> bool:
-    """Return whether most units are labelled, and the target is nevertheless the superpopulation.
+    """Return whether most units are labelled, although the target is the superpopulation.
 
-    The interval could be taken for one of these units, which would be narrower.
+    Readers could mistake the interval for that of these units, which would be narrower.
     """
     labelled = (estimate.get("nonresponse") or {}).get("labelled")
     if estimate.get("target") != "superpopulation" or labelled is None:
@@ -688,7 +616,7 @@ def value_with_interval(estimate: JsonMapping) -> str:
     if ends is None:
         return f"{_value_text(estimate)}; {_no_interval_reason(estimate)}"
     if _is_difference_of_shares(estimate):
-        interval = _difference_interval_text(ends, estimate)
+        interval = difference_interval_text(ends, share=True)
     else:
         interval = interval_text(ends, bool(estimate.get("share")))
     return f"{_value_text(estimate)} ({level_text(estimate['confidence_level'])} {interval})"
@@ -698,7 +626,7 @@ def _value_text(estimate: JsonMapping) -> str:
     """Return the value of an estimate: in percent, in percentage points, or as a number."""
     value = estimate["estimate"]
     if _is_difference_of_shares(estimate):
-        return _difference_text(value, estimate)
+        return difference_text(value, share=True)
     return value_text(value, bool(estimate.get("share")))
 
 
@@ -714,21 +642,22 @@ def _no_interval_reason(estimate: JsonMapping) -> str:
 
 
 def _method_sentence(estimate: JsonMapping) -> str:
-    counted = estimate["n"]
+    """Return the sentence on the standard error, the labels and the methods."""
+    n_counted = estimate["n"]
     labelled = estimate.get("labels", estimate["n"])
-    labels = f"{labelled:,} labels"
+    labels_text = f"{labelled:,} labels"
     if estimate.get("population_size") is not None:
-        labels += f" of {estimate['population_size']:,.0f} units"
-    if counted < labelled:
-        labels += f", {counted:,} of them in its denominator"
+        labels_text += f" of {estimate['population_size']:,.0f} units"
+    if n_counted < labelled:
+        labels_text += f", {n_counted:,} of them in its denominator"
     nouns = dict(_METHOD_NOUNS)
     if labelled == estimate.get("population_size") and estimate.get("target") == "superpopulation":
-        # All units were labelled, and none was drawn.
+        # All units are labelled, so there was no draw.
         nouns.pop("design")
     methods = [f"{_method_name(estimate[name])} {noun}" for name, noun in nouns.items() if estimate.get(name)]
     if "target" in estimate:
         methods.append(f"target: {estimate['target']}")
-    text = f"{labels}; {', '.join(methods)}"
+    text = f"{labels_text}; {', '.join(methods)}"
     if "standard_error" not in estimate:
         return text
     value = estimate["standard_error"]
@@ -737,7 +666,7 @@ def _method_sentence(estimate: JsonMapping) -> str:
     return f"Standard error {format_number(value)}; {text}"
 
 
-# Methods that are named after persons.
+# Names of methods that are named after persons.
 _PROPER_NAMES = {
     "horvitz-thompson": "Horvitz–Thompson",
     "clopper-pearson": "Clopper–Pearson",
@@ -755,7 +684,7 @@ def _method_name(method: str) -> str:
     return method
 
 
-def unlabelled(estimate: JsonMapping) -> int:
+def n_unlabelled(estimate: JsonMapping) -> int:
     """Return the number of drawn units without a label."""
     counts = estimate.get("nonresponse") or {"drawn": 0, "labelled": 0}
     return int(counts["drawn"] - counts["labelled"])
@@ -780,7 +709,7 @@ def missing_text(counts: JsonMapping, *, share: bool) -> str:
 def unscored_lines(
     failed: Mapping[str, int], missing: Mapping[str, int], counted: str | None = None
 ) -> list[str]:
-    """Return the sentences on failed answers and on missing scores, if there are any.
+    """Return the sentences on failed answers and missing scores of a log, if there are any.
 
     Parameters
     ----------
@@ -789,7 +718,7 @@ def unscored_lines(
     missing : mapping of str to int
         Missing scores by the metric's column.
     counted : str, optional
-        The value of failed answers in an estimate, as text.
+        How the estimate counts failed answers, as text.
     """
     lines = []
     counts = []
@@ -803,167 +732,16 @@ def unscored_lines(
             noun = "answer"
         else:
             noun = "answers"
-        if counted is None:
-            ending = ""
-        else:
+        ending = ""
+        if counted is not None:
             ending = f"; {counted}"
         lines.append(f"{', '.join(counts)} {noun} failed (an error, or no output){ending}.")
-    lacking = [f"{n:,} of {name!r}" for name, n in missing.items() if n]
-    if lacking:
-        lines.append(f"Missing scores: {', '.join(lacking)}.")
+    missing_counts = [f"{n:,} of {name!r}" for name, n in missing.items() if n]
+    if missing_counts:
+        lines.append(f"Missing scores: {', '.join(missing_counts)}.")
     return lines
 
 
 def _unscored_lines(counts: JsonMapping) -> list[str]:
+    """Return the sentences on failed answers and missing scores from the dict of an estimate."""
     return unscored_lines(counts["failed_answers"], counts["missing_scores"], counts["counted"])
-
-
-# Number of judges with a sentence in an answer; `--details` has all.
-MAX_JUDGE_SENTENCES = 3
-
-
-def by_judge(rows: JsonRows) -> dict[str, dict[tuple[str, str | None], JsonMapping]]:
-    """Return the rows of each judge by metric and class, without the cells of its table with people."""
-    rows_by_judge: dict[str, dict[tuple[str, str | None], JsonMapping]] = {}
-    for row in rows:
-        if row["metric"] != "share":
-            rows_by_judge.setdefault(row["judge"], {})[row["metric"], row.get("class")] = row
-    return rows_by_judge
-
-
-def judge_sentences(rows: JsonRows, limit: int = MAX_JUDGE_SENTENCES) -> list[str]:
-    """Return a sentence on the agreement of each judge with the labels, and the comparison of several judges.
-
-    The rarer one of two classes counts as the class that a judge detects.
-    """
-    agreements = []
-    lines = []
-    judges = {}
-    for judge, metrics in by_judge(rows).items():
-        if ("consistency", None) in metrics:
-            agreements.append(metrics.pop(("consistency", None)))
-        if metrics:
-            judges[judge] = metrics
-    for judge, metrics in [*judges.items()][:limit]:
-        lines.append(_judge_sentence(judge, metrics))
-    if len(judges) > limit:
-        lines[-1] += f" {len(judges) - limit} more: --details."
-    lines += [
-        f"Two judges agree with each other on {value_and_interval(row)} of the units." for row in agreements
-    ]
-    return lines + _best_proxy_sentence(judges)
-
-
-def _judge_sentence(judge: str, metrics: MetricRows) -> str:
-    if ("agreement", None) not in metrics:
-        parts = [
-            f"{name.replace('_', ' ')} {value_and_interval(row, share=False)}"
-            for (name, _), row in metrics.items()
-        ]
-        return f"{judge!r} and people: {', '.join(parts)}."
-    agreement = value_and_interval(metrics["agreement", None])
-    kappa = value_and_interval(metrics["kappa", None], share=False)
-    sentence = f"{judge!r} agrees with people on {agreement} of units, with a kappa of {kappa}"
-    if ("no_verdict", None) in metrics:
-        share = value_text(metrics["no_verdict", None]["estimate"], share=True)
-        sentence += f"; the {share} of units without a verdict are excluded"
-    classes = _classes_by_rarity(metrics)
-    if len(classes) != 2:
-        return f"{sentence}."
-    caught, other = classes
-    sensitivity = value_and_interval(metrics["recall", caught])
-    false_alarms = value_and_interval(_complement(metrics["recall", other]))
-    return (
-        f"{sentence}; it catches {sensitivity} of the {caught!r} (sensitivity), "
-        f"with false alarms on {false_alarms} of the {other!r} (1 − specificity)."
-    )
-
-
-def _complement(row: JsonMapping) -> JsonDict:
-    """Return estimate and interval of 1 minus a rate."""
-    value = row["estimate"]
-    ends = row["confidence_interval"]
-    if value is not None:
-        value = 1.0 - value
-    if ends is not None:
-        ends = [None if end is None else 1.0 - end for end in reversed(ends)]
-    return {"estimate": value, "confidence_interval": ends}
-
-
-# Verdicts on an answer that mean a fault, which a judge should detect.
-_FAULT_WORDS = frozenset(("fail", "failed", "wrong", "incorrect", "bad", "unsafe", "no", "false", "0"))
-
-
-def _classes_by_rarity(metrics: MetricRows) -> list[str]:
-    """Return the classes with a known share: faults first, then in the order of their shares of the labels.
-
-    The order of a verdict and its opposite does not depend on the labels, so that sensitivity refers to the
-    same class in all requests.
-    """
-    sort_keys = []
-    for (metric, class_name), row in metrics.items():
-        if metric == "prevalence" and class_name and row["estimate"] is not None:
-            is_no_fault = class_name.casefold() not in _FAULT_WORDS
-            sort_keys.append((is_no_fault, row["estimate"], class_name))
-    return [class_name for _, _, class_name in sorted(sort_keys)]
-
-
-def _best_proxy_sentence(judges: Mapping[str, MetricRows]) -> list[str]:
-    """Return the sentence on the judge that correlates most with people's labels, if there are several.
-
-    With a correlation r, a label is worth up to 1/(1 − r²) labels without a proxy (Cochran 1977, 7.3).
-    """
-    correlations = []
-    for judge, metrics in judges.items():
-        row = metrics.get(("pearson", None)) or metrics.get(("mcc", None))
-        if row is not None and row["estimate"] is not None:
-            correlations.append((row["estimate"], judge))
-    if len(correlations) < 2:
-        return []
-    (best, name), *others = sorted(correlations, reverse=True)
-    rest = ", ".join(f"{judge!r} {format_number(value)}" for value, judge in others)
-    if 0.0 < best < 1.0:
-        gain = f"; with it, a label is worth up to {1.0 / (1.0 - best**2):.1f} labels without a proxy"
-    else:
-        gain = ""
-    return [f"Best proxy on these labels: {name!r}, correlation {format_number(best)} ({rest}){gain}."]
-
-
-def judge_notes(rows: JsonRows) -> list[str]:
-    """Return the note with three estimates of a share for the first judge; none for more than two classes."""
-    judge, metrics = next(iter(by_judge(rows).items()))
-    classes = _classes_by_rarity(metrics)
-    if len(classes) != 2 or ("rogan_gladen", classes[0]) not in metrics:
-        return []
-    names = ("prevalence", "predicted_prevalence", "rogan_gladen")
-    by_labels, by_judge_alone, rogan_gladen = (metrics[name, classes[0]] for name in names)
-    judge_share = value_text(by_judge_alone["estimate"], share=True)
-    text = (
-        f"the share of {classes[0]!r} is {value_and_interval(by_labels)} by the labels. {judge!r} alone "
-        f"gives {judge_share}, which is not corrected. Rogan & Gladen's correction gives "
-        f"{value_and_interval(rogan_gladen)}, but assumes that the labels are a random sample. Use the "
-        "first value"
-    )
-    return [Note(JUDGE_SHARES, text)]
-
-
-def judge_tables(rows: JsonRows, level: str) -> list[ReportTable]:
-    """Return the table of all quantities, and for each judge the confusion matrix with people's classes."""
-    columns: JsonDict = {name: name for name in ("judge", "metric", "class")}
-    columns |= {
-        "estimate": partial(table_entry, name="estimate"),
-        level: partial(table_entry, name="confidence_interval"),
-        "n": "n",
-    }
-    tables = [table_of("Judge", [row for row in rows if row["metric"] != "share"], columns)]
-    shares: dict[str, dict[str, dict[str, str]]] = {}
-    for row in rows:
-        if row["metric"] == "share":
-            lines = shares.setdefault(row["judge"], {})
-            line = lines.setdefault(row["class"], {"people's label": row["class"]})
-            line[row["judged"]] = value_and_interval(row)
-    for judge, lines in shares.items():
-        title = f"Share of all units, by people and by {judge!r}"
-        judged = next(iter(lines.values()))
-        tables.append(table_of(title, list(lines.values()), list(judged)))
-    return tables

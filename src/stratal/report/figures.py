@@ -31,8 +31,8 @@ class Intervals:
     rows : sequence of (name, value or None, interval or None)
     confidence_level : float, optional
         For the legend.
-    level : float, optional
-        Position of a vertical reference line, such as 0 for differences.
+    reference : float, optional
+        Position of a vertical line, such as 0 for differences.
     no_interval_label : str
         Text of the legend for values without an interval.
     """
@@ -41,7 +41,7 @@ class Intervals:
     x_label: str
     rows: Sequence[tuple[str, float | None, Sequence[float | None] | None]]
     confidence_level: float | None = None
-    level: float | None = None
+    reference: float | None = None
     no_interval_label: str = "no interval"
 
     def draw(self, ax: Foreign) -> None:
@@ -49,10 +49,9 @@ class Intervals:
         rows = [row for row in self.rows if row[1] is not None][:MAX_ROWS]
         with_interval = [(position, row) for position, row in enumerate(rows) if row[2] is not None]
         if with_interval:
-            if self.confidence_level is None:
-                level = "interval"
-            else:
-                level = level_text(self.confidence_level)
+            interval_name = "interval"
+            if self.confidence_level is not None:
+                interval_name = level_text(self.confidence_level)
             ax.errorbar(
                 [row[1] for _, row in with_interval],
                 [position for position, _ in with_interval],
@@ -60,7 +59,7 @@ class Intervals:
                 fmt="o",
                 color=COLOURS[0],
                 capsize=3,
-                label=f"estimate with its {level}",
+                label=f"estimate with its {interval_name}",
             )
         without_interval = [(position, row) for position, row in enumerate(rows) if row[2] is None]
         if without_interval:
@@ -71,9 +70,10 @@ class Intervals:
                 facecolors="none",
                 edgecolors="#444444",
             )
-        if self.level is not None:
-            ax.axvline(self.level, color="black", linewidth=0.8, linestyle=":", label=f"{self.level:g}")
-        _name_rows(ax, [row[0] for row in rows], self.title, self.x_label)
+        if self.reference is not None:
+            label = f"{self.reference:g}"
+            ax.axvline(self.reference, color="black", linewidth=0.8, linestyle=":", label=label)
+        _label_rows(ax, [row[0] for row in rows], self.title, self.x_label)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +98,7 @@ class Bars:
         names, *columns = zip(*self.rows[:MAX_ROWS], strict=True)
         height = _GROUP_HEIGHT / len(columns)
         for index, (label, values) in enumerate(zip(self.series, columns, strict=True)):
+            # The bars of a row are centred at its position.
             offset = (index - (len(columns) - 1) / 2) * height
             ax.barh(
                 [position + offset for position in range(len(names))],
@@ -109,7 +110,7 @@ class Bars:
                 hatch=("", "///", "...")[index % 3],
                 edgecolor="white",
             )
-        _name_rows(ax, names, self.title, self.x_label)
+        _label_rows(ax, names, self.title, self.x_label)
 
 
 class PlotDisplay:
@@ -153,11 +154,11 @@ def _error_bars(rows: Sequence[Foreign]) -> list[list[float]]:
     return [below, above]
 
 
-def _name_rows(ax: Foreign, names: Sequence[str], title: str, x_label: str) -> None:
+def _label_rows(ax: Foreign, names: Sequence[str], title: str, x_label: str) -> None:
     """Write the names of the rows, from top to bottom, the title and the legend."""
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
-    name_axes(ax, title, x_label, size=9, grid="x")
+    label_axes(ax, title, x_label, size=9, grid="x")
     if ax.get_legend_handles_labels()[0]:
         ax.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
 
@@ -197,7 +198,7 @@ def grid_of_axes(
     return figure, axes
 
 
-def name_axes(
+def label_axes(
     ax: Foreign, title: str, x_label: str, y_label: str = "", *, size: int = 8, grid: str = "both"
 ) -> None:
     """Write the title and the labels of axes in a font size, and draw a light grid."""
@@ -209,7 +210,8 @@ def name_axes(
     ax.spines[["top", "right"]].set_visible(False)
 
 
-# Name and reference value of the columns of a simulation; without a reference value the scale is logarithmic.
+# Label and reference value of each plotted column of a simulation. Without a reference value, the scale is
+# logarithmic; that of the coverage is the confidence level.
 _MERITS: dict[str, tuple[str, float | None]] = {
     "mse": ("mean squared error", None),
     "mae": ("mean absolute error", None),
@@ -265,7 +267,7 @@ def write_figures(
 
 
 def _rows_by_panel(rows: Sequence[JsonMapping], merit: str) -> dict[str, list[JsonMapping]]:
-    """Return the rows that have a value by the title of their panel."""
+    """Return the rows with a value of the figure of merit by the title of their panel."""
     panels: dict[str, list[JsonMapping]] = {}
     for row in rows:
         title = row["estimator"]
@@ -279,7 +281,7 @@ def _rows_by_panel(rows: Sequence[JsonMapping], merit: str) -> dict[str, list[Js
 def _merit_figure(
     panels: Mapping[str, Sequence[Mapping[str, object]]], merit: str, label: str, reference: float | None
 ) -> Foreign:
-    """Return the figure of one figure of merit, with a common legend."""
+    """Return the Matplotlib figure of one figure of merit: rows by panel, with a common legend."""
     figure, axes = grid_of_axes(len(panels), 2)
     handles: JsonDict = {}
     for (title, rows), ax in zip(panels.items(), axes, strict=False):
@@ -290,7 +292,7 @@ def _merit_figure(
             ax.axhline(
                 reference, label=f"{label}: {reference:g}", color="black", linewidth=0.8, linestyle=":"
             )
-        name_axes(ax, title, "labels", label)
+        label_axes(ax, title, "labels", label)
         ax_handles, ax_labels = ax.get_legend_handles_labels()
         handles |= dict(zip(ax_labels, ax_handles, strict=True))
     figure.legend(
@@ -313,8 +315,12 @@ def logarithmic_scale(ax: Foreign, which: str = "y") -> None:
     from matplotlib.ticker import LogLocator
 
     ax.set(**{f"{which}scale": "log"})
-    low, high = ax.get_ylim() if which == "y" else ax.get_xlim()
-    axis = ax.yaxis if which == "y" else ax.xaxis
+    if which == "y":
+        low, high = ax.get_ylim()
+        axis = ax.yaxis
+    else:
+        low, high = ax.get_xlim()
+        axis = ax.xaxis
     ratio = high / low
     digits: tuple[int, ...]
     # Fewer labels on an axis over more powers of ten.

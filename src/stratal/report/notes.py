@@ -7,22 +7,26 @@ from collections.abc import Iterable
 # Code of notes that no program needs to recognise.
 REMARK = "remark"
 
-# Codes of warnings, which are printed among the first lines.
+# Code of the warning that almost no label is equal to an answer of the model.
 NO_MATCH = "answers-match-no-label"
+
 # Codes of the warnings that labelled rows are no random sample of their table: the distribution of a proxy,
 # of the answers or of groups of rows differs.
 LABELS_BY_PROXY = "labels-by-proxy"
 LABELS_BY_ANSWER = "labels-by-answer"
 LABELS_BY_GROUP = "labels-by-group"
 NOT_AT_RANDOM = frozenset({LABELS_BY_PROXY, LABELS_BY_ANSWER, LABELS_BY_GROUP})
+
 # Code of the warning that rows of a table lack a label, and are assumed to lack it at random.
 ROWS_WITHOUT_LABEL = "rows-without-label"
+
+# Codes of all warnings, which are printed among the first lines.
 WARNINGS = frozenset({NO_MATCH, ROWS_WITHOUT_LABEL, *NOT_AT_RANDOM})
 
 # Code of the note that an estimate is of the first of several models.
 FIRST_MODEL = "first-model"
 
-# Code of the note that compares a judge's share with the share by the labels.
+# Code of the note that compares estimates of the share of a class by a judge and by the labels.
 JUDGE_SHARES = "judge-shares"
 
 # Code of the note that the labelled rows of a table are assumed to be a random sample of it.
@@ -31,7 +35,7 @@ RANDOM_ROWS = "rows-at-random"
 # Code of the note that a column's numbers are written with a decimal comma or a percent sign.
 NUMBERS_AS_TEXT = "numbers-as-text"
 
-# Code of the note that the default interval allows for clusters unlike those that were drawn.
+# Code of the note that the default interval is wider, because other clusters may differ from the drawn ones.
 UNLIKE_CLUSTERS = "unlike-clusters"
 
 # Code of the note on drawn units without a label, which a page may replace by a sentence.
@@ -64,7 +68,7 @@ class Note(str):
 def unlabelled_text(drawn: int, labelled: int) -> str:
     """Return the sentence on drawn units without a label, without its full stop.
 
-    A note, a warning and the page have the same words, so that a command prints them once.
+    Notes, warnings and pages use the same text, so that a command prints it once.
     """
     missing = drawn - labelled
     return (
@@ -74,7 +78,7 @@ def unlabelled_text(drawn: int, labelled: int) -> str:
 
 
 def as_notes(texts: Iterable[str]) -> tuple[Note, ...]:
-    """Return texts as different notes; texts without a code are remarks."""
+    """Return each different text once as a note; texts without a code are remarks."""
     notes = (text if isinstance(text, Note) else Note(REMARK, text) for text in texts)
     return tuple(dict.fromkeys(notes))
 

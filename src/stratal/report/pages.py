@@ -7,23 +7,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.estimates import clusters_text, unscored_lines, value_with_interval, verdict_lines
+from stratal.report.estimates import cluster_count_text, unscored_lines, value_with_interval, verdict_lines
 from stratal.report.text import (
     POINTS,
     Page,
     ReportTable,
-    brief,
+    format_notes,
     format_number,
     interval_text,
     level_text,
-    noted,
+    shorten_page,
     table_of,
     width_text,
 )
 
 
 def inspection_page(inspection: JsonMapping) -> Page:
-    """Return the page of a file: its columns, and its proxies if it was checked with them."""
+    """Return the page of a file: its columns, and its proxies if they were named."""
     columns: JsonDict = {
         "column": lambda row: row["name"] or "(no name)",
         "kind": "kind",
@@ -53,11 +53,11 @@ def inspection_page(inspection: JsonMapping) -> Page:
     if not proxies and suggested is not None:
         proxies = [suggested]
     lines += _meaning_lines(proxies)
-    return Page(lines=lines, tables=tables, notes=noted(inspection.get("notes", ())))
+    return Page(lines=lines, tables=tables, notes=format_notes(inspection.get("notes", ())))
 
 
 def _meaning_lines(proxies: Sequence[Mapping[str, object]] | None) -> list[str]:
-    """Return one line that states what the proxies predict; no line without proxies."""
+    """Return the line that states what the proxies predict; [] without proxies."""
     if not proxies:
         return []
     meanings = [
@@ -87,21 +87,15 @@ def draw_page(
         and `to_label`. Optional: `pilot`, the reason for the size of a pilot, `previous`, how labels of
         earlier waves are used, `label_format` for labels that are sets, and `clusters` with the `budget`.
     strata : sequence of (name, units, new units, units of earlier rounds)
+        A row for each stratum.
     has_columns : bool
         Whether the labelling table has columns in addition to ids.
     content : sequence of str
         Columns of the file with texts or images, which the labelling table could show.
     """
-    new_units = ""
+    round_text = ""
     if draw["round"] > 1:
-        new_units = f", {draw['new']:,} of them new in round {draw['round']}"
-    hint = f": {draw['label_hint']}" if "label_hint" in draw else ""
-    if "label_format" in draw:
-        hint = f" with {draw['label_format']}"
-    columns = draw["columns_to_fill"]
-    to_fill = ("the column " if len(columns) == 1 else "the columns ") + ", ".join(
-        f"`{name}`" for name in columns
-    )
+        round_text = f", {draw['new']:,} of them new in round {draw['round']}"
     tables = []
     header: tuple[str, ...] = ("stratum", "units", "to label", "earlier rounds")
     if draw["round"] == 1:
@@ -110,15 +104,15 @@ def draw_page(
     if strata:
         tables.append(ReportTable(title="Strata", header=header, rows=strata))
     notes = [
-        f"To label: {draw['to_label']}  (fill in {to_fill}{hint})",
+        f"To label: {draw['to_label']}  (fill in {_columns_to_fill_text(draw)})",
         f"Sample:   {draw['sample']}  (keep it: the estimate needs it)",
     ]
     if not has_columns:
-        columns = ",".join(content) or "COL,…"
+        shown_columns = ",".join(content) or "COL,…"
         suffix = "" if content else ", such as the text"
-        notes.append(f"Annotators will see only the ids; --show {columns} adds columns{suffix}.")
+        notes.append(f"Annotators will see only the ids; --show {shown_columns} adds columns{suffix}.")
     notes += [draw[name] for name in ("pilot", "previous") if name in draw]
-    lines = [f"{_draw_text(draw)}{new_units}."]
+    lines = [f"{_draw_text(draw)}{round_text}."]
     budget = draw.get("budget")
     if "clusters" in draw and budget is not None and draw["n"] > budget:
         excess = draw["n"] - budget
@@ -127,9 +121,22 @@ def draw_page(
     return Page(lines=lines, tables=tables, notes=notes)
 
 
+def _columns_to_fill_text(draw: JsonMapping) -> str:
+    """Return the columns that annotators fill in, with a hint on their values."""
+    columns = draw["columns_to_fill"]
+    noun = "column" if len(columns) == 1 else "columns"
+    names = ", ".join(f"`{name}`" for name in columns)
+    hint = ""
+    if "label_format" in draw:
+        hint = f" with {draw['label_format']}"
+    elif "label_hint" in draw:
+        hint = f": {draw['label_hint']}"
+    return f"the {noun} {names}{hint}"
+
+
 def _draw_text(draw: JsonMapping) -> str:
     """Return the sentence on a draw without its final full stop."""
-    units = f"Drew {draw['n']:,} of {draw['population_size']:,} units{clusters_text(draw)}"
+    units = f"Drew {draw['n']:,} of {draw['population_size']:,} units{cluster_count_text(draw)}"
     return f"{units} ({draw['design']}, seed {draw['seed']})"
 
 
@@ -143,7 +150,7 @@ def _expected_or_worst_error(row: JsonMapping) -> float | str | None:
 
 
 def _width_column(half_width_key: str) -> Callable[[JsonMapping], str | None]:
-    """Return the cell of an estimand's row with the width of its interval; None without a half-width."""
+    """Return a function of an estimand's row that returns the width of its interval as text."""
 
     def width_of(row: JsonMapping) -> str | None:
         half_width = row[half_width_key]
@@ -185,19 +192,19 @@ def plan_page(plan: JsonMapping, *, details: bool = True) -> Page:
         "relative efficiency": "relative_efficiency",
     }
     lines = _plan_lines(plan)
-    notes = [*noted(plan["notes"]), *noted(plan["assumptions"], "Assumed")]
+    notes = [*format_notes(plan["notes"]), *format_notes(plan["assumptions"], "Assumed")]
     tables = []
     if plan.get("estimands"):
         tables.append(table_of("Estimands", plan["estimands"], estimand_columns))
     if not details:
-        return brief(Page(lines=lines, tables=tables, notes=notes))
+        return shorten_page(Page(lines=lines, tables=tables, notes=notes))
     if plan.get("detectable_difference"):
         difference = width_text(plan["detectable_difference"], plan["share"])
         lines.append(
             f"Two models on these labels: differences of at least {difference} are detected with 80% power "
             "(smaller ones if the models err on the same units)"
         )
-    if not tables and not _is_goal(plan):
+    if not tables and not _is_threshold_plan(plan):
         tables.append(table_of("Designs", plan["designs"], _DESIGN_COLUMNS))
     if plan.get("allocations"):
         tables.append(table_of("Allocations", plan["allocations"], _DESIGN_COLUMNS))
@@ -205,8 +212,8 @@ def plan_page(plan: JsonMapping, *, details: bool = True) -> Page:
     return Page(lines=lines, tables=tables, notes=notes)
 
 
-def _is_goal(plan: JsonMapping) -> bool:
-    """Return whether the plan is for a set that `threshold` accepts, and for no estimate."""
+def _is_threshold_plan(plan: JsonMapping) -> bool:
+    """Return whether the plan is for the accepted set of `threshold`, which has no standard error."""
     return bool((plan.get("estimand") or {}).get("kind") == "threshold")
 
 
@@ -220,12 +227,12 @@ def _plan_lines(plan: JsonMapping) -> list[str]:
     lines += _meaning_lines(plan.get("proxies"))
     labels = plan.get("labels")
     if labels:
-        proxy = ""
+        proxy_text = ""
         if labels["proxy_mean"] is not None:
-            proxy = f", and the mean of their proxy is {labels['proxy_mean']:.3g}"
+            proxy_text = f", and the mean of their proxy is {labels['proxy_mean']:.3g}"
         lines.append(
             f"Recalibrated on {labels['used']:,} labels from {labels['source']}: their mean is "
-            f"{labels['mean']:.3g}{proxy}"
+            f"{labels['mean']:.3g}{proxy_text}"
         )
     if plan.get("previous"):
         lines.append(plan["previous"].removesuffix("."))
@@ -264,44 +271,49 @@ def _plan_sentence(plan: JsonMapping) -> str:
 
 
 def _round_lines(plan: JsonMapping, rounds: JsonMapping) -> list[str]:
-    """Return the sentences on what the labels of all rounds are expected to guarantee."""
+    """Return the sentences on the expected precision or guarantee with the labels of all rounds."""
     total = rounds["total"]
     if rounds["expected_half_width"] is not None:
         level = level_text(plan["confidence_level"])
         width = width_text(2 * rounds["expected_half_width"], plan["share"])
         return [f"With all {total:,} labels: {level} about {width} wide"]
-    require = str((plan.get("estimand") or {}).get("require"))
-    needed = rounds["labels_needed"]
-    cases = rounds["cases_needed"]
-    size = plan["population_size"]
-    if cases is not None:
-        if rounds["cases_of_class"]:
-            what = "units of the class"
-        else:
-            what = "units that are not of the class"
-        if needed is None:
-            return [f"{require} cannot be guaranteed: according to the score, there are no {what}."]
-        if needed > total:
-            verdict = "cannot be guaranteed"
-        else:
-            verdict = "can be guaranteed"
-        return [
-            f"{require} {verdict} with {total:,} labels: this requires {cases:,} {what} among which no error "
-            f"is found. According to the score, about {needed:,} random labels are needed to find that many."
-        ]
+    requirement = str((plan.get("estimand") or {}).get("require"))
+    if rounds["cases_needed"] is not None:
+        return [_required_cases_sentence(requirement, rounds)]
     if rounds["largest_items"] is None:
         return []
-    if needed is None:
+    n_required = rounds["labels_needed"]
+    if n_required is None:
         return [
-            f"{require} cannot be guaranteed: according to the score, no sufficiently large set satisfies it."
+            f"{requirement} cannot be guaranteed: according to the score, no sufficiently large set "
+            "satisfies it."
         ]
     lines = [
-        f"If the score is a probability, about {rounds['expected_items']:,} of {size:,} units are accepted "
-        f"for {require}; the largest set that satisfies it has {rounds['largest_items']:,} units."
+        f"If the score is a probability, about {rounds['expected_items']:,} of {plan['population_size']:,} "
+        f"units are accepted for {requirement}; the largest set that satisfies it has "
+        f"{rounds['largest_items']:,} units."
     ]
-    if needed > total:
-        lines.append(f"A guarantee for half of that set requires about {needed:,} labels.")
+    if n_required > total:
+        lines.append(f"A guarantee for half of that set requires about {n_required:,} labels.")
     return lines
+
+
+def _required_cases_sentence(requirement: str, rounds: JsonMapping) -> str:
+    """Return the sentence on the units of a class, or not of it, that a guarantee requires."""
+    cases = "units that are not of the class"
+    if rounds["cases_of_class"]:
+        cases = "units of the class"
+    n_required = rounds["labels_needed"]
+    if n_required is None:
+        return f"{requirement} cannot be guaranteed: according to the score, there are no {cases}."
+    verdict = "can be guaranteed"
+    if n_required > rounds["total"]:
+        verdict = "cannot be guaranteed"
+    return (
+        f"{requirement} {verdict} with {rounds['total']:,} labels: this requires {rounds['cases_needed']:,} "
+        f"{cases} among which no error is found. According to the score, about {n_required:,} random labels "
+        "are needed to find that many."
+    )
 
 
 def _precision_lines(plan: JsonMapping) -> list[str]:
@@ -383,7 +395,7 @@ def study_page(study: JsonMapping, *, has_predictions: bool = False) -> Page:
         if question["choices"]:
             title = f"Choices: {name}" if name else "Choices"
             tables.append(table_of(title, question["choices"], columns))
-    return Page(lines=lines, tables=tables, notes=noted(_study_notes(study, has_predictions)))
+    return Page(lines=lines, tables=tables, notes=format_notes(_study_notes(study, has_predictions)))
 
 
 def _study_notes(study: JsonMapping, has_predictions: bool) -> list[str]:
@@ -421,9 +433,9 @@ _IMPORT_COUNTS = {
 
 def import_page(result: JsonMapping) -> Page:
     """Return the page of answers that were imported, or would be (`ImportResult`)."""
-    count = result["new"] + result["changed"]
-    plural = "" if count == 1 else "s"
-    answers = f"{count:,} answer{plural} from {', '.join(result['annotators']) or 'nobody'}"
+    n_saved = result["new"] + result["changed"]
+    noun = "answer" if n_saved == 1 else "answers"
+    answers = f"{n_saved:,} {noun} from {', '.join(result['annotators']) or 'nobody'}"
     if result["applied"]:
         outcome = f"saved {answers}."
     else:
@@ -435,11 +447,11 @@ def import_page(result: JsonMapping) -> Page:
     return Page(
         lines=[f"{result['file']} ({result['tool']}): {outcome}"],
         tables=[ReportTable(title="Answers", header=("", "answers", "meaning"), rows=rows)],
-        notes=noted([*notes, *result["notes"]]),
+        notes=format_notes([*notes, *result["notes"]]),
     )
 
 
-# Changes of an import by annotator.
+# Titles of the kinds of changes of an import.
 _CHANGE_TITLES = {
     "new_answers": "new answers",
     "changed_answers": "answers that replace earlier ones",
@@ -458,10 +470,10 @@ def change_lines(result: JsonMapping) -> list[str]:
     return lines
 
 
-# Largest numbers of confusion tables and of their classes on the page; the JSON output contains all.
+# Largest number of pairs of annotators with a confusion table; the JSON output contains all.
 _MAX_PAIRS = 3
 
-# Columns of a table of disagreements that fit a terminal.
+# Largest number of classes in a confusion table, so that it fits in a terminal.
 _MAX_CLASSES = 8
 
 _ANNOTATOR_COLUMNS = {
@@ -496,7 +508,7 @@ def status_page(status: JsonMapping) -> Page:
     agreement = status["agreement"] or {}
     if agreement.get("note"):
         notes.append(f"agreement between the annotators: {agreement['note']}")
-    return Page(lines=lines, tables=tables, notes=noted(notes))
+    return Page(lines=lines, tables=tables, notes=format_notes(notes))
 
 
 def _progress_line(status: JsonMapping) -> str:
@@ -565,7 +577,7 @@ PAIR_COLUMNS = {
 
 
 def _confusion_table(pair: JsonMapping) -> ReportTable:
-    """Return the answers of one annotator by those of the other, for the first classes."""
+    """Return the table of the answers of one annotator by those of the other, for the first classes."""
     classes = pair["classes"][:_MAX_CLASSES]
     return ReportTable(
         title="Confusion",
@@ -578,32 +590,32 @@ def check_page(check: JsonMapping) -> Page:
     """Return the page of a check of a study."""
     size = f"{check['items']:,} items, {check['lines']:,} journal entries"
     n_problems = len(check["problems"])
+    noun = "problem" if n_problems == 1 else "problems"
+    verdict = f"{n_problems} {noun}"
     if check["sound"]:
         verdict = "sound"
-    else:
-        verdict = f"{n_problems} problem{'s' * (n_problems > 1)}"
     return Page(
         lines=[f"{check['study']}: {verdict} ({size}).", f"Last hash: {check['head']}"],
-        notes=[*noted(check["problems"], "Problem"), *noted(check["notes"])],
+        notes=[*format_notes(check["problems"], "Problem"), *format_notes(check["notes"])],
     )
 
 
 # Shorter times are unknown: imported answers have no time.
 _MIN_SECONDS = 0.05
 
-# Times are printed in seconds up to one and a half minutes, and in minutes up to one and a half hours.
-_MAX_SECONDS = 90
+# Times below one and a half minutes are printed in seconds.
+_MIN_SECONDS_FOR_MINUTES = 90
 
-# Up to one and a half hours are written in minutes.
-_MAX_SECONDS_IN_MINUTES = 5400
+# Times below one and a half hours are printed in minutes.
+_MIN_SECONDS_FOR_HOURS = 5400
 
 
 def duration(seconds: float | None) -> str:
     """Return a time in seconds, minutes or hours as text."""
     if seconds is None or seconds < _MIN_SECONDS:
         return "–"
-    if seconds < _MAX_SECONDS:
+    if seconds < _MIN_SECONDS_FOR_MINUTES:
         return f"{seconds:.1f} s"
-    if seconds < _MAX_SECONDS_IN_MINUTES:
+    if seconds < _MIN_SECONDS_FOR_HOURS:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"

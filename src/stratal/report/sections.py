@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from html import escape
 from typing import Any
 
 from stratal.errors import list_first
 from stratal.protocols import JsonDict, JsonMapping, JsonRows
-from stratal.report import estimates
+from stratal.report import estimates, judges
+from stratal.report.drawings import Drawing, calibration_drawing, forest_drawing
 from stratal.report.pages import PAIR_COLUMNS
 from stratal.report.text import (
     POINTS,
@@ -24,17 +23,17 @@ from stratal.report.text import (
     value_text,
     width_text,
 )
-from stratal.whole_numbers import COUNT_ROUNDING, rounded_down, rounded_up
 
+# `Findings.to_dict()`, or the dict of a report with only an accepted set.
 FindingsDict = Mapping[str, Any]
-
 
 # Largest number of ids that a page lists.
 MAX_IDS = 20
 
 
 def report_sections(findings: FindingsDict) -> list[Page]:
-    """Return the sections of a report (`Findings.to_dict`); sections without content are omitted."""
+    """Return the sections of a report; sections without content are omitted."""
+    # Content by the names of `_SECTIONS`.
     contents = {**findings, "sources": findings["method"]["references"]}
     sections = []
     if "estimate" in findings:
@@ -80,7 +79,7 @@ def _answer_section(findings: FindingsDict) -> Page:
     lines += estimates.answer_sentences(findings)
     drawings = []
     if not _compares_models(findings):
-        # Other sections and the answer contain these.
+        # The answer and other sections contain the sentences on these.
         in_other_sections = ("nonresponse", "effective_sample_size", "random_labels_of_equal_width", "judge")
         lines += estimates.sentences({**estimate, **dict.fromkeys(in_other_sections)})[1:]
         if estimate["confidence_interval"] is not None:
@@ -100,19 +99,19 @@ def _table_section(findings: FindingsDict, kind: str) -> Page:
     for row in rows:
         # The entries before the estimate identify the row, except `share`, which determines the unit.
         columns = list(row)
-        names = [name for name in columns[: columns.index("estimate")] if name != "share"]
-        parts = [str(row[name]) for name in names if row[name]]
-        named_rows.append({**row, "name": " · ".join(parts)})
+        key_columns = [name for name in columns[: columns.index("estimate")] if name != "share"]
+        keys = [str(row[name]) for name in key_columns if row[name]]
+        named_rows.append({**row, "name": " · ".join(keys)})
     drawing = forest_drawing(kind, title, named_rows, all(row.get("share") for row in rows))
     table = estimates.estimates_table(title, rows, findings["confidence_level"])
     return Page(drawings=[drawing], tables=[table])
 
 
-# Largest number of judges with drawings; the tables contain all judges.
+# Largest number of judges with drawings and sentences; the tables contain all judges.
 _MAX_JUDGES = 6
 
-# Shares of a judge in the drawings and their labels.
-_JUDGE_SHARES = {
+# Names of the rows in the drawing of a judge's rates, by metric.
+_JUDGE_RATES = {
     "agreement": "{judge} agrees with people",
     "recall": "finds {class!r}",
     "false_discovery_rate": "wrong if it answers {class!r}",
@@ -126,14 +125,14 @@ def _judge_section(findings: FindingsDict) -> Page:
     """Return the section on the accuracy of judges."""
     rows = findings["estimate"]["judge"]
     drawings = []
-    for index, judge in enumerate([*estimates.by_judge(rows)][:_MAX_JUDGES]):
-        shares = []
+    for index, judge in enumerate([*judges.rows_by_judge(rows)][:_MAX_JUDGES]):
+        rates = []
         for row in rows:
-            if row["judge"] == judge and row["metric"] in _JUDGE_SHARES:
-                name = _JUDGE_SHARES[row["metric"]].format(**row)
-                shares.append({**row, "name": name, "reported": row["metric"] == "agreement"})
-        if shares:
-            drawings.append(forest_drawing(f"judge-{index}", f"{judge}: rates", shares, share=True))
+            if row["judge"] == judge and row["metric"] in _JUDGE_RATES:
+                name = _JUDGE_RATES[row["metric"]].format(**row)
+                rates.append({**row, "name": name, "reported": row["metric"] == "agreement"})
+        if rates:
+            drawings.append(forest_drawing(f"judge-{index}", f"{judge}: rates", rates, share=True))
     corrected = [
         {**row, "name": f"{row['judge']}: {row['metric']}"}
         for row in rows
@@ -142,12 +141,12 @@ def _judge_section(findings: FindingsDict) -> Page:
     drawings.append(forest_drawing("kappas", "Beyond chance (1 is perfect)", corrected, share=False))
     return Page(
         lines=[
-            *estimates.judge_sentences(rows, _MAX_JUDGES),
+            *judges.judge_sentences(rows, _MAX_JUDGES),
             "People's labels are assumed to be correct. The rates are estimates for all units, weighted by "
             "the design of the sample.",
         ],
         drawings=drawings,
-        tables=estimates.judge_tables(rows, level_text(findings["confidence_level"])),
+        tables=judges.judge_tables(rows, level_text(findings["confidence_level"])),
     )
 
 
@@ -202,8 +201,8 @@ def _side_by_side_section(findings: FindingsDict, rows: JsonRows) -> Page:
         "report. The others are for comparison."
     ]
     leaderboard = findings["estimate"].get("leaderboard") or ()
-    reported = [row["estimate"] for row in rows if row["reported"]]
-    if leaderboard and not {row["mean"] for row in leaderboard}.intersection(reported):
+    reported_values = [row["estimate"] for row in rows if row["reported"]]
+    if leaderboard and not {row["mean"] for row in leaderboard}.intersection(reported_values):
         lines = [
             "The same labels, evaluated in several ways. The comparison of the models above uses only the "
             "labels, so the mean given there may differ from the estimate with the proxy."
@@ -224,7 +223,7 @@ def _strata_section(findings: FindingsDict, strata: JsonRows) -> Page:
         "units": "size",
         "drawn": "drawn",
         "labelled": "n",
-        "mean proxy": _value_column("proxy_mean", _is_share_of_proxy(strata, share)),
+        "mean proxy": _value_column("proxy_mean", _are_proxy_shares(strata, share)),
         "mean outcome": _value_column("mean", share),
         "sd": _deviation_column("standard_deviation", share),
     }
@@ -250,7 +249,7 @@ def _strata_section(findings: FindingsDict, strata: JsonRows) -> Page:
 
 
 def _value_column(key: str, share: bool) -> Callable[[JsonMapping], float | str | None]:
-    """Return the entry of a row with a value, of a share in percent."""
+    """Return a function of a row that returns its value; that of a share as text in percent."""
 
     def entry(row: JsonMapping) -> float | str | None:
         value: float | None = row[key]
@@ -262,7 +261,7 @@ def _value_column(key: str, share: bool) -> Callable[[JsonMapping], float | str 
 
 
 def _deviation_column(key: str, share: bool) -> Callable[[JsonMapping], float | str | None]:
-    """Return the entry of a row with a standard deviation, of shares in percentage points."""
+    """Return a function of a row that returns its standard deviation; that of shares as text in points."""
 
     def entry(row: JsonMapping) -> float | str | None:
         value: float | None = row.get(key)
@@ -274,7 +273,7 @@ def _deviation_column(key: str, share: bool) -> Callable[[JsonMapping], float | 
 
 
 def _interval_column(key: str, share: bool) -> Callable[[JsonMapping], Any]:
-    """Return the entry of a row with an interval, of a share in percent."""
+    """Return a function of a row that returns its interval; that of a share as text in percent."""
 
     def entry(row: JsonMapping) -> Any:
         ends = row[key]
@@ -285,8 +284,8 @@ def _interval_column(key: str, share: bool) -> Callable[[JsonMapping], Any]:
     return entry
 
 
-def _is_share_of_proxy(rows: JsonRows, share: bool) -> bool:
-    """Return whether the means of a proxy are on the scale of the shares that it predicts."""
+def _are_proxy_shares(rows: JsonRows, share: bool) -> bool:
+    """Return whether the means of a proxy are shares: outcomes are, and all means lie between 0 and 1."""
     means = [row["proxy_mean"] for row in rows if row.get("proxy_mean") is not None]
     return share and all(0 <= mean <= 1 for mean in means)
 
@@ -296,7 +295,7 @@ _MAX_UNEXPLAINED_SHARE = 0.995
 
 
 def _proxy_quality_lines(check: JsonMapping) -> list[str]:
-    """Return the correlation of each proxy with the labels, and the share of variance that remains."""
+    """Return sentences on the correlation of each proxy with the labels, and the unexplained variance."""
     lines = [
         f"{row['proxy']!r} has a correlation of {row['correlation']:.2f} with the labels."
         for row in check["correlations"]
@@ -311,18 +310,20 @@ def _proxy_quality_lines(check: JsonMapping) -> list[str]:
 
 
 def _bias_lines(check: JsonMapping, level: str, share: bool) -> list[str]:
-    """Return the sentence on the mean difference of proxy and labels, if known; that of shares in points."""
+    """Return the sentence on the mean difference of proxy and labels, in points for shares; [] if unknown."""
     bias = check["bias"]
     if bias is None:
         return []
     low, high = bias["confidence_interval"]
     if low * high <= 0:
-        limits = f"{_difference_text(low, share)} to {_difference_text(high, share)}"
+        limits = f"{_difference_limit_text(low, share)} to {_difference_limit_text(high, share)}"
         interval = f"{level} of the difference: {limits}, which includes 0"
     else:
-        # The direction is stated in words, and the interval is that of the absolute difference.
+        # The interval is that of the absolute difference: the sentence states the direction.
         smaller, larger = sorted((abs(low), abs(high)))
-        interval = f"{level} {_difference_text(smaller, share)} to {_difference_text(larger, share)}"
+        interval = (
+            f"{level} {_difference_limit_text(smaller, share)} to {_difference_limit_text(larger, share)}"
+        )
     difference = bias["estimate"]
     if difference > 0:
         direction = "above"
@@ -335,7 +336,7 @@ def _bias_lines(check: JsonMapping, level: str, share: bool) -> list[str]:
     ]
 
 
-def _difference_text(value: float, share: bool) -> str:
+def _difference_limit_text(value: float, share: bool) -> str:
     """Return one end of the interval of a difference of proxy and labels, without the unit."""
     if share:
         return points_text(value)
@@ -350,14 +351,14 @@ def _calibration_section(findings: FindingsDict, check: JsonMapping) -> Page:
         "proxy from": "from",
         "to": "to",
         "labels": "n",
-        "mean proxy": _value_column("proxy_mean", _is_share_of_proxy(check["bins"], share)),
+        "mean proxy": _value_column("proxy_mean", _are_proxy_shares(check["bins"], share)),
         "mean outcome": _value_column("outcome_mean", share),
         level: _interval_column("confidence_interval", share),
     }
     drawings = []
     # A single bin is no curve.
     if len(check["bins"]) > 1:
-        drawings.append(calibration_drawing(check))
+        drawings.append(calibration_drawing(check["bins"]))
     return Page(
         lines=[
             f"Mean label and mean of the proxy {check['proxy']!r}, in groups of units with similar proxies. "
@@ -376,29 +377,34 @@ def _reliability_section(findings: FindingsDict, rows: JsonRows | None = None) -
     rows = rows or findings["estimate"]["calibration"]
     drawings: list[Drawing] = []
     for score in dict.fromkeys(row["score"] for row in rows):
-        bins = [
-            {
-                # The text of a bin ends with its mean score.
-                "proxy_mean": float(row["bin"].rpartition(" ")[2]),
-                "outcome_mean": row["estimate"],
-                "confidence_interval": row["confidence_interval"],
-                "n": row["n"],
-            }
-            for row in rows
-            if row["score"] == score and row["bin"]
-        ]
-        if len(bins) > 1:
-            class_name = next(row["class"] for row in rows if row["score"] == score)
-            if class_name is None:
-                outcome = "share of right answers"
-            else:
-                outcome = f"share of {class_name}"
-            drawing = calibration_drawing({"bins": bins}, f"mean {score}", outcome)
-            drawings.append(
-                replace(drawing, name=f"reliability-{len(drawings)}", title=f"Outcomes by {score}")
-            )
+        rows_of_score = [row for row in rows if row["score"] == score]
+        drawing = _reliability_drawing(score, rows_of_score)
+        if drawing is not None:
+            drawings.append(replace(drawing, name=f"reliability-{len(drawings)}"))
     table = estimates.estimates_table("Calibration", rows, findings["confidence_level"])
     return Page(name="reliability", drawings=drawings, tables=[table])
+
+
+def _reliability_drawing(score: str, rows: JsonRows) -> Drawing | None:
+    """Return the reliability curve of a score; None if it has fewer than two bins."""
+    bins = [
+        {
+            # The text of a bin ends with its mean score.
+            "proxy_mean": float(row["bin"].rpartition(" ")[2]),
+            "outcome_mean": row["estimate"],
+            "confidence_interval": row["confidence_interval"],
+            "n": row["n"],
+        }
+        for row in rows
+        if row["bin"]
+    ]
+    if len(bins) < 2:
+        return None
+    class_name = rows[0]["class"]
+    outcome = "share of right answers"
+    if class_name is not None:
+        outcome = f"share of {class_name}"
+    return replace(calibration_drawing(bins, f"mean {score}", outcome), title=f"Outcomes by {score}")
 
 
 def new_version_page(new: JsonMapping) -> Page:
@@ -418,12 +424,12 @@ def new_version_page(new: JsonMapping) -> Page:
 
 def _new_version_lines(new: JsonMapping) -> list[str]:
     """Return the sentences on changed, missing and unknown answers of a new version."""
-    blank = ""
+    blank_text = ""
     if new["blank"]:
-        blank = f" ({new['blank']:,} of them are blank)"
+        blank_text = f" ({new['blank']:,} of them are blank)"
     lines = [
         f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
-        f"answer and {new['changed']:,} have a different one{blank}."
+        f"answer and {new['changed']:,} have a different one{blank_text}."
     ]
     lines += [f"{capitalise(note)}." for note in new.get("warnings", ())]
     if new["missing"]:
@@ -454,13 +460,15 @@ def _needed_lines(kind: str, ids: Sequence[str]) -> list[str]:
 def new_answers_page(evaluation: JsonMapping, title: str) -> Page:
     """Return the page of new answers with unknown outcomes: estimate, verdicts and required labels."""
     new = evaluation["new_version"]
-    version = new["new"]
+    new_estimate = new["new"]
     share = bool(new["old"].get("share"))
-    if version["estimate"] is not None:
-        value = value_text(version["estimate"], share)
+    if new_estimate["estimate"] is not None:
+        value = value_text(new_estimate["estimate"], share)
     else:
-        value = f"between {value_text(version['lowest'], share)} and {value_text(version['highest'], share)}"
-    ends = version["confidence_interval"]
+        lowest = value_text(new_estimate["lowest"], share)
+        highest = value_text(new_estimate["highest"], share)
+        value = f"between {lowest} and {highest}"
+    ends = new_estimate["confidence_interval"]
     if ends is None:
         interval = "no interval"
     else:
@@ -477,8 +485,8 @@ def _new_version_section(findings: FindingsDict, new: JsonMapping) -> Page:
     return replace(new_version_page(new), drawings=[drawing])
 
 
-def _completeness_text(findings: FindingsDict, drawn: object) -> str:
-    """Return the sentence that every unit of the sample has a label; rows of a table were not drawn."""
+def _completeness_text(findings: FindingsDict, drawn: int) -> str:
+    """Return the sentence that all units of the sample have labels, which may be rows of a table."""
     if findings["provenance"].get("labelled rows") is None:
         return f"All {drawn:,} drawn units have a label."
     units = findings["estimate"]["population_size"]
@@ -488,9 +496,9 @@ def _completeness_text(findings: FindingsDict, drawn: object) -> str:
     return f"{without_label}, and the other {drawn:,} are taken as the sample."
 
 
-def _nonresponse_section(findings: FindingsDict, counts: Mapping[str, object]) -> Page:
+def _nonresponse_section(findings: FindingsDict, counts: JsonMapping) -> Page:
     """Return the section on drawn units without a label."""
-    if not estimates.unlabelled(findings["estimate"]):
+    if not estimates.n_unlabelled(findings["estimate"]):
         return Page(lines=[_completeness_text(findings, counts["drawn"])])
     columns = {
         "stratum": "name",
@@ -597,14 +605,15 @@ def _examples_section(_: FindingsDict, examples: JsonRows) -> Page:
     return Page(lines=lines, tables=[table_of("Examples", examples, names)])
 
 
-# Function of each table of an estimate whose section has more than the table.
+# Functions of the tables of an estimate whose sections have more than the table.
 _TABLE_SECTIONS: dict[str, Callable[[FindingsDict], Page]] = {
     "comparisons": _models_section,
     "judge": _judge_section,
     "calibration": _reliability_section,
 }
 
-# Title and function of each section. Results come before the information that a reviewer checks.
+# Title and function of each section by its key in the findings. Results come before the information that a
+# reviewer checks.
 _SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
     "new_version": ("The new version on the same labels", _new_version_section),
     "more_labels": ("Expected precision with more labels", _more_labels_section),
@@ -623,292 +632,3 @@ _SECTIONS: dict[str, tuple[str, Callable[[FindingsDict, Any], Page]]] = {
 
 # Sections that concern one model even if several models were compared.
 _SINGLE_MODEL_SECTIONS = ("more_labels", "side_by_side", "calibration", "strata")
-
-
-# Drawings are inline SVG, narrow enough for a phone. Colours are CSS classes of the style sheet, so that
-# print and dark mode can change them, and shape or text shows the same as colour. Every drawing has a title,
-# a description, and a table with the same content.
-
-
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """Linear scale that maps `low` to the position `start`, and `high` to `end`."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    @classmethod
-    def of(cls, values: Iterable[float | None], start: float, end: float) -> Scale:
-        """Return the scale that contains all values other than None."""
-        numbers = [float(value) for value in values if value is not None] or [0.0, 1.0]
-        low = min(numbers)
-        high = max(numbers)
-        # The width of a scale is positive.
-        if not high > low:
-            low = low - 0.5
-            high = high + 0.5
-        return cls(low, high, start, end)
-
-    def __call__(self, value: float) -> float:
-        """Return the position of a value."""
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
-
-    def ends(self, interval: Sequence[float | None]) -> list[float]:
-        """Return the positions of the limits of an interval; None is the end of the scale."""
-        low, high = interval
-        positions = [self.start, self.end]
-        if low is not None:
-            positions[0] = self(low)
-        if high is not None:
-            positions[1] = self(high)
-        return positions
-
-
-def ticks(low: float, high: float, max_steps: int = 5) -> list[float]:
-    """Return at most `max_steps` + 1 round numbers from `low` to `high`."""
-    min_step = (high - low) / max_steps
-    power = 10.0 ** math.floor(math.log10(min_step))
-    # The smallest round step that is large enough.
-    candidates = [power * factor for factor in (1, 2, 2.5, 5, 10)]
-    step = next(candidate for candidate in candidates if candidate >= min_step * (1 - COUNT_ROUNDING))
-    first = rounded_up(low / step)
-    count = rounded_down(high / step) - first + 1
-    digits = max(0, 2 - math.floor(math.log10(step)))
-    # The sum with 0.0 turns −0.0 into 0.0.
-    return [round((first + index) * step, digits) + 0.0 for index in range(count)]
-
-
-# Width of a drawing in SVG units: the text is legible on a phone and not too large on a wide screen.
-DRAWING_WIDTH = 440
-
-_LEFT = 12.0
-_RIGHT = DRAWING_WIDTH - 12.0
-
-# Pixels: a line of text above the interval.
-_ROW_HEIGHT = 40
-
-# A longer drawing is not legible; the table has all rows.
-_MAX_ROWS = 40
-# Largest number of characters of a row's name, which leaves space for its values.
-_NAME_LENGTH = 46
-
-# `name`, `estimate`, `confidence_interval`, and optionally `reported` for the reported estimate.
-ReportRow = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """An SVG drawing and its description in words.
-
-    Parameters
-    ----------
-    name : str
-        Prefix of the ids of title and description.
-    title : str
-    description : str
-        Content of the drawing for screen readers.
-    height : float
-    marks : sequence of str
-        SVG elements.
-    """
-
-    name: str
-    title: str
-    description: str
-    height: float
-    marks: Sequence[str]
-
-    def svg(self) -> str:
-        """Return the SVG element."""
-        title_id = f"{self.name}-title"
-        description_id = f"{self.name}-description"
-        return (
-            f'<svg viewBox="0 0 {DRAWING_WIDTH} {self.height:g}" role="img" '
-            f'aria-labelledby="{title_id} {description_id}">'
-            f'<title id="{title_id}">{escape(self.title)}</title>'
-            f'<desc id="{description_id}">{escape(self.description)}</desc>{"".join(self.marks)}</svg>'
-        )
-
-
-def forest_drawing(
-    name: str, title: str, rows: Sequence[ReportRow], share: bool, *, margin: float = 0.0
-) -> Drawing:
-    """Return a drawing of intervals, one per row, with names and values above them.
-
-    `margin` extends the scale on both sides, as a share of its width. The scale of a share stays within 0 and
-    1.
-    """
-    if len(rows) > _MAX_ROWS:
-        title = f"{title}: the first {_MAX_ROWS} of {len(rows):,}"
-        rows = rows[:_MAX_ROWS]
-    scale = _forest_scale(rows, share, margin)
-    bottom = _ROW_HEIGHT * len(rows) + 8
-    marks = [drawing_line(_LEFT, bottom, _RIGHT, bottom, "axis")]
-    for tick in ticks(scale.low, scale.high):
-        x = scale(tick)
-        marks += [
-            drawing_line(x, 0, x, bottom, "grid"),
-            drawing_text(x, bottom + 15, tick_text(tick, share), "tick", "middle"),
-        ]
-    for index, row in enumerate(rows):
-        marks += _row_marks(row, scale, _ROW_HEIGHT * index + 28, share)
-    description = "; ".join(f"{row['name']}: {_row_text(row, share)}" for row in rows)
-    return Drawing(name, title, description, _ROW_HEIGHT * len(rows) + 30, marks)
-
-
-def _forest_scale(rows: Sequence[ReportRow], share: bool, margin: float) -> Scale:
-    """Return the horizontal scale that contains all values and limits, extended by a margin."""
-    values = [value for row in rows for value in (row["estimate"], *(row["confidence_interval"] or ()))]
-    numbers = [float(value) for value in values if value is not None]
-    ends: list[float] = []
-    if numbers:
-        low = min(numbers)
-        high = max(numbers)
-        extension = margin * (high - low)
-        ends = [low - extension, high + extension]
-        if share and low >= 0 and high <= 1:
-            ends = [max(ends[0], 0.0), min(ends[1], 1.0)]
-    # The marks of the limits have a width.
-    return Scale.of(ends, _LEFT + 6, _RIGHT - 6)
-
-
-def _row_marks(row: ReportRow, scale: Scale, y: float, share: bool) -> list[str]:
-    """Return the SVG elements of a row: name, value, interval and dot."""
-    kind = "other"
-    name_style = "name"
-    radius = 4
-    if row.get("reported"):
-        kind = "reported"
-        name_style = "name strong"
-        radius = 5
-    marks = [
-        drawing_text(_LEFT, y - 14, _shorten(row["name"]), name_style),
-        drawing_text(_RIGHT, y - 14, _row_text(row, share), "value", "end"),
-    ]
-    if row["confidence_interval"] is not None:
-        low, high = scale.ends(row["confidence_interval"])
-        marks.append(drawing_line(low, y, high, y, f"range {kind}"))
-        marks += [drawing_line(x, y - 4, x, y + 4, f"range {kind}") for x in (low, high)]
-    if row["estimate"] is not None:
-        marks.append(_dot(scale(row["estimate"]), y, kind, radius))
-    return marks
-
-
-def _shorten(name: str) -> str:
-    """Return a name whose middle is replaced by an ellipsis if it is too long."""
-    if len(name) <= _NAME_LENGTH:
-        return name
-    return f"{name[: _NAME_LENGTH // 2 - 1]}…{name[-(_NAME_LENGTH // 2) :]}"
-
-
-def _row_text(row: ReportRow, share: bool) -> str:
-    """Return the value and the interval of a row as text; one of them may be missing."""
-    interval = row["confidence_interval"]
-    if interval is None:
-        return value_text(row["estimate"], share)
-    if row["estimate"] is None:
-        return interval_text(interval, share)
-    return f"{value_text(row['estimate'], share)} ({interval_text(interval, share)})"
-
-
-def calibration_drawing(
-    check: JsonMapping, x_title: str = "mean proxy", y_title: str = "mean outcome"
-) -> Drawing:
-    """Return a drawing of mean labels by mean proxies, with their intervals and the diagonal."""
-    rows = [row for row in check["bins"] if row["outcome_mean"] is not None]
-    values = [
-        float(value)
-        for row in rows
-        for value in (row["proxy_mean"], row["outcome_mean"], *(row["confidence_interval"] or ()))
-        if value is not None
-    ]
-    ends = rounded_ends(values)
-    x_scale = Scale.of(ends, PLOT_LEFT, _PLOT_RIGHT)
-    y_scale = Scale.of(ends, _PLOT_BOTTOM, PLOT_TOP)
-    marks = plot_axes(x_scale, y_scale, x_title, y_title)
-    marks.append(drawing_line(x_scale.start, y_scale.start, x_scale.end, y_scale.end, "diagonal"))
-    for row in rows:
-        x = x_scale(row["proxy_mean"])
-        if row["confidence_interval"] is not None:
-            y_low, y_high = y_scale.ends(row["confidence_interval"])
-            marks.append(drawing_line(x, y_low, x, y_high, "range reported"))
-        marks.append(_dot(x, y_scale(row["outcome_mean"])))
-    descriptions = [
-        f"{x_title} {row['proxy_mean']:.3f}: {y_title} {row['outcome_mean']:.3f} ({row['n']:,} labels)"
-        for row in rows
-    ]
-    return Drawing("calibration-curve", "Labels by proxy", "; ".join(descriptions), _PLOT_BOTTOM + 44, marks)
-
-
-# Area of a plot with two axes in SVG units, with space for the labels of the axes.
-PLOT_LEFT = 54
-PLOT_TOP = 12
-_PLOT_RIGHT = 310
-_PLOT_BOTTOM = 262
-
-
-def rounded_ends(values: Sequence[float]) -> list[float]:
-    """Return the ends of an axis: the nearest ticks that enclose the values."""
-    scale = Scale.of(values, 0, 1)
-    first, second, *_ = ticks(scale.low, scale.high)
-    step = second - first
-    return [
-        rounded_down(scale.low / step) * step,
-        rounded_up(scale.high / step) * step,
-    ]
-
-
-def plot_axes(
-    x_scale: Scale,
-    y_scale: Scale,
-    x_title: str,
-    y_title: str,
-    *,
-    share: bool = False,
-    title_offset: float = 36,
-) -> list[str]:
-    """Return the SVG elements of two axes with ticks, a grid and titles; shares are in percent."""
-    middle = 0.5 * (y_scale.start + y_scale.end)
-    marks = []
-    for tick in ticks(y_scale.low, y_scale.high):
-        y = y_scale(tick)
-        marks.append(drawing_line(x_scale.start, y, x_scale.end, y, "grid"))
-        marks.append(drawing_text(x_scale.start - 6, y + 4, tick_text(tick, share), "tick", "end"))
-    return [
-        *marks,
-        *(
-            drawing_text(x_scale(tick), y_scale.start + 16, tick_text(tick, share), "tick", "middle")
-            for tick in ticks(x_scale.low, x_scale.high)
-        ),
-        drawing_line(x_scale.start, y_scale.start, x_scale.end, y_scale.start, "axis"),
-        drawing_line(x_scale.start, y_scale.start, x_scale.start, y_scale.end, "axis"),
-        drawing_text(
-            0.5 * (x_scale.start + x_scale.end), y_scale.start + title_offset, x_title, "name", "middle"
-        ),
-        f'<text x="12" y="{middle:g}" class="name" text-anchor="middle" '
-        f'transform="rotate(-90 12 {middle:g})">{escape(y_title)}</text>',
-    ]
-
-
-def tick_text(tick: float, share: bool) -> str:
-    """Return the label of a tick, in percent for shares."""
-    if share:
-        return f"{100 * tick:.6g}%"
-    return f"{tick:g}"
-
-
-def _dot(x: float, y: float, kind: str = "reported", radius: int = 4) -> str:
-    """Return the SVG element of a dot with a CSS class."""
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="mark {kind}"/>'
-
-
-def drawing_line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
-    """Return the SVG element of a line with a CSS class."""
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
-
-
-def drawing_text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
-    """Return the SVG element of a text with a CSS class."""
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'

@@ -18,11 +18,10 @@ from stratal.protocols import JsonDict, JsonMapping
 # First characters of entries that are aligned to the right.
 _NUMERIC = "0123456789+-−–<∞"
 
-
 # Largest number of rows of a printed table, so that a report stays small. The JSON output contains all rows.
 MAX_ROWS = 300
 
-# Smaller widths are printed with a decimal digit. The limit is 10 points when rounded to two digits.
+# Widths below this share are printed with a decimal digit. Rounded to two digits, it is 10 points.
 _MIN_INTEGER_WIDTH = 0.0995
 
 # Largest number of rows of a table in a notebook.
@@ -58,8 +57,8 @@ class ReportTable:
         """Return the entries as text."""
         return [[cell(entry) for entry in row] for row in self.rows]
 
-    def numeric(self) -> list[bool]:
-        """Return for each column whether it contains only numbers and is aligned to the right."""
+    def numeric_columns(self) -> list[bool]:
+        """Return for each column whether all its entries are numbers, which are aligned to the right."""
         columns: list[tuple[str, ...]] = [()] * len(self.header)
         if self.rows:
             columns = list(zip(*self.cells(), strict=True))
@@ -69,8 +68,8 @@ class ReportTable:
             for index, column in enumerate(columns)
         ]
 
-    def first(self) -> ReportTable:
-        """Return the table of the printed rows; a last row states the number of other rows."""
+    def printed(self) -> ReportTable:
+        """Return the table with at most `max_rows` rows, and a row that states the number of the others."""
         n_hidden = len(self.rows) - self.max_rows
         if n_hidden <= 0:
             return self
@@ -114,9 +113,9 @@ class Page:
 
 
 def table_of(title: str, rows: Sequence[JsonMapping], columns: JsonMapping | Sequence[str]) -> ReportTable:
-    """Return the table of dicts. Columns are keys, or a mapping of header to key or function of the row.
+    """Return the table of dicts. `columns` are keys, or a mapping of header to key or function of the row.
 
-    A column without any value is omitted.
+    A column in which all values are None is omitted.
     """
     if isinstance(columns, Mapping):
         getters = columns
@@ -135,21 +134,21 @@ MAX_LINES = 15
 # Rows of a table that an answer prints in any case.
 MIN_TABLE_ROWS = 12
 
-# Lines of the next command: an empty line and the command.
+# Number of lines of the next command: an empty line and the command.
 _COMMAND_LINES = 2
 
-# Lines of a table in addition to its rows after the first: an empty line, title, header and first row.
+# Number of lines of a table with one row: an empty line, title, header and row.
 _TABLE_LINES = 4
 
-# Lines of the notes at least: an empty line, and a note or the number of notes.
+# Smallest number of lines of the notes: an empty line, and a note or the number of notes.
 _NOTE_LINES = 2
 
 
-def brief(page: Page, max_lines: int = MAX_LINES - _COMMAND_LINES) -> Page:
+def shorten_page(page: Page, max_lines: int = MAX_LINES - _COMMAND_LINES) -> Page:
     """Return a page of about `max_lines` lines: the first rows of its tables, and the notes that fit.
 
-    Tables were requested, and have at least `MIN_TABLE_ROWS` rows. Omitted rows and notes are replaced by
-    their number and the option that prints them.
+    A table keeps at least `MIN_TABLE_ROWS` rows. Omitted rows and notes are replaced by their number and the
+    option that prints them.
     """
     note_lines = 0
     if page.notes:
@@ -179,10 +178,10 @@ def page_text(page: Page) -> str:
 
 def table_text(table: ReportTable) -> str:
     """Return a table as text below its title, with text aligned to the left and numbers to the right."""
-    table = table.first()
+    table = table.printed()
     lines = [list(table.header), *table.cells()]
     columns = []
-    for column, is_numeric in zip(zip(*lines, strict=True), table.numeric(), strict=True):
+    for column, is_numeric in zip(zip(*lines, strict=True), table.numeric_columns(), strict=True):
         width = max(map(_terminal_width, column))
         aligned = []
         for entry in column:
@@ -218,9 +217,9 @@ def cell(entry: object) -> str:
     return str(entry)
 
 
-def signed_text(value: float, form: str) -> str:
+def signed_text(value: float, number_format: str) -> str:
     """Return a number in a format of Python such as `+.2f`, with a minus sign instead of a hyphen."""
-    return format(value, form).replace("-", "−")
+    return format(value, number_format).replace("-", "−")
 
 
 def format_number(value: float | None) -> str:
@@ -230,12 +229,12 @@ def format_number(value: float | None) -> str:
     return f"{_without_rounding_error(value):.4g}"
 
 
-# Numbers are sums of floating-point numbers: a smaller distance from 0, or of a share from 1, is their error.
+# A smaller distance from 0, or of a share from 1, is a rounding error of floating-point numbers.
 _ROUNDING_ERROR = 1e-12
 
 
 def _without_rounding_error(value: float) -> float:
-    """Return 0 for a number that differs from it by an error of floating-point numbers only."""
+    """Return the number, or 0 if it differs from 0 by a rounding error."""
     if abs(value) < _ROUNDING_ERROR:
         return 0.0
     return value
@@ -257,7 +256,7 @@ def _percent(value: float) -> str:
         return f"{100 * value:.1f}"
     if abs(value) < _MIN_PERCENT:
         return f"{100 * value:.2g}"
-    # 99.97 instead of 100.0: one significant digit of the distance to 100.
+    # 99.97 instead of 100.0: enough digits to show the distance to 100.
     n_digits = -math.floor(math.log10(100 * (1.0 - abs(value))))
     return f"{100 * value:.{n_digits}f}"
 
@@ -265,7 +264,7 @@ def _percent(value: float) -> str:
 def interval_text(
     ends: Sequence[float | None], share: bool = False, write: Callable[[float | None], str] = format_number
 ) -> str:
-    """Return an interval as text, of a share in percent; None is an infinite limit."""
+    """Return an interval as text: of a share in percent, else each limit by `write`. None is infinite."""
     low, high = ends
     if share and low is not None and high is not None:
         return f"{_percent(low)}% to {_percent(high)}%"
@@ -304,6 +303,40 @@ def points_interval_text(ends: Sequence[float | None]) -> str:
     return f"{interval_text(ends, write=points_text)}{POINTS}"
 
 
+def difference_text(value: float | None, share: bool) -> str:
+    """Return a difference; that of shares in percentage points."""
+    if share and value is not None:
+        return f"{points_text(value)}{POINTS}"
+    return format_number(value)
+
+
+def difference_interval_text(ends: Sequence[float | None], share: bool) -> str:
+    """Return the interval of a difference; that of shares in percentage points."""
+    if share:
+        return points_interval_text(ends)
+    return interval_text(ends)
+
+
+def table_entry(row: JsonMapping, name: str) -> Any:
+    """Return an entry of a table of estimates: as text in percent or in percentage points, or the number."""
+    value = row.get(name)
+    if value is None and name == "estimate":
+        return "–"
+    if value is None or not row.get("share"):
+        return value
+    if name == "standard_error":
+        return difference_text(value, share=True)
+    # Only differences are tested.
+    is_difference = "p_value" in row
+    if name == "estimate" and is_difference:
+        return difference_text(value, share=True)
+    if name == "estimate":
+        return value_text(value, share=True)
+    if is_difference:
+        return difference_interval_text(value, share=True)
+    return interval_text(value, share=True)
+
+
 # The unit of differences of shares, and of widths of their intervals.
 POINTS = " points"
 
@@ -319,12 +352,12 @@ def width_text(width: float, share: bool) -> str:
 
 
 def level_text(confidence_level: float) -> str:
-    """Return the name of an interval with this confidence level."""
+    """Return the name of an interval with this confidence level, such as `95% interval`."""
     return f"{100 * confidence_level:g}% interval"
 
 
-def noted(notes: Iterable[str], word: str = "Note") -> list[str]:
-    """Return notes as sentences."""
+def format_notes(notes: Iterable[str], word: str = "Note") -> list[str]:
+    """Return notes as sentences after a word and a colon."""
     return [f"{word}: {note.removesuffix('.')}." for note in notes]
 
 
@@ -363,8 +396,8 @@ def table_html(table: ReportTable) -> str:
         caption = f"<caption>{escape(table.title)}</caption>"
     else:
         caption = ""
-    table = table.first()
-    classes = [' class="number"' if is_numeric else "" for is_numeric in table.numeric()]
+    table = table.printed()
+    classes = [' class="number"' if is_numeric else "" for is_numeric in table.numeric_columns()]
     header = ""
     for entry, class_ in zip(table.header, classes, strict=True):
         header += f'<th scope="col"{class_}>{escape(entry)}</th>'
@@ -376,7 +409,7 @@ def table_html(table: ReportTable) -> str:
 
 
 def one_line(result: object, lines: Sequence[str]) -> str:
-    """Return the first line of what a result prints, with the name of its class."""
+    """Return the first of the printed lines of a result, with the name of its class."""
     return f"<{type(result).__name__}: {next(iter(lines), '')}>"
 
 

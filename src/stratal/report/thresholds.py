@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stratal.protocols import JsonDict, JsonMapping
-from stratal.report.sections import (
+from stratal.report.drawings import (
     DRAWING_WIDTH,
     PLOT_LEFT,
     PLOT_TOP,
     Drawing,
     Scale,
-    drawing_line,
-    drawing_text,
     plot_axes,
     rounded_ends,
+    svg_line,
+    svg_text,
 )
-from stratal.report.text import Page, ReportTable, interval_text, table_of, value_text
+from stratal.report.text import Page, ReportTable, capitalise, interval_text, table_of, value_text
 from stratal.report.verdicts import FAIL
 from stratal.whole_numbers import rounded_down, rounded_up
 
+# Names of metrics in sentences and tables.
 _METRIC_NAMES = {
     "error": "error",
     "precision": "precision",
@@ -27,20 +28,24 @@ _METRIC_NAMES = {
     "false_positive_rate": "false positive rate",
     "f1": "F1",
 }
+
 # Metrics with an upper limit; the others have a lower one.
 _UPPER_LIMIT_METRICS = ("error", "false_positive_rate")
+
+# Items to which a guarantee refers, by target.
 _TARGET_TEXTS = {
     "population": "for these items",
     "superpopulation": "for future items from the same source",
 }
-# Number of groups with a sentence; the table has all.
+
+# Number of groups with a sentence; the table contains all.
 _MAX_GROUP_SENTENCES = 5
 
 
 def threshold_page(result: JsonMapping, *, details: bool = True) -> Page:
     """Return the page of `Threshold.to_dict`: the verdict and the accepted sets, and the curve.
 
-    Without details there is one table: the candidate sets for an error, and the curve for other metrics.
+    Without details, the only table contains the candidate sets of an error, or the curve of another metric.
     """
     curve = _curve_table(result)
     tables = [_candidate_table(result)]
@@ -64,18 +69,18 @@ def threshold_sections(result: JsonMapping) -> list[Page]:
 
 
 def threshold_sentences(result: JsonMapping) -> list[str]:
-    """Return the verdict and the guarantee for each accepted set."""
-    head = f"{result['requirement']}: {result['verdict']}"
+    """Return the verdict, a sentence for each accepted set, and the scope of the guarantee."""
+    verdict = f"{result['requirement']}: {result['verdict']}"
     chosen = result["chosen"]
     if not chosen:
-        return [f"{head}. {_no_set_sentence(result)}"]
+        return [f"{verdict}. {_no_set_sentence(result)}"]
     level = f"{100 * result['confidence_level']:g}% confidence"
     scope = ""
     if result["by"]:
         scope = " for all groups together"
     guarantee = f"With {level}{scope}, {_TARGET_TEXTS[result['target']]}."
     sentences = [_set_sentence(result, row) for row in chosen[:_MAX_GROUP_SENTENCES]]
-    lines = [f"{head}. {sentences[0]}", *sentences[1:]]
+    lines = [f"{verdict}. {sentences[0]}", *sentences[1:]]
     if len(chosen) > _MAX_GROUP_SENTENCES:
         lines.append(f"… and {len(chosen) - _MAX_GROUP_SENTENCES} more groups: see the table.")
     return [*lines, guarantee]
@@ -91,20 +96,20 @@ def _set_sentence(result: JsonMapping, row: JsonMapping) -> str:
         items = f"{row['items']:,} items, "
     metric = _METRIC_NAMES[result["metric"]]
     if result["metric"] in _UPPER_LIMIT_METRICS:
-        side = "at most"
+        comparison = "at most"
     else:
-        side = "at least"
+        comparison = "at least"
     limit = _conservative_limit_text(row["limit"], result["metric"])
     return (
         f"{group}Accept {_set_text(result, row)} without review: {items}{_share_text(row['share'])} of "
-        f"all; their {metric} is {side} {limit} (estimated {value_text(row['estimate'], True)} from "
+        f"all; their {metric} is {comparison} {limit} (estimated {value_text(row['estimate'], True)} from "
         f"{row['labels']:,} labels)."
     )
 
 
 def _conservative_limit_text(limit: float, metric: str) -> str:
     """Return a limit in percent, rounded up for an upper limit and down for a lower one."""
-    # Near 0% and 100%, one decimal digit is too coarse.
+    # Near 0% and 100%, `value_text` has more digits.
     if not 0.001 < limit < 0.999:
         return value_text(limit, True)
     if metric in _UPPER_LIMIT_METRICS:
@@ -115,10 +120,10 @@ def _conservative_limit_text(limit: float, metric: str) -> str:
 
 
 def _set_text(result: JsonMapping, row: JsonMapping) -> str:
-    """Return the condition on the scores."""
+    """Return the conditions on the scores of a set, or `everything`."""
     pairs = zip(result["scores"], row["thresholds"], strict=True)
-    parts = [f"{name} ≥ {value:.6g}" for name, value in pairs if value is not None]
-    return " and ".join(parts) or "everything"
+    conditions = [f"{name} ≥ {value:.6g}" for name, value in pairs if value is not None]
+    return " and ".join(conditions) or "everything"
 
 
 def _no_set_sentence(result: JsonMapping) -> str:
@@ -126,32 +131,33 @@ def _no_set_sentence(result: JsonMapping) -> str:
     labels = f"these {result['labels']:,} labels"
     if result["all_violated"]:
         if result["verdict"] == FAIL:
-            others = "the score has no other thresholds"
+            other_sets = "the score has no other thresholds"
         else:
-            others = "sets above the highest threshold contain too few labels for a decision"
-        count = len(result["candidates"])
-        if count == 1:
-            where = "the only candidate threshold"
+            other_sets = "sets above the highest threshold contain too few labels for a decision"
+        n_candidates = len(result["candidates"])
+        if n_candidates == 1:
+            candidates = "the only candidate threshold"
         else:
-            where = f"each of the {count:,} candidate thresholds"
-        return f"At {where}, {labels} show that the requirement is violated; {others}."
-    needed = result["labels_needed"]
-    if needed is None:
+            candidates = f"each of the {n_candidates:,} candidate thresholds"
+        return f"At {candidates}, {labels} show that the requirement is violated; {other_sets}."
+    n_required = result["labels_needed"]
+    if n_required is None:
         return (
             f"With {labels}, no threshold can be guaranteed; at these rates, more labels would not change "
             "this."
         )
     return (
-        f"With {labels}, no threshold can be guaranteed; at the same rates, about {needed:,} labels would "
-        "suffice."
+        f"With {labels}, no threshold can be guaranteed; at the same rates, about {n_required:,} labels "
+        "would suffice."
     )
 
 
 def _candidate_table(result: JsonMapping) -> ReportTable:
-    """Return the table of the candidate sets."""
+    """Return the table of some candidate sets, with all accepted ones."""
     metric = _METRIC_NAMES[result["metric"]]
     columns: JsonDict = {"group": "group"}
     for index, name in enumerate(result["scores"]):
+        # The default of `index` keeps its current value.
         columns[f"{name} ≥"] = lambda row, index=index: _threshold_text(row["thresholds"][index])
     columns |= {
         "items": "items",
@@ -162,14 +168,13 @@ def _candidate_table(result: JsonMapping) -> ReportTable:
         "accepted": lambda row: "yes" if row["accepted"] else "no",
     }
     rows = _selected_candidates(result["candidates"], result["chosen"])
-    if len(rows) == len(result["candidates"]):
-        shown = ""
-    else:
-        shown = f", {len(rows)} of {len(result['candidates'])}"
-    return table_of(f"Candidate sets{shown}", rows, columns)
+    number_text = ""
+    if len(rows) < len(result["candidates"]):
+        number_text = f", {len(rows)} of {len(result['candidates'])}"
+    return table_of(f"Candidate sets{number_text}", rows, columns)
 
 
-# Candidate sets in the table of a terminal; the JSON output has all.
+# About the number of candidate sets in the table; the JSON output contains all.
 _MAX_TABLE_SETS = 10
 
 
@@ -183,13 +188,14 @@ def _selected_candidates(
 
 
 def _share_text(share: float) -> str:
-    """Return a share of units in percent, a small one with two digits: sets of a rare class are small."""
+    """Return a share of units in percent, with two significant digits below 1%, as of a rare class."""
     if share < 0.01:
         return f"{100 * share:.2g}%"
     return value_text(share, True)
 
 
 def _threshold_text(value: float | None) -> str:
+    """Return a threshold as text; None accepts all units."""
     if value is None:
         return "all"
     return f"{value:.4g}"
@@ -221,15 +227,19 @@ def _metric_name(result: Mapping[str, object], name: str) -> str:
 
 
 def _band_text(value: JsonMapping) -> str:
+    """Return the estimate of a point of the curve, if there is one, with its simultaneous interval."""
     if value["estimate"] is None:
         return interval_text(value["simultaneous"], True)
     return f"{value_text(value['estimate'], True)} ({interval_text(value['simultaneous'], True)})"
 
 
-# Height of a curve above its axis in SVG units, and below it: ticks, thresholds, and the title.
+# Vertical position of the axis of a curve in SVG units.
 _CURVE_BOTTOM = 212
+
+# Height below the axis: ticks, thresholds, and the title.
 _AXIS_HEIGHT = 60
-# Space of the text of a threshold below the axis.
+
+# Width of the text of a threshold below the axis.
 _THRESHOLD_WIDTH = 46
 
 
@@ -244,8 +254,15 @@ def _curve_sections(result: JsonMapping) -> list[Page]:
         f"The light band holds for all thresholds together ({level}), the dark one for each separately. "
         "Dashed lines mark the required value and the accepted set."
     )
-    shown = [drawing for drawing in drawings if drawing is not None]
-    return [Page(title="By threshold", name="curve", lines=[line], drawings=shown, tables=[table])]
+    return [
+        Page(
+            title="By threshold",
+            name="curve",
+            lines=[line],
+            drawings=[drawing for drawing in drawings if drawing is not None],
+            tables=[table],
+        )
+    ]
 
 
 def _curve_drawing(result: JsonMapping, name: str) -> Drawing | None:
@@ -275,26 +292,33 @@ def _curve_drawing(result: JsonMapping, name: str) -> Drawing | None:
     marks.append(f'<polyline points="{_coordinates(curve)}" class="range reported"/>')
     if required is not None:
         y = y_scale(required)
-        marks.append(drawing_line(x_scale.start, y, x_scale.end, y, "diagonal"))
+        marks.append(svg_line(x_scale.start, y, x_scale.end, y, "diagonal"))
     for row in result["chosen"]:
         x = x_scale(row["share"])
-        marks.append(drawing_line(x, y_scale.start, x, y_scale.end, "diagonal"))
-    # Thresholds are printed below the axis where the text does not overlap the previous one.
-    free_from = x_scale.start
+        marks.append(svg_line(x, y_scale.start, x, y_scale.end, "diagonal"))
+    marks += _threshold_marks(points, x_scale)
+    description = "; ".join(f"{_set_name(result, point)}: {_band_text(point)}" for point in points)
+    title = f"{capitalise(metric)} by threshold"
+    return Drawing(f"curve-{name}", title, description, _CURVE_BOTTOM + _AXIS_HEIGHT, marks)
+
+
+def _threshold_marks(points: Sequence[JsonMapping], x_scale: Scale) -> list[str]:
+    """Return the SVG elements of thresholds below the axis, without those that would overlap."""
+    marks = []
+    next_free_x = x_scale.start
     for point in points:
         x = x_scale(point["share"])
-        if x >= free_from and point["threshold"] is not None:
+        if x >= next_free_x and point["threshold"] is not None:
             text = _threshold_text(point["threshold"])
             text_x = min(x, DRAWING_WIDTH - 0.5 * _THRESHOLD_WIDTH)
-            marks.append(drawing_text(text_x, _CURVE_BOTTOM + 31, text, "tick", "middle"))
-            free_from = x + _THRESHOLD_WIDTH
-    description = "; ".join(f"{_set_name(result, point)}: {_band_text(point)}" for point in points)
-    title = f"{metric[:1].upper()}{metric[1:]} by threshold"
-    return Drawing(f"curve-{name}", title, description, _CURVE_BOTTOM + _AXIS_HEIGHT, marks)
+            marks.append(svg_text(text_x, _CURVE_BOTTOM + 31, text, "tick", "middle"))
+            next_free_x = x + _THRESHOLD_WIDTH
+    return marks
 
 
 def _required_value(result: JsonMapping, name: str) -> float | None:
     """Return the required value of a curve's metric; None for the other metrics."""
+    # The error of accepted items is 1 minus their precision.
     if result["metric"] == "error" and name == "precision":
         return 1.0 - float(result["required"])
     if result["metric"] == name:

@@ -6,23 +6,25 @@ from collections.abc import Sequence
 
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.document import sections_html
+from stratal.report.drawings import forest_drawing
 from stratal.report.estimates import bar
-from stratal.report.sections import forest_drawing
 from stratal.report.text import (
     Page,
     ReportTable,
+    format_notes,
     format_number,
     interval_text,
     level_text,
-    noted,
     signed_text,
     table_of,
     value_and_interval,
     value_text,
 )
 
+# The quantity of rows that estimate the latest wave; other rows estimate changes.
 _LEVEL = "level"
-# Entries of a row that are not part of its label.
+
+# Entries of a row that do not identify its group, model or metric.
 _VALUE_FIELDS = frozenset(
     (
         "quantity",
@@ -35,7 +37,8 @@ _VALUE_FIELDS = frozenset(
         "n",
     )
 )
-# Waves in the table of a terminal; the JSON output has all.
+
+# Largest number of waves in the table of a terminal; the JSON output contains all.
 _MAX_TABLE_WAVES = 16
 
 
@@ -48,7 +51,7 @@ def trend_page(result: JsonMapping, *, details: bool = True) -> Page:
     groups = [row for row in result["rows"] if _row_label(row)]
     if groups:
         tables.append(_group_table(result, groups))
-    return Page(lines=_trend_sentences(result), tables=tables, notes=noted(result["notes"]))
+    return Page(lines=_trend_sentences(result), tables=tables, notes=format_notes(result["notes"]))
 
 
 def trend_html(result: JsonMapping, version: str) -> str:
@@ -77,10 +80,10 @@ def trend_html(result: JsonMapping, version: str) -> str:
         sections.append(Page(title="Latest wave", name="changes", tables=[table]))
     if result["score"]:
         sections.append(Page(title="Score, without labels", name="score", tables=[_score_table(result)]))
-    labels = sum(wave["labels"] for wave in result["waves"])
+    n_labels = sum(wave["labels"] for wave in result["waves"])
     return sections_html(
         title=f"What changed since {result['waves'][0]['wave']}?",
-        subtitle=f"{labels:,} labels in {len(result['waves'])} waves",
+        subtitle=f"{n_labels:,} labels in {len(result['waves'])} waves",
         answer=lines[0],
         sections=sections,
         kind="stratal-trend",
@@ -96,7 +99,7 @@ def _row_label(row: JsonMapping) -> str:
 
 
 def _wave_estimate(wave: JsonMapping, label: str) -> JsonDict:
-    """Return estimate and interval of the row with a label; None if the wave has no such row."""
+    """Return estimate and interval of the row with a label, which are None if the wave has no such row."""
     for row in wave["estimates"]:
         if _row_label(row) == label:
             return {"estimate": row["estimate"], "confidence_interval": row["confidence_interval"]}
@@ -107,15 +110,14 @@ def _trend_sentences(result: JsonMapping) -> list[str]:
     """Return the verdicts, the latest level with its changes, and the drift of the score."""
     share = result["share"]
     lines = [_alarm_sentence(alarm) for alarm in result.get("alarms", ())]
-    first = _row_label(result["rows"][0])
-    rows = [row for row in result["rows"] if _row_label(row) == first]
-    labels = next(wave["labels"] for wave in result["waves"] if wave["wave"] == result["latest"])
-    if first:
-        subject = f"{first} in"
-    else:
-        subject = "In"
-    level_of_latest = value_and_interval(rows[0], share)
-    lines.append(f"{subject} {_wave_text(result['latest'])}: {level_of_latest}, from {labels:,} labels.")
+    first_label = _row_label(result["rows"][0])
+    rows = [row for row in result["rows"] if _row_label(row) == first_label]
+    n_labels = next(wave["labels"] for wave in result["waves"] if wave["wave"] == result["latest"])
+    subject = "In"
+    if first_label:
+        subject = f"{first_label} in"
+    latest_level = value_and_interval(rows[0], share)
+    lines.append(f"{subject} {_wave_text(result['latest'])}: {latest_level}, from {n_labels:,} labels.")
     lines += [_change_sentence(row, share) for row in rows[1:]]
     level = level_text(result["confidence_level"])
     if len(result["rows"]) > 1:
@@ -128,7 +130,7 @@ def _trend_sentences(result: JsonMapping) -> list[str]:
 
 
 def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
-    """Return the pooled level with its assumption."""
+    """Return the sentence on the level pooled over waves, with its assumption."""
     value = value_text(pooled["estimate"], share)
     if pooled["confidence_interval"] is None:
         return (
@@ -148,26 +150,25 @@ def _pooled_sentence(pooled: JsonMapping, share: bool, level: str) -> str:
 
 def _alarm_sentence(alarm: JsonMapping) -> str:
     """Return the verdict on a requirement of all waves."""
-    bound = f"probability of any false alarm at most {100 * alarm['error']:.3g}%"
-    limit = f"alarm at {format_number(alarm['threshold'])}; {bound}"
+    error_text = f"probability of any false alarm at most {100 * alarm['error']:.3g}%"
+    threshold_text = f"alarm at {format_number(alarm['threshold'])}; {error_text}"
+    reference_text = ""
     if alarm["reference"]:
-        since = f" since {_range_text(alarm['reference'])}"
-    else:
-        since = ""
-    head = f"Required {alarm['requirement']}{since}: {alarm['verdict']}"
+        reference_text = f" since {_range_text(alarm['reference'])}"
+    verdict = f"Required {alarm['requirement']}{reference_text}: {alarm['verdict']}"
     if not alarm["waves"]:
-        return f"{head}; no wave has been tested yet."
-    if alarm["wave"] is not None:
-        e_value = alarm["e_values"][alarm["waves"].index(alarm["wave"])]
-        if e_value is None:
-            e_text = "∞"
-        else:
-            e_text = format_number(e_value)
-        return f"{head} in {alarm['wave']} (e-value {e_text}, {limit})."
-    return f"{head} (e-value {format_number(alarm['e_values'][-1])}, {limit})."
+        return f"{verdict}; no wave has been tested yet."
+    if alarm["wave"] is None:
+        return f"{verdict} (e-value {format_number(alarm['e_values'][-1])}, {threshold_text})."
+    e_value = alarm["e_values"][alarm["waves"].index(alarm["wave"])]
+    e_value_text = "∞"
+    if e_value is not None:
+        e_value_text = format_number(e_value)
+    return f"{verdict} in {alarm['wave']} (e-value {e_value_text}, {threshold_text})."
 
 
 def _range_text(names: Sequence[str]) -> str:
+    """Return the first and the last of consecutive waves as text."""
     if len(names) == 1:
         return names[0]
     return f"{names[0]} to {names[-1]}"
@@ -183,9 +184,9 @@ def _wave_text(name: str) -> str:
 def _change_sentence(row: JsonMapping, share: bool) -> str:
     """Return a change in points or in the outcome's units, and its direction if the interval excludes 0."""
     ends = row["confidence_interval"]
-    head = f"Since {_wave_text(row['reference'])}: {_change_text(row['estimate'], share)}"
+    change = f"Since {_wave_text(row['reference'])}: {_change_text(row['estimate'], share)}"
     if ends is None or row["estimate"] is None:
-        return f"{head}, no interval."
+        return f"{change}, no interval."
     low, high = ends
     limits = f"{_signed_change(low, share)} to {_signed_change(high, share)}"
     if low is not None and low > 0:
@@ -194,10 +195,11 @@ def _change_sentence(row: JsonMapping, share: bool) -> str:
         verdict = "it fell"
     else:
         verdict = "no clear change"
-    return f"{head} ({limits}): {verdict}."
+    return f"{change} ({limits}): {verdict}."
 
 
 def _change_text(value: float | None, share: bool) -> str:
+    """Return a change with its sign and, for shares, its unit."""
     text = _signed_change(value, share)
     if share:
         return f"{text} points"
@@ -205,7 +207,7 @@ def _change_text(value: float | None, share: bool) -> str:
 
 
 def _signed_change(value: float | None, share: bool) -> str:
-    """Return a change with its sign; that of shares in percentage points."""
+    """Return a change with its sign, of shares in percentage points; None is an infinite limit."""
     if value is None:
         return "unlimited"
     if share:
@@ -236,12 +238,13 @@ def _score_sentences(result: JsonMapping) -> list[str]:
 def _wave_table(result: JsonMapping, *, details: bool) -> ReportTable:
     """Return a row for each wave, with a bar; its intervals are those of the wave alone."""
     share = result["share"]
-    first = _row_label(result["rows"][0])
-    rows = [{**wave, **_wave_estimate(wave, first)} for wave in result["waves"]]
+    first_label = _row_label(result["rows"][0])
+    rows = [{**wave, **_wave_estimate(wave, first_label)} for wave in result["waves"]]
     title = "Waves"
     if not details and len(rows) > _MAX_TABLE_WAVES:
         title = f"Waves: the last {_MAX_TABLE_WAVES} of {len(rows)} (--details shows all)"
         rows = rows[-_MAX_TABLE_WAVES:]
+    # The common scale of the bars.
     ends = [
         end for row in rows for end in row["confidence_interval"] or (row["estimate"],) if end is not None
     ]
@@ -272,7 +275,7 @@ def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTabl
     """Return the level of each group in the latest wave, and its changes."""
     share = result["share"]
 
-    def text(row: JsonMapping) -> str:
+    def value_entry(row: JsonMapping) -> str:
         if row["quantity"] == _LEVEL or row["confidence_interval"] is None:
             return value_and_interval(row, share)
         low, high = row["confidence_interval"]
@@ -280,16 +283,16 @@ def _group_table(result: JsonMapping, rows: Sequence[JsonMapping]) -> ReportTabl
         return f"{_change_text(row['estimate'], share)} ({limits})"
 
     names = list(dict.fromkeys(_row_label(row) for row in rows))
-    table: list[JsonDict] = [{"group": name or "all"} for name in names]
+    table_rows: list[JsonDict] = [{"group": name or "all"} for name in names]
     columns = {"group": "group", "level": "level"}
     for row in rows:
         if row["quantity"] == _LEVEL:
             column = "level"
         else:
             column = f"since {row['reference']}"
-        table[names.index(_row_label(row))][column] = text(row)
+        table_rows[names.index(_row_label(row))][column] = value_entry(row)
         columns[column] = column
-    return table_of(f"{result['latest']}, simultaneous intervals", table, columns)
+    return table_of(f"{result['latest']}, simultaneous intervals", table_rows, columns)
 
 
 def _score_table(result: JsonMapping) -> ReportTable:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-# Of one estimate.
+# Requirements on an estimate.
 PASS = "PASS"
 FAIL = "FAIL"
 
-# Of waves over time.
+# Requirements on waves over time.
 ALARM = "ALARM"
 NO_ALARM = "NO ALARM"
 
-# Of both: the labels do not decide, or no wave is tested yet because all are part of the reference.
+# Either kind: the labels do not decide, or no wave is tested yet because all are part of the reference.
 UNDECIDED = "UNDECIDED"

@@ -1,6 +1,6 @@
-"""Sums of adaptive designs: allocations that follow the labels of a pilot or of earlier steps.
+"""Sums per stratum of adaptive designs, which allocate labels by those of a pilot or of earlier steps.
 
-[K] is Kumar & Raj. `opt-a1` and `opt-a2` are their rules; `two-round` is the library's rule.
+[K] is Kumar & Raj (2016). `opt-a1` and `opt-a2` are their rules; `two-round` is the library's rule.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def adaptive_sums(
     budgets: tuple[int, ...],
     start: Callable[[], Draws],
 ) -> Iterator[StratumSums]:
-    """Yield the sums of an adaptive design at increasing budgets; `start` returns new draws of a batch."""
+    """Yield the sums of an adaptive design at each budget; `start` returns new draws of R replicates."""
     if design.allocation == "opt-a2":
         yield from _stepwise_sums(design, strata, budgets, start())
         return
@@ -60,7 +60,7 @@ def adaptive_sums(
 def _stepwise_sums(
     design: SimulatedDesign, strata: Strata, budgets: tuple[int, ...], draws: Draws
 ) -> Iterator[StratumSums]:
-    """Yield the sums at each budget of a design that allocates a few labels per step."""
+    """Yield the sums at each budget of `opt-a2`, which allocates a few labels per step."""
     step = design.step or _DEFAULT_STEP
     counts = pilot_counts(design, strata.sizes, min(budgets))
     sums = draws.sums(counts)
@@ -108,8 +108,8 @@ def recalibrated_deviations(
 ) -> FloatArray:
     """Return S_h (R, H), recalibrated on the labels of each replicate and smoothed.
 
-    `centre` was subtracted from the outcomes of the sums. `bounds` are used for outcomes that are not binary;
-    the default is the bounds of the strata.
+    `centre` was subtracted from the outcomes of the sums. Outcomes that are not binary have `bounds`; by
+    default those of the strata.
     """
     outcome_sums = sums.z + centre * sums.counts
     # Rounding errors can make a sum of squares negative.

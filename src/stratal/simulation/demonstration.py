@@ -35,10 +35,13 @@ from stratal.tables.files import csv_line
 # Number of training images, small enough that the classifier makes errors. The other 1,497 are the
 # population.
 TRAINING_IMAGES = 300
+
 # The split into training images and population is the same in every run.
 DATA_SEED = 0
-# Optimiser steps of the logistic regression; the default of 100 does not converge on these images.
+
+# Optimiser steps of the logistic regression. With the default of 100 it does not converge on these images.
 MAX_ITERATIONS = 1000
+
 # Pixels have values from 0 to 16, and there are five shades: blank and four blocks.
 PIXEL_LEVELS_PER_SHADE = 4
 
@@ -272,16 +275,17 @@ def read_benchmark(
         missing=REFUSE,  # replicates are drawn from units whose proxy is known
         **reading,
     )
+    # The reader adds proxies and features if it computes a history, or scores from `answers`.
     features += history_columns(file_population.feature_names)
-    derived = [info for info in file_population.proxies if info.name not in (*proxies, outcome)]
-    proxies = (*(info.name for info in derived), *proxies)
+    derived_info = [info for info in file_population.proxies if info.name not in (*proxies, outcome)]
+    proxies = (*(info.name for info in derived_info), *proxies)
     names = (*proxies, *groups, *features, outcome)
     batches = list(file_population.batches(names))
     columns = {name: np.concatenate([np.asarray(batch[name]) for batch in batches]) for name in names}
     # Proxies computed by the reader keep their scale and bounds.
     derived_proxies = {
         info.name: Proxy(values=columns[info.name], scaled=info.scaled, bounds=info.bounds, name=info.name)
-        for info in derived
+        for info in derived_info
     }
     population = Population.from_arrays(
         proxy={name: columns[name] for name in proxies} | derived_proxies or None,
@@ -295,4 +299,6 @@ def read_benchmark(
         predicts=predicts,
     )
     labels = columns[outcome]
-    return population, labels.astype(np.float64) if is_mean else labels
+    if is_mean:
+        labels = labels.astype(np.float64)
+    return population, labels

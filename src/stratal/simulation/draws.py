@@ -1,4 +1,4 @@
-"""True moments of a population in strata, and sums over nested samples of thousands of replicates at once.
+"""True moments of a population in strata, and sums over nested samples of R replicates at once.
 
 The larger sample of a replicate contains its smaller samples. Two classes draw from the same distribution:
 
@@ -38,7 +38,8 @@ class Truth:
     binary : bool
         Whether every outcome is 0 or 1.
     centre : float
-        The population mean. It is subtracted from the outcomes before they are squared (rounding errors).
+        The population mean. It is subtracted from the outcomes before they are squared, which loses fewer
+        digits.
     outcomes, proxies : tuple of (N_h,) arrays
         z − centre and p − p̄_h of the units of each stratum. Empty for binary outcomes if counts suffice.
     """
@@ -85,7 +86,7 @@ class Truth:
     def of(
         cls, z: FloatArray, proxy: FloatArray | None, codes: AnyArray, n_strata: int, *, units: bool = True
     ) -> Truth:
-        """Return the moments of units (N,) in strata `codes` (N,); without their values if not `units`."""
+        """Return the moments of units (N,) in strata `codes` (N,), with their values if `units`."""
         sizes = np.bincount(codes, minlength=n_strata).astype(np.int64)
         divisor = np.maximum(sizes - 1, 1)
         binary = bool(np.all((z == 0) | (z == 1)))
@@ -216,14 +217,16 @@ def sample_variance(counts: FloatArray, sums: FloatArray, square_sums: FloatArra
 _SECOND_POWERS = ("z", "zz", "p", "pp", "zp")
 _THIRD_POWERS = ("zzz", "zzp", "zpp", "ppp")
 _FOURTH_POWERS = ("zzz", "zzzz")
+
 # Above this sampling fraction, sorting all units is faster than discarding repeated draws.
 _SORTING_FRACTION = 0.34
-# Rows of independent draws in one batch, which limits the memory.
+
+# Number of replicates that are drawn at once, which limits the memory.
 _DRAW_BATCH = 1 << 14
 
 
 class BinaryDraws:
-    """Sums of nested samples of binary outcomes; from call to call, counts must not decrease.
+    """Sums of nested samples of binary outcomes. Each call of `sums` extends the samples.
 
     Parameters
     ----------
@@ -293,7 +296,7 @@ class OrderedUnits:
     ----------
     truth : Truth
         Including the values of the units.
-    limits : int (H,)
+    max_counts : int (H,)
         Largest n_h that is drawn.
     replicates : int
         R.
@@ -306,7 +309,7 @@ class OrderedUnits:
     def __init__(
         self,
         truth: Truth,
-        limits: IntArray,
+        max_counts: IntArray,
         replicates: int,
         rng: np.random.Generator,
         *,
@@ -322,7 +325,8 @@ class OrderedUnits:
         if fourth_powers:
             self._names += tuple(name for name in _FOURTH_POWERS if name not in self._names)
         for h, z in enumerate(truth.outcomes):
-            order = ordered_units(len(z), int(limits[h]), replicates, rng, with_replacement=with_replacement)
+            n = int(max_counts[h])
+            order = ordered_units(len(z), n, replicates, rng, with_replacement=with_replacement)
             units = {"z": z[order]}
             if truth.proxies:
                 units["p"] = truth.proxies[h][order]

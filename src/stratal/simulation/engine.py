@@ -46,12 +46,13 @@ if TYPE_CHECKING:
 
 ProgressCallback = Callable[[int, int], None]
 
-
 # Numbers per array in a batch of ordered units: about one megabyte, which fits in the processor cache.
 _ORDERED_BATCH_NUMBERS = 1 << 17
-# Replicates per batch of ordered units at least: with fewer, the overhead of a batch dominates.
+
+# Smallest number of replicates per batch of ordered units: with fewer, the overhead of a batch dominates.
 _MIN_ORDERED_BATCH = 64
-# Replicates per batch of binary draws, which store one number per stratum.
+
+# Number of replicates per batch of binary draws, which store one number per stratum.
 _BINARY_BATCH = 1 << 13
 
 
@@ -110,9 +111,10 @@ def simulate(
     target : {"population", "superpopulation"}
         Target of the estimated variance. Errors and coverage refer to the mean of the population.
     stratum_weights_known : bool, optional
-        For the superpopulation: whether the W_h are known (default, as in [S]) or random like the N units.
+        For the superpopulation: whether the W_h are known (default, as in Fisch et al. 2024) or random like
+        the N units.
     with_replacement : bool
-        Draw with replacement, as assumed in [K].
+        Draw with replacement, as Kumar & Raj (2016) assume.
     workers : int, None or pyspark.sql.SparkSession
         Number of processes (joblib). None uses the settings of `joblib.parallel_config`, including its Dask
         and Ray back ends. With a Spark session, each stratification is one Spark task; stratal must be
@@ -152,16 +154,17 @@ def simulate(
     """
     check_workers(workers)
     require_population(population, "simulate")
-    quantity = as_estimand(estimand)
-    z = quantity.outcome_of(outcome)
+    requested = as_estimand(estimand)
+    # Only a mean has outcomes.
+    z = requested.outcome_of(outcome)
     labels = np.asarray(outcome) if z is None else z
     size = population.size
     if labels.shape != (size,):
         raise InputError("there must be one outcome per unit", given=labels.size, allowed=f"{size}")
     parsed_designs = _parse_designs(designs)
     if z is None:
-        # The default interval is not an option of means.
-        options = {
+        # The default of `intervals` is allowed for every estimand.
+        options_of_means = {
             "estimators": estimators,
             "intervals": None if as_tuple(intervals) in ((), ("auto",)) else intervals,
             "proxy": proxy,
@@ -169,12 +172,12 @@ def simulate(
             "stratum_weights_known": stratum_weights_known,
             "with_replacement": with_replacement or None,
         }
-        quantity.refuse_plan_options(options)
+        requested.refuse_plan_options(options_of_means)
     elif bounds is None and np.all((z == 0) | (z == 1)):
         bounds = (0.0, 1.0)
     if estimators is None:
         if z is None:
-            estimators = quantity.text
+            estimators = requested.text
         else:
             estimators = "horvitz-thompson"
     settings = Settings(
@@ -191,13 +194,13 @@ def simulate(
     )
     check_settings(settings, size)
     if not proxy and z is not None:
-        proxy = next(iter(quantity.proxy_names), None)
+        proxy = next(iter(requested.proxy_names), None)
     simulation = SimulationTask(
         population=population,
-        estimand=quantity,
+        estimand=requested,
         labels=labels,
         z=z,
-        value=census_value(population, labels, quantity) if z is None else float("nan"),
+        value=census_value(population, labels, requested) if z is None else float("nan"),
         proxy_name=proxy or None,
         designs=parsed_designs,
         settings=settings,
@@ -244,7 +247,7 @@ def _run(
 def _unfinished_tasks(
     simulation: SimulationTask, finished: CellStore
 ) -> tuple[list[SimulationTask], list[str]]:
-    """Return the unfinished cells, one task per stratification, and the keys of all cells by design."""
+    """Return the unfinished cells, as one task per stratification, and the keys of all cells."""
     tasks: dict[Hashable, SimulationTask] = {}
     proxy_values: dict[str | None, FloatArray | None] = {}
     keys: list[str] = []
@@ -254,20 +257,21 @@ def _unfinished_tasks(
             n_strata = design.n_strata
         else:
             n_strata = 1
-        group = (design.stratification, n_strata, design.by, design.proxy, name)
+        # Designs with the same key have the same strata and proxy.
+        task_key = (design.stratification, n_strata, design.by, design.proxy, name)
         if name not in proxy_values:
             # Estimands other than means read their proxies from the population.
             if simulation.z is None:
                 proxy_values[name] = None
             else:
                 proxy_values[name] = _read_proxy(simulation.population, name)
-        task = tasks.get(group)
+        task = tasks.get(task_key)
         if task is None:
             task = replace(simulation, proxy=proxy_values[name], proxy_name=name, designs=(), keys=())
         key = cell_key(_fingerprint(simulation, task.proxy, design), design, simulation.settings)
         keys.append(key)
         if finished.cells.get(key) is None:
-            tasks[group] = replace(task, designs=(*task.designs, design), keys=(*task.keys, key))
+            tasks[task_key] = replace(task, designs=(*task.designs, design), keys=(*task.keys, key))
     return list(tasks.values()), keys
 
 
@@ -384,7 +388,7 @@ def replicates_from_sums(
         max_counts = np.minimum(strata.sizes, max(settings.budgets))
     else:
         max_counts = np.max(counts, axis=0)
-    # Binary draws only grow, so that no stratum may lose a label from one budget to the next.
+    # Binary draws can only be extended: no stratum may have fewer labels at a larger budget.
     is_growing = counts is None or all(np.all(later >= earlier) for earlier, later in pairwise(counts))
     uses_binary_draws = truth.binary and settings.counts_suffice and is_growing
     if uses_binary_draws:
@@ -392,24 +396,24 @@ def replicates_from_sums(
     else:
         batch_size = max(_ORDERED_BATCH_NUMBERS // max(int(max_counts.max()), 1), _MIN_ORDERED_BATCH)
 
-    def start_draws(rows: int) -> Draws:
+    def start_draws(n_replicates: int) -> Draws:
         if uses_binary_draws:
-            return BinaryDraws(truth, rows, rng, with_replacement=settings.with_replacement)
+            return BinaryDraws(truth, n_replicates, rng, with_replacement=settings.with_replacement)
         return OrderedUnits(
             truth,
             max_counts,
-            rows,
+            n_replicates,
             rng,
             with_replacement=settings.with_replacement,
             third_powers=settings.needs_third_powers,
-            # Adaptive designs smooth the variances of outcomes that are not binary by their kurtosis.
+            # Adaptive designs smooth variances; for outcomes that are not binary this requires the kurtosis.
             fourth_powers=counts is None and not truth.binary,
         )
 
     replicates: ReplicateBatches = {}
     for start in range(0, settings.replicates, batch_size):
-        rows = min(batch_size, settings.replicates - start)
-        draws = start_draws(rows)
+        n_replicates = min(batch_size, settings.replicates - start)
+        draws = start_draws(n_replicates)
         sums_by_budget: Iterator[StratumSums]
         if counts is not None:
             sums_by_budget = map(draws.sums, counts)
@@ -417,7 +421,7 @@ def replicates_from_sums(
             # Ordered units can be read again for every budget. Binary draws start again.
             restart: Callable[[], BinaryDraws | OrderedUnits]
             if uses_binary_draws:
-                restart = partial(start_draws, rows)
+                restart = partial(start_draws, n_replicates)
             else:
                 restart = draws.branch
             sums_by_budget = adaptive_sums(design, strata, truth, settings.budgets, restart)
@@ -449,7 +453,7 @@ def fixed_counts(
     design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...]
 ) -> list[IntArray]:
     """Return n_h (H,) at each budget for a design that does not depend on labels."""
-    counts = []
+    n_h_by_budget = []
     method = design.allocation
     standard_deviations = None
     if method == "oracle":
@@ -458,11 +462,11 @@ def fixed_counts(
         standard_deviations = np.sqrt(truth.variances)
     for budget in budgets:
         if strata.n_strata == 1:
-            counts.append(np.array([budget]))
+            n_h_by_budget.append(np.array([budget]))
             continue
         allocation = allocate(strata, budget, method, design.minimum, standard_deviations=standard_deviations)
-        counts.append(np.asarray(allocation.n_h))
-    return counts
+        n_h_by_budget.append(np.asarray(allocation.n_h))
+    return n_h_by_budget
 
 
 def _resolve_estimator(estimator: str, budget: int, n_strata: int, task: SimulationTask) -> str:

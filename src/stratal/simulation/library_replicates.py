@@ -1,4 +1,4 @@
-"""Replicates that use the library's own plans, draws and estimates, one replicate at a time."""
+"""Replicates that are planned, drawn and estimated by stratal itself, one replicate at a time."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ DrawFunction = Callable[[int], Sample]
 
 
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
-    """Return the library's design for one budget, or raise `InputError` if its allocation needs outcomes."""
+    """Return the design of `stratal.designs` for a budget; raise `InputError` if it needs outcomes."""
     if design.mechanism in DRAW_MECHANISMS:
-        library: Design = Design.class_of_kind(design.mechanism).from_options(
-            budget, design.size, None, design.proxy
-        )
-        return library
+        design_class = Design.class_of_kind(design.mechanism)
+        drawn_design: Design = design_class.from_options(budget, design.size, None, design.proxy)
+        return drawn_design
     if strata.n_strata == 1:
         return SimpleRandom(budget=budget)
     if design.adaptive or design.allocation == "oracle":
@@ -72,9 +71,9 @@ def library_replicates(design: SimulatedDesign, strata: Strata, task: Simulation
             else:
                 quantities = rates.replicates(seeds)
                 # Labels without a variance get one from the labels of other strata.
-                irregular = rates.without_variance(quantities)
-                for name, values in _draw_and_estimate(draw, seeds[irregular], task).items():
-                    quantities[name][irregular] = values
+                has_no_variance = rates.without_variance(quantities)
+                for name, values in _draw_and_estimate(draw, seeds[has_no_variance], task).items():
+                    quantities[name][has_no_variance] = values
             replicates |= {(budget, *name): [values] for name, values in quantities.items()}
     return replicates
 
@@ -118,14 +117,14 @@ def _draw_function(
         planned = plan(task.population, budget, estimand=task.estimand)
         return planned.draw, planned.design
     if design.mechanism != "two-round":
-        library = library_design(design, strata, budget)
-        return partial(library.draw, task.population), library
+        drawn_design = library_design(design, strata, budget)
+        return partial(drawn_design.draw, task.population), drawn_design
     pilot_size = budget // 2
     pilot_plan = plan(task.population, pilot_size, estimand=task.estimand)
 
     def draw_two_rounds(seed: int) -> Sample:
         pilot = pilot_plan.draw(seed)
-        # The units that remain are fewer than the second half if the budget is close to N.
+        # Fewer units than the second half may be left if the budget is close to N.
         additional = min(budget - pilot_size, units_left(pilot))
         if additional:
             return next_round(pilot, _labels_of_sample(pilot, task.labels), additional=additional)
@@ -189,7 +188,7 @@ def census_value(population: Population, labels: AnyArray, estimand: Estimand) -
 def _labels_of_sample(sample: Sample, labels: AnyArray) -> JoinedLabels:
     """Return the labels of the drawn units from those of all units (N,), numbered by row.
 
-    All of them are outcomes: no number is a code of a missing label, even if it is rare in one sample.
+    They are outcomes: no number is taken for the code of a missing label, even if it is rare in one sample.
     """
     joined = join_labels(sample, labels[np.asarray(sample.ids, dtype=np.int64)])
     return replace(joined, codes_checked=True)

@@ -1,7 +1,7 @@
-"""Means, variances and intervals of thousands of replicates at once, from sums per stratum.
+"""Means, variances and intervals of R replicates at once, from sums per stratum (`StratumSums`).
 
-The numerical functions are those of one sample (λ, inflation, Satterthwaite, intervals). Only the sums come
-from `StratumSums`. A test compares both to the last digits.
+The numerical functions (λ, inflation, Satterthwaite, intervals) are those of a single sample. A test compares
+the results with `stratal.estimate` to the last digits.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from stratal.intervals.guards import (
 )
 from stratal.intervals.methods import INTERVAL_METHODS, find_interval
 from stratal.intervals.proportion import mean_skewness, student_t
-from stratal.planning.interim_widths import stratum_labels
+from stratal.planning.interim_widths import label_moments
 from stratal.simulation.draws import StratumSums, Truth, sample_variance
 
 # λ of the estimators that do not estimate it. In strata, the weights add up to one, so that Hájek's estimator
 # equals the Horvitz–Thompson estimator.
 FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
 
-# `published-…`: as in the papers, λ is not shrunk, and its estimation costs no degrees of freedom.
+# `published-…`: as in the papers, λ is not shrunk, and degrees of freedom are not reduced for its estimation.
 SIMULATED_ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 
 
@@ -91,12 +91,14 @@ class Settings:
 def stratum_variances(
     counts: FloatArray, sizes: IntArray, sums: FloatArray, square_sums: FloatArray
 ) -> FloatArray:
-    """Return s_h² (R, H) from Σ y and Σ y² (R, H); strata with one label get the variance of their group.
+    """Return s_h² (R, H) from n_h, N_h, Σ y and Σ y² (R, H).
 
-    A completely labelled stratum whose variance cannot be estimated gets 0.
+    A stratum with one label gets the variance of the group with which it is collapsed, or 0 if it is
+    completely labelled.
     """
     variances = sample_variance(counts, sums, square_sums)
     if np.any((counts < 2) & (sizes > 1)):
+        # Groups are formed once for all replicates.
         if len(counts) > 1:
             raise InputError("adaptive designs require two labels per stratum", action="Use a larger pilot.")
         group = collapse_singletons(counts[0].astype(np.int64), sizes)
@@ -116,8 +118,8 @@ class Replicates(evidence.DerivedEvidence):
     value : float (R,)
     estimated_variances : float (R,)
         Estimated variances for the target.
-    population_parts : float (R,) or 0
-        Their part that is due to the random population of N units.
+    population_parts : float (R,)
+        The part of these variances that is due to the random population of N units.
     degrees_of_freedom : float (R,)
     lam : float (H,) or (R, H)
         λ of each stratum.
@@ -180,7 +182,7 @@ class Replicates(evidence.DerivedEvidence):
 
     @property
     def textbook_variance(self) -> FloatArray:
-        """Variances by formula, without the guards of the intervals; negative values are rounding errors."""
+        """Variances (R,) without the corrections of the intervals; negative values are rounding errors."""
         return np.maximum(self.estimated_variances, 0.0)
 
     @property
@@ -195,7 +197,7 @@ class Replicates(evidence.DerivedEvidence):
 
     @property
     def factors(self) -> FloatArray:
-        """W_h² (1 − f_h) / n_h."""
+        """W_h² (1 − f_h) / n_h, (R, H) or (1, H)."""
         return stratified_factors(
             self.sums.counts, self.truth.sizes, with_replacement=self.settings.with_replacement
         )
@@ -212,10 +214,10 @@ class Replicates(evidence.DerivedEvidence):
 
     @cached_property
     def moments(self) -> UnitMoments:
-        """Moments of the labels on the 0–1 scale."""
+        """Moments of the labels on the 0–1 scale, for the guards against labels that agree by chance."""
         counts = self.sums.counts
         sums, square_sums = self._unit_scale_sums
-        return stratum_labels(
+        return label_moments(
             self.truth.sizes,
             counts,
             sums / counts,
@@ -239,7 +241,7 @@ class Replicates(evidence.DerivedEvidence):
         return np.asarray(mean_skewness(self.sums.counts, self.factors, variances, third_powers))
 
     def variances(self, labels: UnitMoments) -> Variances:
-        """Return the variances that the guards compare, on the 0–1 scale."""
+        """Return the variances that the guards of the intervals compare, on the 0–1 scale."""
         low, high = self.outcome_bounds
         counts = self.sums.counts
         sizes = self.truth.sizes
@@ -381,8 +383,8 @@ def replicate_intervals(replicates: Replicates) -> dict[str, tuple[FloatArray, F
     value = replicates.value
     if replicates.bounds is not None:
         value = np.clip(value, *replicates.bounds)
-    # Some methods differ for λ = 0, and the published λ is 0 in samples whose labels are all equal. In that
-    # case both intervals are computed, and each replicate uses one of them.
+    # Some methods differ for λ = 0, and a fitted λ may be 0 in some samples only. In this case both intervals
+    # are computed, and each replicate uses one of them.
     if is_fitted.all():
         cases = [replace(replicates, value=value, uses_proxy=True)]
     elif is_fitted.any():

@@ -24,23 +24,19 @@ if TYPE_CHECKING:
 # not known in practice.
 ONE_ROUND_ALLOCATIONS = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
 
-
 # Allocations that depend on labels. `two-round` is a proportional pilot with half of the budget, followed by
-# Neyman allocation with recalibrated S_h. `opt-a1` and `opt-a2` are those of Kumar & Raj (2016), unchanged.
+# Neyman allocation with S_h from a proxy that is recalibrated on its labels. `opt-a1` and `opt-a2` are those
+# of Kumar & Raj (2016), unchanged.
 ADAPTIVE_ALLOCATIONS = ("two-round", "opt-a1", "opt-a2")
 
-
-# Designs without strata.
+# Designs without strata, by the kind of `stratal.designs`.
 DRAW_MECHANISMS = ("poisson", "proportional-to-size", "systematic")
-
 
 # Designs of `stratal.plan` for the estimand: the complete budget in one round, or half of it as a pilot.
 PLANS = ("planned", "two-round")
 
-
 # Default pilots: a share of the budget for `two-round`, labels per stratum for the other allocations.
 _DEFAULT_PILOTS = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
-
 
 # The text of a stratified design: stratification:n_strata:allocation[:pilot[:step]].
 _STRATIFIED_DESIGN = re.compile(r"([^:]+):(\d+):([^:]+)(?::(\d*\.?\d*))?(?::(\d+))?")
@@ -189,21 +185,23 @@ def as_tuple(names: object) -> tuple[Any, ...]:
     return tuple(names)
 
 
-def check_settings(settings: Settings, size: int) -> None:
-    """Raise an error for settings that cannot be run on `size` units."""
+def check_settings(settings: Settings, population_size: int) -> None:
+    """Raise an error for settings that cannot be simulated with this number of units."""
     # A Monte Carlo standard error needs two replicates, and a variance needs two labels.
     if settings.replicates < 2:
         raise InputError("replicates must be 2 or more", given=settings.replicates, allowed="2 or more")
     if not settings.estimators:
         raise InputError("estimators= is empty", action="Give an estimator, such as 'horvitz-thompson'.")
-    if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
-        raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
+    if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > population_size:
+        raise BudgetError(
+            "a budget is out of range", given=list(settings.budgets), allowed=f"2 to {population_size}"
+        )
     check_confidence_level(settings.confidence_level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SimulationTask:
-    """Designs with the same strata, and the data of the simulation, which one process simulates.
+    """Designs with the same strata, which one process simulates, and the data of the simulation.
 
     Parameters
     ----------

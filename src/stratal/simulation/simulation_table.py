@@ -28,8 +28,8 @@ def labels_for_error(
 ) -> tuple[float, float]:
     """Return the number of labels whose mean absolute error is `target`, and its Monte Carlo standard error.
 
-    The number is interpolated between increasing budgets (B,) on logarithmic scales, on which the curve is
-    almost straight. Outside the budgets it is NaN.
+    The number is interpolated between increasing budgets (B,) on logarithmic scales, on which the curve of
+    the mean absolute errors (B,) is almost straight. Outside the budgets it is NaN.
     """
     # The first budget that reaches the target, and the one before it.
     upper = int(np.argmax(mean_absolute_errors <= target))
@@ -128,8 +128,8 @@ class SimulationTable(PageDisplay):
     def labels_to_reach(self, mean_absolute_error: float) -> list[JsonDict]:
         """Return the number of labels with a given mean absolute error for each design and estimator.
 
-        This is the second measure of [K]. It is interpolated between the budgets and has a Monte Carlo
-        standard error. It is NaN if the budgets do not include the value.
+        This measure is from Kumar & Raj (2016). It is interpolated between the budgets and has a Monte Carlo
+        standard error. It is NaN if no interval of the budgets contains it.
 
         Parameters
         ----------

@@ -17,11 +17,12 @@ from stratal.simulation.library_replicates import ReplicateBatches
 from stratal.simulation.replicates import Settings
 from stratal.simulation.simulation_table import SimulationRow
 
-# A truth that is less than this outside an interval counts as covered: both limits of a census are the
+# A true value that is less than this outside an interval counts as covered: both limits of a census are the
 # estimate, which has a rounding error.
 _COVERAGE_TOLERANCE = 1e-12
 
-# Quantiles of the width of intervals: one standard deviation of a normal distribution below and above.
+# Quantiles of the width of intervals. Those of a normal distribution are one standard deviation from its
+# mean.
 _WIDTH_QUANTILES = (0.16, 0.84)
 
 INTERVAL_COLUMNS = ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84")
@@ -74,9 +75,10 @@ def mean_and_error(values: FloatArray) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[str, float]:
-    """Return the `INTERVAL_COLUMNS`: coverage and width with their errors, and quantiles of the width."""
-    is_covered = (low <= truth + _COVERAGE_TOLERANCE) & (truth <= high + _COVERAGE_TOLERANCE)
+def summarise_interval(low: FloatArray, high: FloatArray, true_value: float) -> dict[str, float]:
+    """Return the `INTERVAL_COLUMNS` of the limits (R,) of replicates, by name."""
+    is_above_low = low <= true_value + _COVERAGE_TOLERANCE
+    is_covered = is_above_low & (true_value <= high + _COVERAGE_TOLERANCE)
     coverage = float(np.mean(is_covered))
     coverage_error = float(np.sqrt(coverage * (1.0 - coverage) / len(low)))
     width, width_error = mean_and_error(high - low)
@@ -86,9 +88,9 @@ def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[
 
 
 def summarise(values: FloatArray, variances: FloatArray, true_values: TrueValues) -> JsonDict:
-    """Return bias, MSE, mean absolute error, efficiencies and variance ratio.
+    """Return the columns of a table that concern the estimates, such as `mse` and `relative_efficiency`.
 
-    `values` and `variances` are the estimates and estimated variances of R replicates (R,).
+    `values` and `variances` are the estimates and their estimated variances (R,).
     """
     errors = values - true_values.value
     summary: JsonDict = {"closed_form_mse": true_values.closed_form}
@@ -133,25 +135,25 @@ def cell_rows(
     n_strata: int,
     replicates: ReplicateBatches,
     settings: Settings,
-    true_values: Callable[[int, str], TrueValues],
+    true_values_of: Callable[[int, str], TrueValues],
 ) -> list[SimulationRow]:
-    """Return the rows of a cell, with one row per budget, estimator and interval.
+    """Return the rows of a design, with one row per budget, estimator and interval.
 
-    `true_values` returns the true values for a budget and an estimator. Replicates without a value are
+    `true_values_of` returns the true values for a budget and an estimator. Replicates without a value are
     excluded.
     """
     rows = []
     for budget, estimator in product(settings.budgets, settings.estimators):
         quantities = _defined_replicates(design, budget, estimator, replicates)
-        truth = true_values(budget, estimator)
+        true_values = true_values_of(budget, estimator)
         shared_columns = {
             "design": design,
             "estimator": estimator,
             "budget": budget,
             "replicates": len(quantities["values"]),
             "n_strata": n_strata,
-            "truth": truth.value,
-            **summarise(quantities["values"], quantities["variances"], truth),
+            "truth": true_values.value,
+            **summarise(quantities["values"], quantities["variances"], true_values),
         }
         # Without intervals, the estimator has one row whose interval columns are NaN.
         for interval in settings.intervals or ("",):
@@ -159,7 +161,7 @@ def cell_rows(
             if interval:
                 low = quantities[f"{interval} low"]
                 high = quantities[f"{interval} high"]
-                interval_columns = summarise_interval(low, high, truth.value)
+                interval_columns = summarise_interval(low, high, true_values.value)
             rows.append({**shared_columns, "interval": interval, **interval_columns})
     return rows
 
@@ -167,11 +169,11 @@ def cell_rows(
 def _defined_replicates(
     design: str, budget: int, estimator: str, replicates: ReplicateBatches
 ) -> dict[str, FloatArray]:
-    """Return the quantities of the replicates that have a value; raise `InputError` for fewer than two."""
+    """Return the quantities (R,) of replicates with a value; raise `InputError` for fewer than two."""
     quantities = {
         quantity: np.concatenate(batches)
-        for (cell_budget, cell_estimator, quantity), batches in replicates.items()
-        if (cell_budget, cell_estimator) == (budget, estimator)
+        for (batch_budget, batch_estimator, quantity), batches in replicates.items()
+        if (batch_budget, batch_estimator) == (budget, estimator)
     }
     is_defined = np.isfinite(quantities["values"])
     n_defined = int(is_defined.sum())
@@ -186,7 +188,7 @@ def _defined_replicates(
 
 
 def fill_relative_efficiency(rows: Iterable[SimulationRow]) -> Iterator[SimulationRow]:
-    """Yield the rows; a missing efficiency is computed from the simulated simple random sample."""
+    """Yield the rows; a missing efficiency is relative to the simulated simple random sample."""
     all_rows = list(rows)
     comparison_key = itemgetter("estimator", "interval", "budget")
     random_rows = {comparison_key(row): row for row in all_rows if row["design"] == "simple-random"}

@@ -14,7 +14,7 @@ from stratal.estimation.resolve import with_group
 from stratal.metrics.confusion import Confusion
 from stratal.metrics.disagreement_review import write_disagreements
 from stratal.metrics.judges import JudgeReport, rogan_gladen
-from stratal.report.estimates import judge_notes, judge_sentences
+from stratal.report.judges import judge_notes, judge_sentences
 
 
 @pytest.fixture

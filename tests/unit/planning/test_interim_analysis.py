@@ -73,7 +73,7 @@ def test_the_simulated_rule_expects_what_the_rule_itself_does():
     seen = InterimAnalysis(sample, labels, 0.95, {})
     ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
     counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
-    larger = changed(seen, unread_allocation=None).allocation(sample.size + 100)
+    larger = changed(seen, one_round_allocation=None).allocation(sample.size + 100)
 
     assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
     expected = counted.half_width(larger, 0.95)
@@ -139,8 +139,8 @@ def test_the_plan_s_own_variances_may_widen_what_is_expected_and_never_narrow_it
         seen = InterimAnalysis(replace(sample, design=design), truth[sample.ids], 0.95, {})
         for n_h in (seen.allocation(300), seen.allocation(600), np.minimum(2 * sample.n_h, strata.sizes)):
             expected = seen.expected(n_h)
-            assert expected >= changed(seen, deviations=seen.learned).expected(n_h)
-            by_plan.append(bool(changed(seen, learned=seen.deviations).expected(n_h) < expected))
+            assert expected >= changed(seen, deviations=seen.label_deviations).expected(n_h)
+            by_plan.append(bool(changed(seen, label_deviations=seen.deviations).expected(n_h) < expected))
 
     assert any(by_plan)
 

@@ -54,7 +54,7 @@ def test_no_round_is_expected_to_be_wider_or_less_precise_than_one_in_the_first_
         assert np.all(chosen >= pilot.n_h)
         assert chosen.sum() == 300
         errors = [
-            np.sum(seen.strata.sizes**2 * seen.learned[0] ** 2 / np.maximum(n_h, 1))
+            np.sum(seen.strata.sizes**2 * seen.label_deviations[0] ** 2 / np.maximum(n_h, 1))
             for n_h in (chosen, first)
         ]
         assert errors[0] <= errors[1] * 1.03  # a finite population's correction apart

@@ -85,7 +85,7 @@ def test_each_half_keeps_nearly_its_share_of_the_plan_without_earlier_waves(wave
     for budget in (60, 150):
         raw = stratal.strata.stratify(population, n_strata=4)
         allocation = stratal.strata.allocate(raw, budget, "robust")
-        strata, halved = previous.divided(population, raw, allocation)
+        strata, halved = previous.divide(population, raw, allocation)
         parents = np.array([int(np.unique(raw.codes[strata.codes == h])[0]) for h in range(strata.n_strata)])
         shares = allocation.n_h[parents] * strata.sizes / raw.sizes[parents]
 
@@ -162,8 +162,8 @@ def test_ratings_and_a_second_proxy_are_regressed_too():
     previous = PreviousWaves.read([(sample, labels)], pairs[1][0], "judge")
     columns = {"judge": np.array([2.0, 2.0]), "length": np.array([1.4, 4.6])}
 
-    assert previous.numbers == ("length",)
-    assert previous.spread < 0.3
+    assert previous.further_proxies == ("length",)
+    assert previous.relative_variance < 0.3
     low, high = 1 + 4 * previous.expected_share.evaluate(columns)
     assert low == pytest.approx(1.2, abs=0.35)
     assert high == pytest.approx(2.8, abs=0.35)
@@ -179,7 +179,7 @@ def test_old_labels_lose_weight_only_if_later_ones_are_predicted_better(switch, 
         columns = {"score": rng.uniform(0.4, 0.6, 400), "topic": np.array(["a", "b"])[topic]}
         waves.append(WaveLabels(columns=columns, outcomes=(rng.random(400) < rate).astype(float)))
     previous = PreviousWaves(
-        waves=tuple(waves), proxy="score", bounds=(0.0, 1.0), numbers=(), groups=("topic",)
+        waves=tuple(waves), proxy="score", bounds=(0.0, 1.0), further_proxies=(), groups=("topic",)
     )
 
     assert previous.half_life == expected

@@ -115,6 +115,7 @@ def test_ties_are_known_once_they_are_labelled_out() -> None:
     assert found.labels == 40
     row = found.estimates[0]
     assert (row.value, *row.confidence_interval()) == (0.0, 0.0, 0.0)
+    assert "0.0 points" in str(found)
 
 
 def test_an_interval_holds_the_truth_and_shrinks_to_it() -> None:

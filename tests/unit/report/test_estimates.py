@@ -238,5 +238,5 @@ def test_a_sentence_says_where_groups_have_another_estimator_than_all_units(of_a
     for page in (answer_page(result), details_page(result)):
         lines = [line for line in page.lines if line.startswith("Groups")]
         assert lines == [] if stated is None else lines == [stated] and stated.startswith(sentence)
-        header = page.tables[-1].first().header
+        header = page.tables[-1].printed().header
         assert list(header) == ["group", "estimate", "standard error", "95% interval", "n"]

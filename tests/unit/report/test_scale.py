@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stratal.report.sections import Scale, ticks
+from stratal.report.drawings import Scale, ticks
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))

@@ -145,7 +145,7 @@ def test_thousands_of_groups_stay_one_small_page():
     section = named(found)["domains"]
 
     assert len(table) > 1000
-    shown = section.tables[0].first()
+    shown = section.tables[0].printed()
     assert len(shown.rows) == 301
     assert shown.cells()[-1][0] == f"… and {len(table) - 300:,} more: see --json or to_dict()"
     assert section.drawings[0].title == f"Groups: the first 40 of {len(table):,}"
