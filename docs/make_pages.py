@@ -5,10 +5,10 @@ A test fails if a page is out of date. `make docs` takes the pages of the refere
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
 import operator
 import re
+from pathlib import Path
+from typing import Any
 
 
 def command_page() -> str:
@@ -36,7 +36,7 @@ def clean(text: str) -> str:
 def table(command: Any) -> list[str]:
     """Return a table of the parameters of a command."""
     rows = ["| argument or option | meaning | default |", "|---|---|---|"]
-    about = {entry.field: entry.help_text for entry in command.declared}
+    about = {entry.field: entry.help_text for entry in command.options}
     for parameter in command.params:
         if "--help-all" in parameter.opts:
             continue
@@ -187,8 +187,8 @@ SHELVES = {
 
 def llms_text() -> str:
     """Return llms.txt (llmstxt.org): what there is to read, for language models and their agents."""
-    from stratal.cli.skill import RULES, SUMMARY, USES
     from stratal.cli.application import commands
+    from stratal.cli.skill import RULES, SUMMARY, USES
 
     docs = Path(__file__).parent
     lines = [

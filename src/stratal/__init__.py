@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
-# Module → the public names that live in it; a test holds it against the imports above.
+# Module → its public names. A test compares them with the imports above.
 _NAMES = {
     "designs": "Sample",
     "errors": "InputError LabelError StratalError StratalWarning",
@@ -88,7 +88,7 @@ _NAMES = {
 
 _MODULES_BY_NAME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-# Public modules.
+# Subpackages and modules that are attributes of `stratal`.
 _PUBLIC_MODULES = (
     *("designs", "errors", "estimands", "planning", "proxy"),
     *("regression", "simulation", "strata", "study", "testing"),

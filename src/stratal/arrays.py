@@ -69,26 +69,25 @@ def finite_vector(name: str, values: object) -> FloatArray:
 
 
 def array_of(values: object) -> AnyArray:
-    """Return `values` as the array that NumPy makes of them, except for dictionary arrays of PyArrow.
+    """Return `values` as an array, as `numpy.asarray` does, except for dictionary arrays of PyArrow.
 
     NumPy converts chunks of dictionary arrays with missing values incorrectly.
     """
-    pieces: list[Any] = []
+    dictionary_arrays: list[Any] = []
     if type(values).__module__.startswith("pyarrow"):
         import pyarrow as pa  # loaded already
 
-        if isinstance(values, pa.ChunkedArray):
-            pieces = values.chunks
-        else:
-            pieces = [values]
-        pieces = [piece for piece in pieces if isinstance(piece, pa.DictionaryArray)]
-    if not pieces:
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        dictionary_arrays = [chunk for chunk in chunks if isinstance(chunk, pa.DictionaryArray)]
+    if not dictionary_arrays:
         return np.asarray(values)
-    entries = [np.array([*piece.dictionary.to_pylist(), None], object) for piece in pieces]
-    codes = [np.asarray(piece.indices.cast("int64").fill_null(-1)) for piece in pieces]
-    return np.concatenate(
-        [values_of_codes[code] for values_of_codes, code in zip(entries, codes, strict=True)]
-    )
+    decoded_chunks = []
+    for chunk in dictionary_arrays:
+        # A missing value has the code -1, which selects the last entry.
+        entries = np.array([*chunk.dictionary.to_pylist(), None], object)
+        codes = np.asarray(chunk.indices.cast("int64").fill_null(-1))
+        decoded_chunks.append(entries[codes])
+    return np.concatenate(decoded_chunks)
 
 
 # Divisor instead of 0, smaller than all values that occur. The quotient is then not used, or 0.
@@ -102,12 +101,12 @@ def unit_scale(values: Number, bounds: tuple[float, float]) -> Number:
 
 
 def code_count(codes: IntArray) -> int:
-    """Return the number of groups of units (n,) with codes from 0."""
+    """Return the number of groups, given the code of each unit's group (n,), from 0."""
     return int(codes.max(initial=-1)) + 1
 
 
 def means_of_sums(sums: AnyArray, counts: AnyArray, empty: float | FloatArray = 0.0) -> FloatArray:
-    """Return sums / counts, and `empty` where nothing was counted; the shapes are those of broadcasting."""
+    """Return sums / counts, and `empty` if a count is 0; the shapes are broadcast."""
     return np.asarray(np.where(counts > 0, sums / np.maximum(counts, 1), empty))
 
 
@@ -145,7 +144,7 @@ def number_of_text(text: str) -> float:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a real number; truth values are none."""
+    """Return whether a value is a real number; booleans are not."""
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
@@ -161,13 +160,14 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     array = array_of(values)
     masked_entries = np.ma.getmaskarray(values) if is_masked(values) else ()
     null_entries = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
-    for kind, is_missing in (("masked", masked_entries), ("null", null_entries)):
-        if np.any(is_missing):
-            problem = f"{name} holds a missing value ({kind}) at position {np.argmax(is_missing)}"
+    for kind, missing_mask in (("masked", masked_entries), ("null", null_entries)):
+        if np.any(missing_mask):
+            problem = f"{name} holds a missing value ({kind}) at position {np.argmax(missing_mask)}"
             action = "Drop or fill these units first; a unit without a proxy cannot be planned for."
             raise InputError(problem, allowed="finite numbers", action=action)
     try:
         has_texts = array.dtype.kind == "O" and any(isinstance(entry, str) for entry in array.ravel())
+        # Allowed: booleans, integers, floats, and objects that are converted to numbers.
         if has_texts or array.dtype.kind not in "biufO":
             raise TypeError
         return array.astype(np.float64, copy=False)
@@ -184,10 +184,10 @@ def refuse_nonfinite(name: str, array: FloatArray) -> None:
     # it is not finite, for example because of an overflow.
     if math.isfinite(sum_of_squares):
         return
-    for kind, is_invalid in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
-        if np.any(is_invalid):
-            count = int(is_invalid.sum())
-            first = np.argmax(is_invalid)
+    for kind, invalid_mask in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
+        if np.any(invalid_mask):
+            count = int(invalid_mask.sum())
+            first = np.argmax(invalid_mask)
             description = f"{count} {'values that are' if count > 1 else 'value that is'} {kind}"
             raise InputError(
                 f"{name} holds {description} (first at position {first}; allowed: finite numbers)",
@@ -257,6 +257,7 @@ class Record:
 
 
 def _tuples(value: object) -> Any:
+    """Return a list and its nested lists as tuples; other values are unchanged."""
     if type(value) is list:
         return tuple(map(_tuples, value))
     return value
@@ -428,7 +429,7 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
 
 
 def checked_threads(threads: int) -> int:
-    """Return a number of threads, refusing anything but a whole number from 1 on."""
+    """Return a number of threads; refuse values that are not a positive integer."""
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise InputError("threads must be a whole number above 0", given=threads, allowed="1 or more")
     return threads

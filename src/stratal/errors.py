@@ -9,7 +9,7 @@ import re
 import sys
 import typing
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Real
@@ -31,22 +31,22 @@ __all__ = [
 # letter, and without a second one it reaches to the end, so that no text is looked at twice.
 QUOTED = r"""(?<!\w)(?:'(?:[^'\\]|\\(?:.|\Z))*+(?:'|\Z)|"(?:[^"\\]|\\(?:.|\Z))*+(?:"|\Z))"""
 
-# What a message says of the command's options, in brackets behind the keyword of Python.
+# The options of the command in a message, in brackets behind the keyword of Python: `id='row' (--id row)`, or
+# after a comma: `id=, --id`. A text in quotes matches first, so that it does not change.
 _OPTIONS = re.compile(rf"{QUOTED}| \(--[^()]*+\)|(?<==), --[^()]*+(?P<end>\)?)", re.DOTALL)
 
 
 def without_options(text: str) -> str:
-    """Return a message in the words of Python: without what it says of the command's options."""
+    """Return a message for Python, without the options of the command."""
 
-    def shortened(match: re.Match[str]) -> str:
-        text = match[0]
-        if text.startswith(" ("):
+    def replacement(match: re.Match[str]) -> str:
+        if match[0].startswith(" ("):
             return ""
-        if text.startswith(",") and match["end"]:
+        if match[0].startswith(",") and match["end"]:
             return ")"
-        return text
+        return match[0]
 
-    return _OPTIONS.sub(shortened, text)
+    return _OPTIONS.sub(replacement, text)
 
 
 class StratalError(Exception):
@@ -77,7 +77,8 @@ class StratalError(Exception):
         self.given = given
         self.allowed = allowed
         self.action = action
-        self.in_options = False
+        # Whether `args` has the message with options of the command, which the command sets.
+        self.has_options = False
         super().__init__(self.message(str))
 
     def message(self, rewrite: Callable[[str], str]) -> str:
@@ -105,7 +106,7 @@ class StratalError(Exception):
 
     def __str__(self) -> str:
         """Return the message. Options in brackets, such as `(--id COLUMN)`, are only shown in commands."""
-        if self.in_options:
+        if self.has_options:
             return str(self.args[0])
         return self.message(without_options)
 
@@ -219,15 +220,7 @@ class StratalWarning(UserWarning):
 
 
 def invalid_bounds_error(bounds: object, name: str = "bounds") -> InputError:
-    """Return the error for bounds that are not two finite numbers, the lower first.
-
-    Parameters
-    ----------
-    given : object
-        What was given in their place.
-    name : str
-        The keyword that they were given by.
-    """
+    """Return the error for bounds that are not two finite numbers, the lower first; `name` is the keyword."""
     action = f"Give {name}=(lowest, highest), in the outcome's units."
     return InputError(
         f"{name} must be two finite numbers, the lower first", given=repr(bounds), action=action
@@ -235,19 +228,7 @@ def invalid_bounds_error(bounds: object, name: str = "bounds") -> InputError:
 
 
 def finite_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
-    """Return bounds as two floats.
-
-    Parameters
-    ----------
-    bounds : pair of numbers
-    name : str
-        The keyword that they were given by.
-
-    Raises
-    ------
-    InputError
-        For anything but two finite numbers, the lower first.
-    """
+    """Return bounds as two floats; refuse other values than two finite numbers, the lower first."""
     try:
         low, high = bounds
     except (TypeError, ValueError):
@@ -263,21 +244,16 @@ def finite_bounds(bounds: Any, name: str = "bounds") -> tuple[float, float]:
 
 
 def not_positive_error(name: str, value: object) -> InputError:
-    """Return the error for what must be a number above 0, in the units of what is estimated.
-
-    Parameters
-    ----------
-    name : str
-        The keyword or option that it was given by.
-    given : object
-        What was given.
-    """
+    """Return the error for a number that must be above 0; `name` is its keyword or option."""
     allowed = "above 0, in the units of what is estimated"
     return InputError(f"{name} must be a positive number", given=repr(value), allowed=allowed)
 
 
 def lone_surrogate_error(holder: str, text: str) -> InputError:
-    """Return the error for a text that UTF-8 cannot hold, as JSON with half of an emoji gives it."""
+    """Return the error for a text that UTF-8 cannot encode, such as `"\\ud83d"` in JSON: half of an emoji.
+
+    `holder` is the name of the file or the argument that contains it.
+    """
     # Terminals cannot print the surrogate itself.
     shown = ascii(text if len(text) <= 60 else text[:59] + "…")
     action = 'Replace it, for example with text.encode(errors="replace").decode().'
@@ -286,14 +262,14 @@ def lone_surrogate_error(holder: str, text: str) -> InputError:
 
 
 def duplicate_ids_error(where: str, count: int, first: object) -> InputError:
-    """Return the error for ids that occur more than once."""
+    """Return the error for ids that occur more than once; `where` begins the sentence and may be empty."""
     what = f"{where}{'1 id is' if count == 1 else f'{count} ids are'} duplicated (first: {first!r})"
     action = "Remove the duplicates, or create an id that distinguishes the units."
     return InputError(what, allowed="one unit per id", action=action)
 
 
 def unreadable_file_error(file: object, error: Exception) -> InputError:
-    """Return the error for a file that is not whole, or not of its format, from what its reader says."""
+    """Return the error for an incomplete file or one of another format, with the error of its reader."""
     first_line = next(iter(str(error).splitlines()), type(error).__name__)
     action = "Check that the file is complete and that its extension matches its format."
     if isinstance(error, UnicodeError):
@@ -302,13 +278,13 @@ def unreadable_file_error(file: object, error: Exception) -> InputError:
 
 
 def type_text(value: object) -> str:
-    """Return what kind of thing was given, with its article, for an error."""
+    """Return the type of a value with its article, such as `a list`, for an error."""
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
 def invalid_confidence_level_error(level: object) -> InputError:
-    """Return the error of a confidence level that is not between 0 and 1, such as percent."""
+    """Return the error of a confidence level that is not between 0 and 1, such as a percentage."""
     action = None
     if isinstance(level, int | float) and 1 < level < 100:
         action = f"For {level:g}% write {level / 100:g}."
@@ -321,16 +297,10 @@ _MAX_NAMES_SHOWN = 20
 
 
 def suggest_names(name: str, names: Iterable[str], *, synonyms: Iterable[str] = ()) -> str:
-    """Return names as a readable list, those most like `name` first; of many names only these.
+    """Return the existing names as a list in quotes, those that are similar to `name` first.
 
-    Parameters
-    ----------
-    name : str
-        What was given.
-    names : iterable of str
-        What exists.
-    synonyms : iterable of str
-        Other names of what exists, which are listed if they are similar.
+    If there are more than `_MAX_NAMES_SHOWN` names, only the similar ones are listed. `synonyms` are other
+    names, which are listed only if they are similar.
     """
     existing = [str(entry) for entry in names]
     shown = similar_names(name, [*existing, *synonyms])
@@ -343,14 +313,14 @@ def suggest_names(name: str, names: Iterable[str], *, synonyms: Iterable[str] = 
 
 
 def similar_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names most like `name`, the most similar one first; none if nothing is similar."""
-    import difflib  # for mistakes alone
+    """Return up to three names that are similar to `name`, the most similar one first."""
+    import difflib  # only errors need this module
 
     return difflib.get_close_matches(str(name), list(names), n=3)
 
 
 def list_first(texts: Iterable[str], most: int) -> str:
-    """Return the first texts as a list, with the number of the others.
+    """Return up to `most` texts as a list, with the number of the others.
 
     Examples
     --------
@@ -371,7 +341,7 @@ def no_effect_error(option: str, allowed: str) -> InputError:
 
 
 def check_choice(what: str, name: object, names: Iterable[str]) -> None:
-    """Raise an `InputError` for a name that is none of the known ones."""
+    """Raise an `InputError` unless `name` is one of `names`; `what` is the noun for these in the message."""
     allowed_names = list(names)
     # Arrays and missing values cannot be compared with a name.
     is_comparable = name is None or isinstance(name, str | int | float | tuple)
@@ -386,33 +356,22 @@ def check_choice(what: str, name: object, names: Iterable[str]) -> None:
 
 
 def same_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of `names` that is `name`, or is it but for case and spaces around where only one is.
+    """Return the entry of `names` that equals `name`, or the only one that differs by case or outer spaces.
 
-    Parameters
-    ----------
-    name : str
-        What was given.
-    names : iterable of str
-        What exists.
+    None if there is no such entry, or if there are several.
     """
     existing = list(names)
     if name in existing:
         return name
     folded_name = str(name).strip().casefold()
-    alike = [entry for entry in existing if str(entry).strip().casefold() == folded_name]
-    if len(alike) == 1:
-        return alike[0]
+    matches = [entry for entry in existing if str(entry).strip().casefold() == folded_name]
+    if len(matches) == 1:
+        return matches[0]
     return None
 
 
 def utf8_path(path: str | PathLike[str]) -> str:
-    r"""Return a path as text, refusing one whose bytes are no UTF-8: engines and pages could not name it.
-
-    Raises
-    ------
-    InputError
-        With the path as it would be typed in Python.
-    """
+    """Return a path as text; refuse one that is not valid UTF-8, which engines and pages cannot process."""
     text = fspath(path)
     try:
         text.encode()
@@ -423,7 +382,7 @@ def utf8_path(path: str | PathLike[str]) -> str:
 
 
 def warn_caller(message: str) -> None:
-    """Warn the user at the line that called stratal, however many calls of ours lie between."""
+    """Emit a `StratalWarning` at the line of the user's code that called stratal."""
     frame = sys._getframe(1)
     level = 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "stratal":
@@ -433,68 +392,87 @@ def warn_caller(message: str) -> None:
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 
-def listing(
+def keywords_from(
     *records: Callable[..., Any], without: tuple[str, ...] = (), **defaults: object
 ) -> Callable[[Function], Function]:
-    """Return a decorator that shows and checks the keywords that a function takes by its `**keywords`.
+    """Return a decorator that declares and checks the keywords which a function accepts as `**keywords`.
+
+    The signature of the decorated function lists them. An unknown or missing keyword is a `TypeError` that
+    lists similar ones.
 
     Parameters
     ----------
     *records : class or callable
-        Whose fields or keywords these are: typed dicts, records, functions.
+        Typed dicts, dataclasses or functions. Their fields or parameters are the keywords.
     without : tuple of str
-        Those that the function does not take.
+        Fields that the function does not accept.
     **defaults
-        What the signature shows for fields of a typed dict that are left out; None otherwise.
+        Defaults in the signature for fields of typed dicts, which have none. Other fields have None.
     """
 
-    def fields_of(record: Any) -> Iterable[inspect.Parameter]:
-        if not typing.is_typeddict(record):
-            return inspect.signature(record).parameters.values()
-        hints = {
-            name: hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
-            for name, hint in record.__annotations__.items()
-        }
-        return (
-            inspect.Parameter(name, _KEYWORD, default=defaults.get(name), annotation=hint)
-            for name, hint in hints.items()
-        )
-
-    def listed(function: Function) -> Function:
+    def decorate(function: Function) -> Function:
         declared = inspect.signature(function)
-        shown = {name: one for name, one in declared.parameters.items() if one.kind is not one.VAR_KEYWORD}
-        for one in itertools.chain.from_iterable(map(fields_of, records)):
-            if one.name not in without:
-                shown.setdefault(one.name, one)
-        signature = declared.replace(parameters=list(shown.values()))
-        first = [name for name, one in shown.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
-        keyword_names = shown.keys()
-        needed = {name for name, one in shown.items() if one.default is one.empty}
+        parameters = {
+            name: parameter
+            for name, parameter in declared.parameters.items()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        }
+        for parameter in itertools.chain.from_iterable(
+            _parameters_of(record, defaults) for record in records
+        ):
+            if parameter.name not in without:
+                parameters.setdefault(parameter.name, parameter)
+        signature = declared.replace(parameters=list(parameters.values()))
+        positional_names = [
+            name
+            for name, parameter in parameters.items()
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        ]
+        required_names = {
+            name for name, parameter in parameters.items() if parameter.default is parameter.empty
+        }
 
         @wraps(function)
         def call(*args: object, **keywords: object) -> Any:
-            positional_names = first[: len(args)]
+            given_names = positional_names[: len(args)]
+            # `bind` takes as long as a small sum, so that it is called only if there is an error.
             if (
-                keywords.keys() <= keyword_names
-                and needed.issubset((*positional_names, *keywords))
-                and len(positional_names) == len(args)
+                keywords.keys() <= parameters.keys()
+                and required_names.issubset((*given_names, *keywords))
+                and len(given_names) == len(args)
             ):
-                return function(*args, **keywords)  # the common case: `bind` takes as long as a small sum
+                return function(*args, **keywords)
             try:
-                signature.bind_partial(*args, **keywords)  # what is unknown before what is missing
+                # An unknown keyword is reported before a missing one.
+                signature.bind_partial(*args, **keywords)
                 signature.bind(*args, **keywords)
             except TypeError as error:
-                taken = [name for name, one in shown.items() if one.kind is _KEYWORD]
-                unknown = [name for name in keywords if name not in keyword_names]
-                absent = [name for name in shown if name in needed.difference(positional_names, keywords)]
-                near = suggest_names(next(iter([*unknown, *absent]), ""), taken)
-                raise TypeError(f"{function.__qualname__}() {error}; it takes {near}") from None
+                unknown = [name for name in keywords if name not in parameters]
+                missing_names = required_names.difference(given_names, keywords)
+                missing = [name for name in parameters if name in missing_names]
+                allowed = [name for name, parameter in parameters.items() if parameter.kind is _KEYWORD_ONLY]
+                names_text = suggest_names(next(iter([*unknown, *missing]), ""), allowed)
+                raise TypeError(f"{function.__qualname__}() {error}; it takes {names_text}") from None
             return function(*args, **keywords)
 
         vars(call)["__signature__"] = signature
         return typing.cast(Function, call)
 
-    return listed
+    return decorate
+
+
+def _parameters_of(record: Any, defaults: Mapping[str, object]) -> Iterable[inspect.Parameter]:
+    """Return the parameters of a callable, or one for each field of a typed dict (default: None)."""
+    if not typing.is_typeddict(record):
+        return inspect.signature(record).parameters.values()
+    hints = {
+        name: hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
+        for name, hint in record.__annotations__.items()
+    }
+    return [
+        inspect.Parameter(name, _KEYWORD_ONLY, default=defaults.get(name), annotation=hint)
+        for name, hint in hints.items()
+    ]

@@ -1,4 +1,4 @@
-"""Names of columns as users type them: lists of names, and options with a name."""
+"""Names of columns as users write them: comma-separated lists, and a keyword or option with a name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def split_names(text: str | None) -> tuple[str, ...]:
 
 
 def option_of(role: str, name: str) -> str:
-    """Return what states the role of a column, in Python and in the command.
+    """Return the keyword of Python and the option of the command that give a column its role.
 
     Examples
     --------

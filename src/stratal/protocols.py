@@ -1,7 +1,7 @@
-"""Values from outside: JSON, and objects of other packages, recognised by the attributes that stratal uses.
+"""Types of JSON, and of objects of other packages, which are recognised by the attributes that stratal uses.
 
-The packages are not imported; `isinstance` asks for the attributes. Models of scikit-learn are recognised by
-`hasattr` instead, because a method of theirs may be declared and unavailable (`SVC().predict_proba` without
+The packages are not imported: `isinstance` checks the attributes. Models of scikit-learn are recognised by
+`hasattr` instead, because a declared method may be unavailable (`SVC().predict_proba` without
 `probability=True`).
 """
 
@@ -13,13 +13,12 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 # An object or a method of another package. Its type is that of the package, which is not imported.
 Foreign: TypeAlias = Any
 
-# What `to_dict` returns and what files of JSON contain. The place that reads an entry checks its type.
+# JSON objects: results of `to_dict` and contents of files. The code that reads an entry checks its type.
 JsonDict: TypeAlias = dict[str, Any]
 JsonMapping: TypeAlias = Mapping[str, Any]
 JsonRows: TypeAlias = Sequence[JsonMapping]
 
-# An entry of a table or of a JSON document: text, a number, a list …. The place that reads it checks its
-# type.
+# An entry of a table or of a JSON document: text, a number, a list …. The code that reads it checks its type.
 Cell: TypeAlias = Any
 
 # Keywords of a call, collected before it. The function that is called declares their types.
@@ -167,7 +166,7 @@ class WithDraw(Protocol):
 
 
 def values_of(column: Foreign) -> Foreign:
-    """Return the numbers of a Series or a proxy; any other column as it is."""
+    """Return the array of a Series or a proxy; return any other column unchanged."""
     if isinstance(column, WithValues):
         return column.values
     return column

@@ -23,7 +23,9 @@ from stratal.arrays import AnyArray, FloatArray, IntArray, array_of, is_masked
 from stratal.errors import InputError, lone_surrogate_error
 from stratal.whole_numbers import MAX_EXACT_INTEGER
 
-try:  # CPython's own takes half of OpenSSL's time for a short text, and is there where policy bars OpenSSL's
+# CPython's implementation takes half of the time of OpenSSL's for a short text. It is also available if a
+# security policy disables that of OpenSSL.
+try:
     from _md5 import md5  # type: ignore[import-not-found]
 except ImportError:
     md5 = partial(hashlib.md5, usedforsecurity=False)
@@ -154,12 +156,14 @@ def uniforms(keys: KeyArray) -> FloatArray:
 
 
 def shown_order(ids: AnyArray, seed: int) -> IntArray:
-    """Return the display positions (n,) of drawn units: random across strata, equal on every machine."""
+    """Return the rows (n,) of drawn units in display order: random across strata, equal on every machine."""
     texts = id_texts(ids)
     keys = keys_of_ids(texts, seed, "order:")
     order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    if (ordered[1:] == ordered[:-1]).any():  # equal numbers
+    sorted_keys = keys[order]
+    has_equal_keys = (sorted_keys[1:] == sorted_keys[:-1]).any()
+    # The order of the texts does not depend on that of the rows.
+    if has_equal_keys:
         order = np.lexsort((np.array(texts), keys))
     return order.astype(np.int64)
 
@@ -167,9 +171,10 @@ def shown_order(ids: AnyArray, seed: int) -> IntArray:
 def thresholds(counts: IntArray, sizes: IntArray, widening: int = 0) -> KeyArray:
     """Return a key for each stratum (H,) below which there are at least n_h units with high probability.
 
-    The expected number of units below it is n_h plus six standard deviations plus 10. Units with a key of at
-    most the threshold are candidates for the sample. If there are fewer than n_h candidates, the caller
-    repeats the query with a larger `widening`, which doubles the margin for each unit.
+    `counts` are the n_h (H,), and `sizes` the N_h (H,). The expected number of units below it is n_h plus six
+    standard deviations plus 10. Units with a key of at most the threshold are candidates for the sample. If
+    there are fewer than n_h candidates, the caller repeats the query with `widening` increased by 1, which
+    doubles the margin.
     """
     margin = (6.0 * np.sqrt(counts) + 10.0) * 2.0**widening
     shares = np.where(counts == 0, 0.0, (counts + margin) / sizes)
@@ -178,9 +183,10 @@ def thresholds(counts: IntArray, sizes: IntArray, widening: int = 0) -> KeyArray
 
 
 def rank_smallest(stratum: IntArray, keys: KeyArray, ties: AnyArray, counts: IntArray) -> IntArray:
-    """Return the positions of the `counts` (H,) smallest keys of each stratum among candidates (m,).
+    """Return the positions (n,) of the n_h smallest keys of each stratum among candidates (m,).
 
-    `ties` (m,) determine the order of equal keys.
+    `stratum`, `keys` and `ties` have the shape (m,); `ties` determine the order of equal keys. `counts` are
+    the n_h (H,).
     """
     order = np.lexsort((ties, keys, stratum))
     sorted_stratum = stratum[order]

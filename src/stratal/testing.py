@@ -25,8 +25,8 @@ from stratal.report.verdicts import PASS
 
 __all__ = ["assert_requirement", "check_design", "check_engine", "check_estimand", "same_draw"]
 
-# A check of chance fails by chance once in 16,000.
-_STANDARD_ERRORS = 4.0
+# Tolerance of the checks with random draws, in standard errors: a correct design fails once in 16,000 checks.
+_TOLERANCE_IN_STANDARD_ERRORS = 4.0
 
 
 def assert_requirement(
@@ -78,18 +78,19 @@ def assert_requirement(
         example = "such as assert_requirement(estimate, 'value>=.9')"
         raise InputError("no requirement is given", allowed=example)
     verdicts = assess_requirements(estimate, requirements, confidence_level=confidence_level, method=method)
-    missed = [
+    violations = [
         entry | {"confidence_level": confidence_level} for entry in verdicts if entry["verdict"] != PASS
     ]
-    if not missed:
+    if not violations:
         return
     if isinstance(estimate, Estimate):
-        labels = estimate.labels
+        label_count = estimate.labels
     else:
-        labels = max(row.labels for row in estimate)
-    figures = f"{'; '.join(map(value_with_interval, missed))}, from {labels:,} labels"
+        label_count = max(row.labels for row in estimate)
+    intervals = "; ".join(map(value_with_interval, violations))
+    figures = f"{intervals}, from {label_count:,} labels"
     action = "More labels make the interval narrower; a better model changes the estimate."
-    raise RequirementError("; ".join(map(requirement_text, missed)), given=figures, action=action)
+    raise RequirementError("; ".join(map(requirement_text, violations)), given=figures, action=action)
 
 
 def check_design(
@@ -120,7 +121,7 @@ def check_design(
     >>> check_design(stratal.designs.SimpleRandom(budget=10), population, np.arange(50) % 3, draws=100)
     """
     z = np.asarray(outcomes, dtype=np.float64)
-    estimates = []
+    means_and_variances = []
     for seed in range(draws):
         sample = design.draw(population, seed)
         probability = sample.inclusion_probability
@@ -128,31 +129,41 @@ def check_design(
         assert np.all((probability > 0) & (probability <= 1)), "a probability is not in (0, 1]"
         weighting = sample.weighting()
         variables = z[sample.ids, None]
-        estimates.append((weighting.mean(variables)[0], weighting.covariance(variables)[0, 0]))
-    _check_repeated(design.draw(population, 0), design.draw(population, 0), "the same seed")
+        means_and_variances.append((weighting.mean(variables)[0], weighting.covariance(variables)[0, 0]))
+    _check_equal_samples(design.draw(population, 0), design.draw(population, 0), "the same seed")
     with tempfile.TemporaryDirectory() as folder:
-        again = Sample.read(design.draw(population, 0).write(Path(folder) / "sample.parquet"))
-    _check_repeated(again, design.draw(population, 0), "a file")
+        stored_sample = Sample.read(design.draw(population, 0).write(Path(folder) / "sample.parquet"))
+    _check_equal_samples(stored_sample, design.draw(population, 0), "a file")
     try:
-        larger = design.larger_design(again, max(again.size // 4, 1)).draw(population, 0)
+        larger_design = design.larger_design(stored_sample, max(stored_sample.size // 4, 1))
+        larger_sample = larger_design.draw(population, 0)
     except StratalError:  # the design cannot be extended
-        larger = again
-    assert set(again.ids.tolist()) <= set(larger.ids.tolist()), "a larger draw leaves a unit out"
-    values, variances = np.array(estimates).T
-    spread = (values - values.mean()) ** 2 * draws / (draws - 1)
-    for what, excess, allowed in (
-        ("the mean", values - z.mean(), 0.0),
-        ("the estimated variance", variances - spread, variance_error * float(spread.mean())),
+        larger_sample = stored_sample
+    assert set(stored_sample.ids.tolist()) <= set(larger_sample.ids.tolist()), (
+        "a larger draw leaves a unit out"
+    )
+    means, variances = np.array(means_and_variances).T
+    # Their mean is the sample variance of the means.
+    squared_deviations = (means - means.mean()) ** 2 * draws / (draws - 1)
+    for quantity, errors, allowed in (
+        ("the mean", means - z.mean(), 0.0),
+        (
+            "the estimated variance",
+            variances - squared_deviations,
+            variance_error * float(squared_deviations.mean()),
+        ),
     ):
         # A design without variance, such as a census, leaves rounding errors.
-        limit = _STANDARD_ERRORS * float(excess.std()) / draws**0.5 + allowed + 1e-12
-        assert abs(excess.mean()) <= limit, f"{what} is off by {excess.mean():.3g}; chance allows {limit:.3g}"
+        limit = _TOLERANCE_IN_STANDARD_ERRORS * float(errors.std()) / draws**0.5 + allowed + 1e-12
+        problem = f"{quantity} is off by {errors.mean():.3g}; chance allows {limit:.3g}"
+        assert abs(errors.mean()) <= limit, problem
 
 
-def _check_repeated(one: Sample, other: Sample, by: str) -> None:
-    assert one.ids.tolist() == other.ids.tolist(), f"{by} gives other units"
-    assert one.design.to_dict() == other.design.to_dict(), f"{by} gives another design"
-    np.testing.assert_array_equal(one.inclusion_probability, other.inclusion_probability)
+def _check_equal_samples(sample: Sample, other: Sample, origin: str) -> None:
+    """Check that two samples are equal; `origin` is what both have in common."""
+    assert sample.ids.tolist() == other.ids.tolist(), f"{origin} gives other units"
+    assert sample.design.to_dict() == other.design.to_dict(), f"{origin} gives another design"
+    np.testing.assert_array_equal(sample.inclusion_probability, other.inclusion_probability)
 
 
 def check_estimand(estimand: Estimand, sample: Sample, labels: dict[Any, Any]) -> None:
@@ -166,16 +177,15 @@ def check_estimand(estimand: Estimand, sample: Sample, labels: dict[Any, Any]) -
     """
     assert Estimand.from_dict(estimand.to_dict()) == estimand, "its dict does not give it back"
     assert Estimand.parse_text(estimand.text) == estimand, f"{estimand.text!r} does not give it back"
-    one, other = (
-        stratal.estimate(sample, dict(answers), estimand=estimand)
-        for answers in (labels.items(), reversed(labels.items()))
-    )
-    assert (one.value, one.standard_error) == (other.value, other.standard_error), (
-        "the order of labels counts"
-    )
-    assert np.isfinite([one.value, one.standard_error]).all(), "the estimate is not finite"
-    inner, outer = (one.confidence_interval(level) for level in (0.8, 0.95))
-    limits = [outer.low, inner.low, one.value, inner.high, outer.high]
+    estimate = stratal.estimate(sample, dict(labels), estimand=estimand)
+    reversed_labels = dict(reversed(labels.items()))
+    other = stratal.estimate(sample, reversed_labels, estimand=estimand)
+    are_equal = (estimate.value, estimate.standard_error) == (other.value, other.standard_error)
+    assert are_equal, "the order of labels counts"
+    assert np.isfinite([estimate.value, estimate.standard_error]).all(), "the estimate is not finite"
+    inner = estimate.confidence_interval(0.8)
+    outer = estimate.confidence_interval(0.95)
+    limits = [outer.low, inner.low, estimate.value, inner.high, outer.high]
     assert limits == sorted(limits), f"limits of 95%, 80% and the value are not in order: {limits}"
 
 
@@ -204,6 +214,7 @@ def check_engine(population: Population, expected: Population, rules: Iterable[R
         np.testing.assert_allclose(
             summary.proxy_covariances, expected_summary.proxy_covariances, rtol=1e-12, atol=1e-13
         )
+        # Different numbers of units, including none.
         counts = np.minimum(expected_summary.sizes, np.resize([40, 1, 0, 25, 3, 8], rule.n_strata))
         same_draw(
             population.units_with_smallest_keys(rule, counts, seed),

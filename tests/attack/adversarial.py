@@ -97,7 +97,7 @@ def texts(pieces: tuple[str, ...], rng: np.random.Generator) -> Iterator[str]:
 
 def functions() -> dict[str, Callable[[str], object]]:
     """Return what prints, rewrites or reads text of users, by name."""
-    from stratal.cli.output import in_options, visible
+    from stratal.cli.output import escape_control_characters, keywords_to_options
     from stratal.errors import InputError, suggest_names, without_options
     from stratal.labels import label_values, spreadsheet_ids
     from stratal.report import document
@@ -109,14 +109,14 @@ def functions() -> dict[str, Callable[[str], object]]:
         error = InputError(
             f"{text}: no such file", given=repr(text), allowed=text, action=f"Name it: {text}."
         )
-        return str(error) + error.message(in_options)
+        return str(error) + error.message(keywords_to_options)
 
     return {
-        "in_options": in_options,
-        "in_options of known options": lambda text: in_options(text, {"--a", "--id"}),
+        "keywords_to_options": keywords_to_options,
+        "keywords_to_options of known options": lambda text: keywords_to_options(text, {"--a", "--id"}),
         "without_options": without_options,
         "a message": raised,
-        "visible": visible,
+        "visible": escape_control_characters,
         "suggest_names": lambda text: suggest_names(text, [text[:100], "a", "b"]),
         "table_text": lambda text: table_text(ReportTable(header=[text], rows=[[text]])),
         "csv_line": lambda text: csv_line([text]),

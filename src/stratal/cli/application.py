@@ -19,7 +19,13 @@ from stratal import __version__
 from stratal.cli import interruption
 from stratal.cli.command import COMMANDS, Command, argument, command
 from stratal.cli.memory_errors import OUT_OF_MEMORY_MESSAGE, is_memory_error
-from stratal.cli.output import PRINTED_LINES, in_options, print_json, printable, visible
+from stratal.cli.output import (
+    PRINTED_LINES,
+    escape_control_characters,
+    escape_unencodable,
+    keywords_to_options,
+    print_json,
+)
 from stratal.errors import StratalError, StratalWarning
 
 # Exit status of Click if the reader of standard output has closed it.
@@ -54,20 +60,21 @@ COMMAND_GROUPS = {
 
 
 class _Commands(click.Group):
-    """The commands with the same first word, or all. Each is imported when it is needed."""
+    """A group of commands: those with the same first word, or all. Each is imported when it is needed."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand. Ctrl-C and the options in errors are handled here, not by Click."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise SystemExit(interruption.INTERRUPTED) from None
+            raise SystemExit(interruption.INTERRUPTED_STATUS) from None
         except StratalError as error:
-            if not error.in_options:
+            if not error.has_options:
+                # The message has keywords of Python.
                 parameters = (entry for command in commands().values() for entry in command.params)
                 options = {name for parameter in parameters for name in parameter.opts}
-                error.args = (error.message(partial(in_options, options=options)),)
-                error.in_options = True
+                error.args = (error.message(partial(keywords_to_options, options=options)),)
+                error.has_options = True
             raise
 
     @property
@@ -97,7 +104,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command or a group of commands by name, or None."""
         if not self.prefix and cmd_name in COMMAND_GROUPS:
-            return _Commands(cmd_name, help=COMMAND_GROUPS[cmd_name], context_settings=HELP)
+            return _Commands(cmd_name, help=COMMAND_GROUPS[cmd_name], context_settings=HELP_SETTINGS)
         name = self.prefix + cmd_name
         return commands(name).get(name)
 
@@ -105,9 +112,10 @@ class _Commands(click.Group):
 def commands(*names: str) -> Mapping[str, Command]:
     """Return the commands with these names, or all, by name."""
     imported_commands = {}
-    for name, file in COMMAND_FILES.items():
+    for name, module in COMMAND_FILES.items():
         if not names or name in names:
-            import_module(f"stratal.cli.{file}")
+            # The import registers the command.
+            import_module(f"stratal.cli.{module}")
             imported_commands[name] = COMMANDS[name]()
     return imported_commands
 
@@ -137,15 +145,15 @@ def schema(requested: SchemaOptions) -> None:
     print_json(command_schema(" ".join(requested.of)))
 
 
-# `-h` as well, because many commands have it.
-HELP = {"help_option_names": ["-h", "--help"]}
+# Settings of Click. Users expect `-h`, which many other commands have.
+HELP_SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
 @click.group(
     "stratal",
     cls=_Commands,
     help="How good is this model, when a human can only label a few hundred of its outputs?",
-    context_settings=HELP,
+    context_settings=HELP_SETTINGS,
 )
 @click.version_option(__version__, message="stratal %(version)s", help="Print the version.")
 def app() -> None:
@@ -153,7 +161,8 @@ def app() -> None:
 
 
 def _print_error(message: str) -> None:
-    print(visible(message), file=sys.stderr)
+    """Print a message on standard error."""
+    print(escape_control_characters(message), file=sys.stderr)
 
 
 def _replace_closed_streams() -> None:
@@ -170,7 +179,7 @@ def _collected_warnings() -> Iterator[None]:
 
     def collect(message: Warning | str, category: type[Warning], *_: object) -> None:
         if issubclass(category, StratalWarning):
-            texts.append(in_options(str(message)))
+            texts.append(keywords_to_options(str(message)))
 
     warnings.showwarning = collect  # type: ignore[assignment]
     try:
@@ -184,10 +193,12 @@ def _collected_warnings() -> Iterator[None]:
 def main() -> None:
     """Run the command line; a `StratalError` becomes one message and exit status 2.
 
-    A reader that leaves early (`| head`) is not an error: exit status 0. Ctrl-C ends with one word and 130.
+    A reader of the output that ends early (`| head`) is not an error: exit status 0. Ctrl-C prints one word,
+    and the exit status is 130.
     """
     _replace_closed_streams()
-    printable(sys.stdout)
+    escape_unencodable(sys.stdout)
+    # The exit status.
     status: object = 0
     is_output_incomplete = False
     try:
@@ -206,7 +217,7 @@ def main() -> None:
             status = 2
     except BaseException as error:
         # Also KeyboardInterrupt and MemoryError, for which a traceback is no help.
-        status = interruption.INTERRUPTED
+        status = interruption.INTERRUPTED_STATUS
         if is_memory_error(error):
             _print_error(f"Error: {OUT_OF_MEMORY_MESSAGE}")
             status = 2
@@ -216,10 +227,10 @@ def main() -> None:
         # The rest of the output cannot be written. Python would try again at the exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if interruption.is_interrupted():
-        status = interruption.INTERRUPTED
+        status = interruption.INTERRUPTED_STATUS
     interruption.ignore_signals()
     if status == _OUTPUT_CLOSED:
         status = 0
-    elif status == interruption.INTERRUPTED:
+    elif status == interruption.INTERRUPTED_STATUS:
         _print_error("Stopped.")
     sys.exit(status)  # type: ignore[arg-type]

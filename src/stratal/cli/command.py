@@ -22,14 +22,15 @@ from stratal.cli.standard_input import replace_standard_input
 from stratal.errors import InputError, no_effect_error, utf8_path
 from stratal.protocols import Keywords
 
-Body = TypeVar("Body", bound=Callable[..., Result | None])
-Chosen = TypeVar("Chosen", bound=Struct)
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Result | None])
+# A record of options.
+Options = TypeVar("Options", bound=Struct)
 
 # The function that creates each command that has been imported.
 COMMANDS: dict[str, Callable[[], Command]] = {}
 
 # Maximum number of options in `--help`: those that most users need. `--help-all` shows all.
-MAX_SHOWN = 20
+MAX_OPTIONS_SHOWN = 20
 
 # Section and order of the options in a help text; other options come first, in the order of declaration. The
 # short help shows the first ones, so that options for special cases are at the end.
@@ -59,8 +60,8 @@ class Option:
         text of the default, as `name : COL,…, default TEXT`.
     metavar : str, optional
         Placeholder of the value.
-    shown : str, optional
-        Text of the default.
+    default_text : str, optional
+        Text of the default in the help.
     is_positional : bool
         Whether it is a positional argument.
     several : bool
@@ -75,7 +76,7 @@ class Option:
 
     help_text: str = ""
     metavar: str | None = None
-    shown: str | None = None
+    default_text: str | None = None
     is_positional: bool = False
     several: bool = False
     needs: tuple[Condition, ...] = ()
@@ -91,10 +92,14 @@ class Option:
 
     def parameter(self) -> click.Parameter:
         """Return the parameter for Click."""
-        parts = get_args(self.kind)
-        kind = parts[0] if type(None) in parts else self.kind
+        kind = self.kind
+        # The type without None, and the type of the entries of a list.
+        alternatives = get_args(kind)
+        if type(None) in alternatives:
+            kind = alternatives[0]
         is_list = get_origin(kind) is list
-        kind = get_args(kind)[0] if is_list else kind
+        if is_list:
+            kind = get_args(kind)[0]
         click_type, placeholder = _CLICK_TYPES.get(kind, (None, "TEXT"))
         shared: Keywords = {"type": self.parser or click_type, "required": self.default is NODEFAULT}
         shared["metavar"] = self.metavar or (None if kind is bool else placeholder)
@@ -107,13 +112,13 @@ class Option:
             help=self.help_text,
             is_flag=kind is bool or None,
             multiple=is_list,
-            show_default=self.shown or True,
+            show_default=self.default_text or True,
             **shared,
         )
 
 
 def argument(metavar: str, help_text: str, **more: Any) -> Option:
-    """Declare a positional argument."""
+    """Declare a positional argument; `more` are other fields of `Option`."""
     return Option(help_text=help_text, metavar=metavar, is_positional=True, **more)
 
 
@@ -135,7 +140,7 @@ def command(
     name: str | None = None,
     without: str = "",
     needs: Mapping[str, Condition] | None = None,
-) -> Callable[[Body], Body]:
+) -> Callable[[CommandFunction], CommandFunction]:
     """Return a decorator that registers a command for a function, which it returns unchanged.
 
     Parameters
@@ -150,22 +155,24 @@ def command(
         Further conditions for this command; a key lists fields separated by blanks.
     """
 
-    def decorate(body: Body) -> Body:
-        command_name = name or body.__name__
+    def decorate(function: CommandFunction) -> CommandFunction:
+        command_name = name or function.__name__
         COMMANDS[command_name] = cache(
-            lambda: Command(command_name, body, record, without.split(), needs or {})
+            lambda: Command(command_name, function, record, without.split(), needs or {})
         )
-        return body
+        return function
 
     return decorate
 
 
-def _declared(record: type[Struct]) -> Iterator[Option]:
-    """Yield the options of a record."""
+def _declared_options(record: type[Struct]) -> Iterator[Option]:
+    """Yield the options of a record, with the texts in its docstring and in those of its base classes."""
+    # An entry such as `id : COL, default id or item_id`, and the indented lines of its text.
     pattern = r"^(\w+) : (.+?)(?:, default (.+))?\n((?:    .+\n?)+)"
     docstrings = [inspect.cleandoc(kind.__doc__ or "") for kind in record.__mro__[::-1]]
-    entries = [match for text in docstrings for match in re.findall(pattern, text, re.MULTILINE)]
-    described = {name: rest for name, *rest in entries}
+    entries = [entry for text in docstrings for entry in re.findall(pattern, text, re.MULTILINE)]
+    # By name: the type or placeholder, the default and the help text.
+    texts_by_name = {name: texts for name, *texts in entries}
     for field in structs.fields(record):
         if get_origin(field.type) is Annotated:
             kind, option = get_args(field.type)
@@ -173,16 +180,20 @@ def _declared(record: type[Struct]) -> Iterator[Option]:
             kind = field.type
             option = Option()
         if not option.help_text:
-            type_text, shown, text = described.get(field.name, ("", "", ""))
+            type_text, default_text, text = texts_by_name.get(field.name, ("", "", ""))
             # A type in lower case, such as `str`, is not a placeholder.
             metavar = type_text if type_text != type_text.lower() else None
-            help_text = " ".join(text.split())
-            option = replace(option, metavar=metavar, shown=shown or option.shown, help_text=help_text)
+            option = replace(
+                option,
+                metavar=metavar,
+                default_text=default_text or option.default_text,
+                help_text=" ".join(text.split()),
+            )
         yield replace(option, field=field.name, kind=kind, default=field.default)
 
 
-def options_of(kind: type[Chosen], record: Struct) -> Chosen:
-    """Return the options of a command that belong to a record from which it inherits."""
+def options_of(kind: type[Options], record: Struct) -> Options:
+    """Return the options of a command as the record `kind`, which has only some of them."""
     return kind(**selected_fields(record, *kind.__struct_fields__))
 
 
@@ -195,12 +206,13 @@ def command_words(record: Struct) -> list[str]:
     """Return the command line of a record: its arguments, and its options that differ from their defaults."""
     arguments = list[str]()
     options = list[str]()
-    for entry in _declared(type(record)):
+    for entry in _declared_options(type(record)):
         (value,) = selected_fields(record, entry.field).values()
         if value is None or value == entry.default:
             continue
         for item in value if isinstance(value, list) else [value]:
             text = str(item)
+            # A small number without an exponent, such as 0.00005 instead of 5e-05.
             if isinstance(item, float) and "e-" in text:
                 text = f"{item:.15f}".rstrip("0")
             if entry.is_positional:
@@ -220,21 +232,23 @@ class Command(click.Command):
     def __init__(
         self,
         name: str,
-        body: Callable[..., Result | None],
+        function: Callable[..., Result | None],
         record: type[Struct],
         without: list[str],
         needs: Mapping[str, Condition],
     ) -> None:
-        self.body = body
+        self.function = function
         self.record = record
-        order = {field: n for n, field in enumerate(" ".join(OPTION_GROUPS.values()).split())}
-        self.declared = sorted(
-            (entry for entry in _declared(record) if entry.field not in without),
-            key=lambda entry: (entry.default is not NODEFAULT, order.get(entry.field, -1)),
+        fields_in_order = " ".join(OPTION_GROUPS.values()).split()
+        rank = {field: position for position, field in enumerate(fields_in_order)}
+        # Required options first, then those without a group.
+        self.options = sorted(
+            (entry for entry in _declared_options(record) if entry.field not in without),
+            key=lambda entry: (entry.default is not NODEFAULT, rank.get(entry.field, -1)),
         )
         self.conditions = [
             *((field, condition) for fields, condition in needs.items() for field in fields.split()),
-            *((entry.field, condition) for entry in self.declared for condition in entry.needs),
+            *((entry.field, condition) for entry in self.options for condition in entry.needs),
         ]
         show_all = click.Option(
             ["--help-all"],
@@ -246,8 +260,8 @@ class Command(click.Command):
         )
         super().__init__(
             name,
-            help=inspect.cleandoc(body.__doc__ or ""),
-            params=[*(entry.parameter() for entry in (*self.declared, JSON)), show_all],
+            help=inspect.cleandoc(function.__doc__ or ""),
+            params=[*(entry.parameter() for entry in (*self.options, JSON)), show_all],
             context_settings={"help_option_names": ["-h", "--help"]},
         )
 
@@ -262,19 +276,20 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line; an error about a number states how to write it."""
-        typed = list(args)
-        for word in args:
+        # The parser removes words from `args`.
+        words = list(args)
+        for word in words:
             utf8_path(word)
-        names = [option.name for option in self.declared if option.several]
+        list_options = [option.name for option in self.options if option.several]
         try:
-            return super().parse_args(ctx, repeat_options(args, names))
+            return super().parse_args(ctx, repeat_options(args, list_options))
         except click.NoSuchOption as error:
             # Click also suggests options that have little in common.
-            near = get_close_matches(error.option_name, error.possibilities or (), cutoff=_MIN_SIMILARITY)
-            raise click.NoSuchOption(error.option_name, possibilities=near, ctx=ctx) from None
+            similar = get_close_matches(error.option_name, error.possibilities or (), cutoff=_MIN_SIMILARITY)
+            raise click.NoSuchOption(error.option_name, possibilities=similar, ctx=ctx) from None
         except click.BadParameter as error:
             if error.param is not None and re.search("valid (number|integer|float)", error.message):
-                message = error.message.rstrip(".") + number_advice(typed, error.param.opts)
+                message = error.message.rstrip(".") + number_advice(words, error.param.opts)
                 raise click.BadParameter(message, ctx, error.param) from None
             raise
 
@@ -282,16 +297,17 @@ class Command(click.Command):
         """Run the command if every given option has an effect."""
         self._refuse_unused(ctx)
         values = dict(ctx.params)
+        # A record has a list or None, where Click has a tuple that may be empty.
         for entry in self.params:
             if entry.multiple or entry.nargs < 0:
                 values[str(entry.name)] = list(values[str(entry.name)]) or None
-        for option in self.declared:
+        for option in self.options:
             if option.is_positional:
                 values[option.field] = replace_standard_input(values[option.field], str(self.name))
-        json = values.pop("json")
-        result = self.body(self.record(**values))
+        as_json = values.pop("json")
+        result = self.function(self.record(**values))
         if result is not None:
-            result.show(as_json=json)
+            result.show(as_json=as_json)
 
     def _refuse_unused(self, ctx: click.Context) -> None:
         """Raise an error for the first given option that would have no effect."""
@@ -304,38 +320,40 @@ class Command(click.Command):
         names = {field: _display_name(parameter) for field, parameter in parameters.items()}
         for field, condition in self.conditions:
             is_typed = ctx.get_parameter_source(field) is click.core.ParameterSource.COMMANDLINE
+            # A command line without arguments has an empty list of them.
             has_value = ctx.params.get(field) not in (None, ())
             if is_typed and has_value and not condition.holds(ctx.params, is_given):
                 raise no_effect_error(names[field], condition.text(names))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write arguments and options by section; of many options, only the first ones."""
-        arguments = [(str(entry.metavar), entry.help_text) for entry in self.declared if entry.is_positional]
+        arguments = [(str(entry.metavar), entry.help_text) for entry in self.options if entry.is_positional]
         if arguments:
             with formatter.section("Arguments"):
                 formatter.write_dl(arguments)
         options = [entry for entry in self.get_params(ctx) if isinstance(entry, click.Option)]
-        always = [entry for entry in options if {"--json", "--help-all", "--help"} & set(entry.opts)]
-        others = [entry for entry in options if entry not in always]
-        if len(others) <= MAX_SHOWN - 2:
-            always = [entry for entry in always if entry.name != "help_all"]
-        if ctx.meta.get("help_all"):
-            shown = others
-        else:
-            shown = others[: MAX_SHOWN - len(always)]
+        common_options = [entry for entry in options if {"--json", "--help-all", "--help"} & set(entry.opts)]
+        specific_options = [entry for entry in options if entry not in common_options]
+        # Without `--help-all`, two common options are left.
+        if len(specific_options) <= MAX_OPTIONS_SHOWN - 2:
+            common_options = [entry for entry in common_options if entry.name != "help_all"]
+        shown_options = specific_options
+        if not ctx.meta.get("help_all"):
+            shown_options = specific_options[: MAX_OPTIONS_SHOWN - len(common_options)]
         titles = {name: title for title, names in OPTION_GROUPS.items() for name in names.split()}
-        titles |= {str(entry.name): "Options" for entry in shown if entry.required}
+        titles |= {str(entry.name): "Options" for entry in shown_options if entry.required}
         for title in ("Options", *OPTION_GROUPS):
-            rows = [entry for entry in shown if titles.get(str(entry.name), "Options") == title]
+            section = [entry for entry in shown_options if titles.get(str(entry.name), "Options") == title]
             if title == "Options":
-                rows += always
-            records = [record for entry in rows if (record := entry.get_help_record(ctx))]
+                section += common_options
+            records = [record for entry in section if (record := entry.get_help_record(ctx))]
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
-        if len(shown) < len(others):
+        n_hidden = len(specific_options) - len(shown_options)
+        if n_hidden:
             formatter.write_paragraph()
-            formatter.write_text(f"{len(others) - len(shown)} more options: --help-all.")
+            formatter.write_text(f"{n_hidden} more options: --help-all.")
 
 
 def _display_name(parameter: click.Parameter) -> str:
@@ -355,7 +373,7 @@ def _show_all(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
 
 
 def repeat_options(words: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the words with the name of an option before each of its values.
+    """Return the words of a command line with the name of an option before each of its values.
 
     Examples
     --------
@@ -374,7 +392,7 @@ def repeat_options(words: Sequence[str], names: Sequence[str]) -> list[str]:
 
 
 def _process_once(option: Any, value: Any, state: Any) -> None:
-    """Store the value of an option; a second one extends a list, repeats the first, or raises an error."""
+    """Store the value of an option, as Click's parser does; see `merge_repeated` for a second value."""
     if option.dest in state.opts:
         value = merge_repeated(option.obj, state.opts[option.dest], value)
     state.opts[option.dest] = value
@@ -391,21 +409,26 @@ def merge_repeated(option: Any, first: Any, second: Any) -> Any:
     """
     if first == second:
         return first
-    # An option's metavar declares whether its value is a list.
+    # Lists of these are separated by semicolons, because their entries may contain commas.
     if option.name in ("estimand", "require"):
         return f"{first};{second}"
+    # The placeholder of a list, such as `COL,…`.
     if ",…" in str(option.metavar):
         return f"{first},{second}"
     values = f"{first!r} and {second!r}"
     raise InputError(f"{option.opts[0]} is given twice", given=values, allowed="one value")
 
 
-def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
-    """Return how to write a number that was written as a percentage, with a comma or as 1e3."""
+def number_advice(words: Sequence[str], options: Sequence[str]) -> str:
+    """Return how to write the number of an option that was written as 95%, with a comma or as 1e3.
+
+    `words` are those of the command line, and `options` the names of the option.
+    """
     from stratal.arrays import number_of_text  # NumPy is not loaded for help
 
-    pairs = [word.partition("=")[::2] for word in typed if "=" in word] + list(pairwise(typed))
-    value = next((value for name, value in pairs if name in options), None)
+    # Both forms: `--budget=1e3` and `--budget 1e3`.
+    names_and_values = [word.partition("=")[::2] for word in words if "=" in word] + list(pairwise(words))
+    value = next((value for name, value in names_and_values if name in options), None)
     if value is None:
         return ""
     text = value.replace("%", "").strip()

@@ -35,22 +35,29 @@ class OptionCondition:
         options = {field: allowed for field, allowed in self.options.items() if field in values}
         if not options:
             return True
-        any_given = any(
-            str(values[field]) in allowed if allowed else is_given(field)
-            for field, allowed in options.items()
-        )
-        return any_given == self.present
+
+        def is_satisfied(field: str) -> bool:
+            allowed = options[field]
+            if allowed:
+                return str(values[field]) in allowed
+            return is_given(field)
+
+        return any(map(is_satisfied, options)) == self.present
 
     def text(self, names: Mapping[str, str]) -> str:
         """Return the condition in words, such as `with --proxy or --by`; `names` are those of the options."""
-        words = []
+        alternatives = []
         for field, allowed in self.options.items():
-            if field in names:
-                first, *others = allowed or ("",)
-                words += [f"{names[field]} {first}".rstrip(), *others]
-        *front, listing = words
-        if front:
-            listing = f"{', '.join(front)} or {listing}"
+            if field not in names:
+                continue
+            if allowed:
+                # The name precedes only the first value: `--design auto, stratified`.
+                alternatives += [f"{names[field]} {allowed[0]}", *allowed[1:]]
+            else:
+                alternatives.append(names[field])
+        listing = alternatives[-1]
+        if len(alternatives) > 1:
+            listing = f"{', '.join(alternatives[:-1])} or {listing}"
         reason = f" ({self.reason})" if self.reason else ""
         preposition = "with" if self.present else "without"
         return f"{preposition} {listing}{reason}"

@@ -15,13 +15,13 @@ from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.options import Reading, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import meanings, pair, parse_path
+from stratal.cli.parsing import parse_meanings, parse_pair, parse_path
 from stratal.cli.plan_file import PlanFile
 from stratal.cli.reading_again import (
     connection_words,
-    file_unknown,
-    population_again,
-    require_named,
+    read_population_again,
+    require_named_connections,
+    unknown_file_error,
     value_words,
 )
 from stratal.errors import InputError
@@ -44,6 +44,7 @@ def _writes_workbook(values: Values) -> bool:
     return is_workbook(values["output"])
 
 
+# Conditions under which options have an effect.
 TO_WORKBOOK = ValueCondition("with --output NAME.xlsx", _writes_workbook)
 
 
@@ -114,26 +115,29 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         if plan is None:
             return self
         stored = plan.options
+        # A further round may read the population from another file.
         if extending and self.file is not None:
             stored = structs.replace(stored, file=self.file, remote=self.remote)
-        require_named(options_of(Reading, stored), options_of(Reading, self))
+        require_named_connections(options_of(Reading, stored), options_of(Reading, self))
         defaults = structs.asdict(SharedDrawOptions(file=Path()))
         planned = structs.asdict(plan.options)
         requested = structs.asdict(options_of(SharedDrawOptions, self))
-        combined = {"file": self.file if extending and self.file is not None else plan.options.file}
-        for name in defaults:
-            if name == "file":
-                continue
-            is_first_round = extending and name in _FIRST_ROUND.split()
-            if requested[name] == defaults[name] and planned[name] != defaults[name] and not is_first_round:
-                combined[name] = planned[name]
-            elif requested[name] not in (defaults[name], planned[name]) and not extending:
-                self._refuse_unless_free(name, is_planned=planned[name] != defaults[name])
+        changes: Keywords = {"file": stored.file}
+        del defaults["file"]
+        for name, default in defaults.items():
+            is_planned = planned[name] != default
+            # The sample stores the options of its first round.
+            is_stored = extending and name in _FIRST_ROUND.split()
+            if is_planned and requested[name] == default and not is_stored:
+                changes[name] = planned[name]
+            elif requested[name] not in (default, planned[name]) and not extending:
+                self._refuse_difference(name, is_planned=is_planned)
+        # A number of units to add replaces the half-width of the plan.
         if extending and self.additional is not None:
-            combined.pop("half_width", None)
-        return structs.replace(self, **combined)
+            changes.pop("half_width", None)
+        return structs.replace(self, **changes)
 
-    def _refuse_unless_free(self, name: str, *, is_planned: bool) -> None:
+    def _refuse_difference(self, name: str, *, is_planned: bool) -> None:
         """Raise an error for an option that differs from the plan, unless it does not change the draw."""
         if not _may_differ(name, is_planned=is_planned):
             option_name = "--" + name.replace("_", "-")
@@ -152,7 +156,7 @@ _FIRST_ROUND = f"{_FIRST_ROUND_DESIGN} seed"
 
 
 def _draws_with_seed(values: Values) -> bool:
-    """Return whether the units are not those of a further round, whose seed the sample stores."""
+    """Return whether the draw uses the seed; for a further round of a sample, the sample stores it."""
     from stratal.evaluation import is_sample
 
     return values["extend"] is None or not is_sample(values["extend"])
@@ -162,7 +166,7 @@ FIRST_DRAW = ValueCondition("without --extend SAMPLE, which stores the seed", _d
 
 # Options that read a file of predictions, or that belong to a sample without labels. A table with labels is
 # read as by `estimate`.
-_NOT_OF_LABELLED_TABLES = (
+_FIELDS_WITHOUT_LABELLED_TABLE = (
     "compare looks same_rows margin delimiter softmax missing label answers history remote engine threads "
     "memory"
 )
@@ -203,7 +207,7 @@ def _may_differ(name: str, *, is_planned: bool) -> bool:
     needs={
         _FIRST_ROUND_DESIGN: without_all("extend", reason="in a first round"),
         "seed": FIRST_DRAW,
-        _NOT_OF_LABELLED_TABLES: WITHOUT_LABELLED_TABLE,
+        _FIELDS_WITHOUT_LABELLED_TABLE: WITHOUT_LABELLED_TABLE,
         **DRAW_NEEDS,
     },
 )
@@ -225,7 +229,6 @@ def draw(requested: DrawOptions) -> Result:
     are still needed; nothing is written once the interval is narrow enough.
     """
     from stratal.designs.labelling_files import require_empty_folder, write_labelling_folder
-    from stratal.estimation import as_estimand
     from stratal.evaluation import is_sample
     from stratal.report.pages import draw_page
 
@@ -235,57 +238,66 @@ def draw(requested: DrawOptions) -> Result:
     if requested.extend is not None and not is_sample(requested.extend):
         return _extend_table(requested, requested.extend)
     if requested.extend is None:
-        source = requested.file
-        plan = None if source is None else PlanFile.read(source)
-        requested = requested.with_plan(plan, extending=False)
-        if source is None:
-            raise InputError("the source of the draw is missing", allowed="a plan, or a file of predictions")
-        sample, texts = requested.sample(pilot=requested.half_width is not None)
-        if plan is not None and sample.population is not None:
-            plan.require_unchanged(source, sample.population)
+        requested, sample, texts = _draw_first_round(requested)
     else:
-        requested, sample, needed = _extended(requested, requested.extend)
+        requested, sample, needed = _draw_further_round(requested, requested.extend)
         if needed is not None and needed.additional == 0:
             return _nothing_to_draw(requested, needed)
-    sample = replace(sample, question=requested.declared(sample.question))
-    text = PlanFile.of(options_of(SharedDrawOptions, requested), None).text(requested.folder)
+    sample = replace(sample, question=requested.with_declarations(sample.question))
+    plan_text = PlanFile.of(options_of(SharedDrawOptions, requested), None).text(requested.folder)
     choices = requested.workbook_choices(sample)
-    written = write_labelling_folder(sample, requested.folder, text, choices)
+    written = write_labelling_folder(sample, requested.folder, plan_text, choices)
     described = _described_round(sample, written)
     described |= _described_clusters(sample, requested.budget)
     half_width = requested.half_width
     if half_width is not None:
         described |= {"half_width": half_width, "needed": None if needed is None else needed.to_dict()}
     described |= texts
+    # With columns to show, no further ones are suggested.
     has_columns = requested.extend is not None or len(sample.shown) > 0
     content = () if has_columns else requested.content_columns
     page = [
         draw_page(described, _stratum_rows(sample), has_columns=has_columns, content=content),
         *_labelling_step(written),
     ]
+    return Result(described, page, _next_command(requested, sample, written))
+
+
+def _draw_first_round(requested: DrawOptions) -> tuple[DrawOptions, Sample, dict[str, str]]:
+    """Return the options with those of the plan, the sample, and texts (`SharedDrawOptions.sample`)."""
+    source = requested.file
+    plan = None if source is None else PlanFile.read(source)
+    requested = requested.with_plan(plan, extending=False)
+    if source is None:
+        raise InputError("the source of the draw is missing", allowed="a plan, or a file of predictions")
+    sample, texts = requested.sample(pilot=requested.half_width is not None)
+    if plan is not None and sample.population is not None:
+        plan.require_unchanged(source, sample.population)
+    return requested, sample, texts
+
+
+def _next_command(requested: DrawOptions, sample: Sample, written: LabellingFolder) -> tuple[Any, ...]:
+    """Return the words of the command that reads the labels of a drawn sample."""
+    from stratal.estimation import as_estimand
+
     label_files = [*(requested.labels or []), written.to_label]
     column_words = value_words(requested.value)
     goal = as_estimand(sample.question.estimand)
-    additional = (requested.budget or 0) - sample.size
-    if requested.extend is None and goal.has_two_rounds and additional > 0:
-        round_words = ("--labels", written.to_label, "--additional", additional, *connection_words(requested))
-        folder_words = ("--output", f"{requested.folder}-2")
-        return Result(described, page, ("draw", "--extend", written.sample, *round_words, *folder_words))
+    n_second_round = (requested.budget or 0) - sample.size
+    if requested.extend is None and goal.has_two_rounds and n_second_round > 0:
+        round_words = ("--labels", written.to_label, "--additional", n_second_round)
+        output_words = (*connection_words(requested), "--output", f"{requested.folder}-2")
+        return ("draw", "--extend", written.sample, *round_words, *output_words)
     if not goal.is_estimated:
         require = goal.to_dict()["require"]
-        return Result(
-            described,
-            page,
-            ("threshold", written.sample, *label_files, *column_words, "--require", require),
-        )
-    if half_width is None:
-        look_option = () if sample.looks is None or requested.extend is not None else ("--look", 1)
-        return Result(
-            described, page, ("estimate", written.sample, *label_files, *column_words, *look_option)
-        )
+        return ("threshold", written.sample, *label_files, *column_words, "--require", require)
+    if requested.half_width is None:
+        look_words = () if sample.looks is None or requested.extend is not None else ("--look", 1)
+        return ("estimate", written.sample, *label_files, *column_words, *look_words)
+    # After a pilot, the labels determine how many units are still needed.
     label_words = [*(word for path in label_files for word in ("--labels", path)), *column_words]
     output_words = (*connection_words(requested), "--output", f"{requested.folder}-next")
-    return Result(described, page, ("draw", "--extend", written.sample, *label_words, *output_words))
+    return ("draw", "--extend", written.sample, *label_words, *output_words)
 
 
 def _labelling_step(written: LabellingFolder) -> list[str]:
@@ -294,7 +306,7 @@ def _labelling_step(written: LabellingFolder) -> list[str]:
 
 
 def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
-    """Return what was drawn, where it is, and what annotators fill in."""
+    """Return the entries of the result about the units, the written files and the columns to fill in."""
     from stratal.designs.labelling_files import columns_to_fill
 
     outcome = sample.question.outcome
@@ -314,7 +326,7 @@ def _described_round(sample: Sample, written: LabellingFolder) -> JsonDict:
 
 
 def _described_clusters(sample: Sample, budget: int | None) -> JsonDict:
-    """Return how many clusters were drawn, and the budget, which whole clusters may exceed."""
+    """Return the entries about a sample of clusters: their number, and the budget, which they may exceed."""
     from stratal.designs import ClusterSample
 
     design = sample.design
@@ -361,9 +373,9 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
         evaluation = stratal.evaluate(
             table,
             proxy=split_names(requested.proxy),
-            predicts=meanings(requested.predicts),
+            predicts=parse_meanings(requested.predicts),
             groups=split_names(requested.groups),
-            bounds=pair("--bounds", requested.bounds),
+            bounds=parse_pair("--bounds", requested.bounds),
             **requested.role_keywords,
             **requested.label_values,
             **options,
@@ -377,14 +389,15 @@ def _extend_table(requested: DrawOptions, table: Path) -> Result:
             )
             if needed.additional == 0:
                 return _nothing_to_draw(requested, needed)
-            additional, half_width = needed.additional, None
+            additional = needed.additional
+            half_width = None
         sample = evaluation.next_round(
             additional=additional,
             half_width=half_width,
             show=split_names(requested.show),
             seed=requested.seed,
         )
-    sample = replace(sample, question=requested.declared(sample.question))
+    sample = replace(sample, question=requested.with_declarations(sample.question))
     is_first_round = int(sample.round.max()) == 1
     labels = None if is_first_round else evaluation.labels
     choices = requested.workbook_choices(sample)
@@ -407,7 +420,7 @@ def _nothing_to_draw(requested: DrawOptions, needed: RequiredSampleSize) -> Resu
         reason = "every unit has been drawn"
     extended = str(requested.extend)
     files = [Path(extended), *(requested.labels or [])]
-    # A sample stores the other options, and no new one is written.
+    # The sample stores the other options.
     options = selected_fields(requested, *(_LABEL_OPTIONS if requested.labels else _TABLE_OPTIONS))
     return Result(
         {"sample": extended, "new": 0, "half_width": needed.target_half_width, "needed": needed.to_dict()},
@@ -431,13 +444,18 @@ def _stratum_rows(sample: Sample) -> list[list[Any]]:
     ]
 
 
-def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample, RequiredSampleSize | None]:
-    """Return the options with those of the first round, the extended sample, and how many units it needs."""
+def _draw_further_round(
+    requested: DrawOptions, extend: Path
+) -> tuple[DrawOptions, Sample, RequiredSampleSize | None]:
+    """Return the options with those of the first round, the extended sample, and the size for a half-width.
+
+    If no more units are needed, the sample is not extended.
+    """
     requested = requested.with_plan(PlanFile.next_to(extend), extending=True)
     additional = requested.additional
     half_width = requested.half_width
     if requested.file is None:
-        raise file_unknown(extend)
+        raise unknown_file_error(extend)
     if not requested.labels or (additional is None) == (half_width is None):
         problem = (
             "--extend requires the existing labels, and either the number of units to add or a half-width"
@@ -456,12 +474,15 @@ def _extended(requested: DrawOptions, extend: Path) -> tuple[DrawOptions, Sample
     if requested.predicted is not None:
         options["predicted"] = requested.predicted
     with show_progress("reading and drawing"):
-        reading = options_of(Reading, requested)  # options of a plan were compared with the command line
-        options["population"] = population_again(reading, sample, reading)
+        # `with_plan` has compared connections of the plan with the command line.
+        reading = options_of(Reading, requested)
+        options["population"] = read_population_again(reading, sample, reading)
         needed = None
         if half_width is not None:
             needed = stratal.labels_needed(sample, labels, half_width, **options)
             if needed.additional == 0:
                 return requested, sample, needed
-        larger = stratal.next_round(sample, labels, additional=additional, half_width=half_width, **options)
-    return requested, larger, needed
+        extended_sample = stratal.next_round(
+            sample, labels, additional=additional, half_width=half_width, **options
+        )
+    return requested, extended_sample, needed

@@ -11,7 +11,7 @@ from stratal.cli.command import Option, options_of
 from stratal.cli.conditions import Condition, ValueCondition, with_any
 from stratal.cli.options import Planning, Reading, Seed, Text
 from stratal.cli.output import show_progress
-from stratal.cli.parsing import join_names, pair
+from stratal.cli.parsing import join_names, parse_pair
 from stratal.errors import InputError, warn_caller
 from stratal.names import split_names
 
@@ -66,20 +66,20 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         for warning in plan.score_warnings:
             warn_caller(warning)
         with show_progress("drawing"):
-            drawn = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
+            sample = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
         texts = {}
         if pilot:
             # A plan appends the reason for the size of its pilot as its last note.
             texts["pilot"] = plan.notes[-1]
         if plan.previous is not None:
             texts["previous"] = plan.previous
-        return drawn, texts
+        return sample, texts
 
-    def declared(self, question: Question) -> Question:
-        """Return the question with what the options declare of the labels."""
+    def with_declarations(self, question: Question) -> Question:
+        """Return the question with the options about labels: scale, bounds, values, models and target."""
         if self.outcome is not None or self.bounds is not None:
             scale = self.outcome or "bounded"
-            bounds = pair("--bounds", self.bounds)
+            bounds = parse_pair("--bounds", self.bounds)
             question = question.with_outcome(scale=scale, bounds=bounds)
         values = {name: value for name, value in self.label_values.items() if value is not None}
         models = split_names(self.compare)
@@ -92,10 +92,10 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
 
 def _draw_other_design(requested: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
-    name, colon, size = requested.design.partition(":")
-    size = size or "sqrt-variance"
-    kind = stratal.designs.Design.class_of_kind(name)
-    if kind is None or (colon and name not in ("poisson", "proportional-to-size")):
+    name, colon, size_measure = requested.design.partition(":")
+    size_measure = size_measure or "sqrt-variance"
+    design_class = stratal.designs.Design.class_of_kind(name)
+    if design_class is None or (colon and name not in ("poisson", "proportional-to-size")):
         raise InputError("unknown design", given=repr(requested.design), allowed=DESIGNS)
     reading = options_of(Reading, requested)
     budget = requested.budget
@@ -103,10 +103,10 @@ def _draw_other_design(requested: SharedDrawOptions) -> Sample:
         raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")
     if requested.cluster is not None:
         reading = structs.replace(reading, groups=join_names(*reading.group_names, requested.cluster))
-    if size not in ("equal", "sqrt-variance"):
-        reading = structs.replace(reading, features=join_names(*split_names(reading.features), size))
+    # Another size measure is a column.
+    if size_measure not in ("equal", "sqrt-variance"):
+        reading = structs.replace(reading, features=join_names(*split_names(reading.features), size_measure))
     with show_progress("drawing"):
-        drawn: Sample = kind.from_options(budget, size, requested.cluster).draw(
-            reading.population(), requested.seed
-        )
-    return drawn
+        design = design_class.from_options(budget, size_measure, requested.cluster)
+        sample: Sample = design.draw(reading.population(), requested.seed)
+    return sample

@@ -17,9 +17,9 @@ from stratal.cli.command import Option, argument, command, command_words, option
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Reading, RoleOptions, Text, Whole
 from stratal.cli.output import Result, markdown_text, show_progress
-from stratal.cli.parsing import join_names, mapping, meanings, pair
+from stratal.cli.parsing import join_names, parse_mapping, parse_meanings, parse_pair
 from stratal.cli.plan_file import PlanFile
-from stratal.cli.reading_again import population_again, reading_of
+from stratal.cli.reading_again import read_population_again, stored_reading_options
 from stratal.errors import check_choice, no_effect_error
 from stratal.names import split_names
 from stratal.protocols import Keywords
@@ -49,28 +49,30 @@ FOR_NUMBERS = ValueCondition(
     _labels_are_numbers,
 )
 
-# Options whose values are passed on to `stratal.evaluate` as they are.
-SAME_KEYWORDS = (
+# Options whose values are keywords of `stratal.evaluate` without conversion.
+EVALUATE_FIELDS = (
     *("value", "id", "positive", "combine", "estimand", "estimator", "post_stratify"),
     *("margins", "cross_fit", "calibration", "population", "target", "outcome", "confidence_level"),
     *("look", "interval", "model", "by", "failed_answers", "require", "against", "answers", "new_labels"),
     *("same_rows", "chosen", "sizes", "cluster", "weight", "population_size", "tags", "lists"),
 )
 
-# Keywords of `stratal.threshold` whose values are passed on as they are.
-_OF_THRESHOLDS = (
+# Options whose values are keywords of `stratal.threshold` without conversion.
+_THRESHOLD_FIELDS = (
     *("value", "id", "positive", "combine", "predicted", "confidence_level", "by", "target", "population"),
     *("chosen", "sizes", "cluster", "weight", "population_size", "tags", "lists"),
 )
 
-OF_NEW_VERSION = with_any("against")
-NO_PLAIN_MEAN = without_all(
+# Conditions under which options have an effect.
+WITH_NEW_VERSION = with_any("against")
+ONLY_MEAN_OF_NUMBERS = without_all(
     *("estimand", "predicted", "cross_fit", "calibration", "outcome", "bounds", "metric"),
     *("compare", "model", "by", "against", "target", "combine"),
     reason="for the mean of numbers",
 )
 
 
+# Further conditions for `estimate`, `report` and `trend`.
 NEEDS = {"judge": without_all("estimand", "model")}
 
 
@@ -196,12 +198,12 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         Text,
         Option(
             "Target of the interval: population (these units) or superpopulation (all future units).",
-            shown="population; superpopulation if (nearly) all units are labelled",
+            default_text="population; superpopulation if (nearly) all units are labelled",
         ),
     ] = None
     outcome: Text = None
     bounds: Bounds = None
-    winsorise: Annotated[Text, Option(needs=(NO_PLAIN_MEAN,))] = None
+    winsorise: Annotated[Text, Option(needs=(ONLY_MEAN_OF_NUMBERS,))] = None
     confidence_level: ConfidenceLevel = 0.95
     # "Look" is the standard term for an interim analysis of a group sequential design.
     look: Whole = None
@@ -214,8 +216,8 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     failed_answers: Text = None
     require: Text = None
     against: Path | None = None
-    answers: Annotated[Text, Option(needs=(OF_NEW_VERSION,))] = None
-    new_labels: Annotated[list[Path] | None, Option(needs=(OF_NEW_VERSION,))] = None
+    answers: Annotated[Text, Option(needs=(WITH_NEW_VERSION,))] = None
+    new_labels: Annotated[list[Path] | None, Option(needs=(WITH_NEW_VERSION,))] = None
     same_rows: bool = False
     chosen: Text = None
     tags: Text = None
@@ -230,12 +232,12 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
     def keywords(self) -> Keywords:
         """The keywords of `stratal.evaluate`."""
         return {
-            **selected_fields(self, *SAME_KEYWORDS),
+            **selected_fields(self, *EVALUATE_FIELDS),
             **self.role_keywords,
-            "mapping": mapping("--map", self.map),
-            "predicts": meanings(self.predicts),
-            "bounds": pair("--bounds", self.bounds),
-            "limits": pair("--winsorise", self.winsorise),
+            "mapping": parse_mapping("--map", self.map),
+            "predicts": parse_meanings(self.predicts),
+            "bounds": parse_pair("--bounds", self.bounds),
+            "limits": parse_pair("--winsorise", self.winsorise),
             "features": split_names(self.features),
             "metric": split_names(self.metric),
             "classes": split_names(self.class_),
@@ -265,7 +267,7 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
         return stratal.evaluate(self.source, self.other_files, read_population=reader, **self.keywords)
 
     def accept(self, requirement: str, score: Sequence[str] = ()) -> Threshold:
-        """Return the units that a score accepts by a requirement."""
+        """Return the accepted set: the units whose score is above a threshold that meets a requirement."""
         reader = None
         if self.source is not None:
             reader = partial(read_population, self.source, is_needed=True)
@@ -276,33 +278,37 @@ class EvidenceOptions(RoleOptions, frozen=True, kw_only=True):
             score=score or None,
             proxy=split_names(self.proxy),
             read_population=reader,
-            mapping=mapping("--map", self.map),
-            predicts=meanings(self.predicts),
-            **selected_fields(self, *_OF_THRESHOLDS),
+            mapping=parse_mapping("--map", self.map),
+            predicts=parse_meanings(self.predicts),
+            **selected_fields(self, *_THRESHOLD_FIELDS),
         )
 
 
 def read_population(
-    place: Path, sample: Sample, columns: Sequence[str], *, is_needed: bool = False
+    source: Path, sample: Sample, columns: Sequence[str], *, is_needed: bool = False
 ) -> Population | None:
     """Return the population of a sample, read again as in its plan; None without a plan or need.
 
-    It is needed for the `columns` of a coefficient, for results of other models, or if `is_needed`.
+    It is needed for the `columns` of a coefficient, for results of other models, or if `is_needed`. `source`
+    is the sample, its folder or a study.
     """
     from stratal.evaluation import sample_file
 
-    file = sample_file(place)
+    file = sample_file(source)
+    reading = None
     if file.is_dir():
-        with stratal.study.open_study(place, read_only=True) as study:
-            stored = reading_of(study)
-        reading = Reading(**stored) if stored else None
+        with stratal.study.open_study(source, read_only=True) as study:
+            options = stored_reading_options(study)
+        if options:
+            reading = Reading(**options)
     else:
         plan = PlanFile.next_to(file)
-        reading = None if plan is None else options_of(Reading, plan.options)
+        if plan is not None:
+            reading = options_of(Reading, plan.options)
     if reading is None or (reading.history is None and not columns and not is_needed):
         return None
     features = join_names(*split_names(reading.features), *columns) or None
-    return population_again(structs.replace(reading, features=features), sample)
+    return read_population_again(structs.replace(reading, features=features), sample)
 
 
 class EstimateCommand(EvidenceOptions, frozen=True, kw_only=True):
@@ -345,7 +351,7 @@ def estimate(requested: EstimateCommand) -> Result:
         described["disagreements"] = {"file": str(requested.disagreements), "items": count}
     status = _exit_status(evaluation)
     if requested.format == MARKDOWN:
-        # The requirements are in a table of their own.
+        # `markdown_text` prints the requirements as a table.
         without_requirements = {key: value for key, value in described.items() if key != "requirements"}
         page = evaluation.page(without_requirements, details=requested.details)
         return Result(described, markdown_text(described, page), status=status)
@@ -404,27 +410,24 @@ def report(requested: ReportOptions) -> Result:
         accepted = None
         if request.goal is not None:
             accepted = requested.accept(request.goal.require, split_names(request.goal.score))
-        commands = [join(["stratal", "report", *command_words(requested)])]
+        draw_commands = _draw_commands(requested.source)
+        report_command = join(["stratal", "report", *command_words(requested)])
         if accepted is not None and request.estimand is None:
-            _refuse_options_of_estimates(requested)
-            findings = accepted.report(
-                title=requested.question, commands=[*_draw_commands(requested.source), *commands]
-            )
+            _refuse_estimate_options(requested)
+            findings = accepted.report(title=requested.question, commands=[*draw_commands, report_command])
             status = STATUSES[accepted.verdict]
         else:
-            of_estimate = structs.replace(requested, estimand=request.estimand)
-            evaluation = of_estimate.evaluate()
-            estimate_words = command_words(options_of(EvidenceOptions, of_estimate))
+            # The estimand without the accepted set, which `request` has separately.
+            estimate_options = structs.replace(requested, estimand=request.estimand)
+            evaluation = estimate_options.evaluate()
+            estimate_words = command_words(options_of(EvidenceOptions, estimate_options))
+            estimate_command = join(["stratal", "estimate", *estimate_words])
             findings = evaluation.report(
                 title=_title(requested.source),
                 question=requested.question,
                 quantity=requested.quantity,
                 threshold=None if accepted is None else accepted.to_dict(),
-                commands=[
-                    *_draw_commands(requested.source),
-                    join(["stratal", "estimate", *estimate_words]),
-                    *commands,
-                ],
+                commands=[*draw_commands, estimate_command, report_command],
                 examples=requested.items or 0,
             )
             status = _exit_status(evaluation)
@@ -435,9 +438,9 @@ def report(requested: ReportOptions) -> Result:
     return Result(findings.to_dict(), text, f"Report: {path}", status=status)
 
 
-def _refuse_options_of_estimates(requested: ReportOptions) -> None:
+def _refuse_estimate_options(requested: ReportOptions) -> None:
     """Refuse options that have no effect on the report of an accepted set."""
-    names = (*_OF_THRESHOLDS, "files", "estimand", "proxy", "map", "predicts", "output", "question")
+    names = (*_THRESHOLD_FIELDS, "files", "estimand", "proxy", "map", "predicts", "output", "question")
     options = {f"--{name.replace('_', '-')}" for name in names}
     for word in command_words(requested):
         if word.startswith("--") and word not in options:
@@ -445,14 +448,14 @@ def _refuse_options_of_estimates(requested: ReportOptions) -> None:
 
 
 def _exit_status(evaluation: Evaluation) -> int:
-    """Return the exit status of the verdict on all requirements."""
+    """Return the exit status of the verdict on all requirements; 0 without requirements."""
     if evaluation.status is None:
         return 0
     return STATUSES[evaluation.status]
 
 
 def _draw_commands(source: Path | None) -> list[str]:
-    """Return the command that drew a sample, if the plan next to it records a first round; otherwise none."""
+    """Return the command that drew a sample, in a list; empty without a plan, and for several rounds."""
     from stratal.evaluation import is_sample, sample_file
 
     if source is None or not is_sample(source):

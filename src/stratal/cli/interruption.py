@@ -15,7 +15,7 @@ from types import FrameType
 from typing import NoReturn
 
 # Exit status of an interrupted command.
-INTERRUPTED = 130
+INTERRUPTED_STATUS = 130
 
 # Seconds for the usual end of an interrupted command. Then the process exits at once.
 _MAX_SECONDS_TO_END = 2.0
@@ -30,7 +30,7 @@ def handle_signals() -> None:
     default_hook = sys.unraisablehook
 
     def hook(unraisable: sys.UnraisableHookArgs) -> None:
-        # After a signal, an error in a callback is only the interruption.
+        # After a signal, the interruption causes errors in callbacks, which are not printed.
         if not _interrupted.is_set():
             default_hook(unraisable)
 
@@ -60,9 +60,12 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def exit_at_once() -> NoReturn:
-    """Remove temporary folders and exit. Unfinished output files still have temporary names."""
+    """Remove temporary folders and exit.
+
+    Output files need no removal: until they are complete, they have temporary names.
+    """
     spilling = sys.modules.get("stratal.tables.spilling")  # a module that is not loaded has no folders
     if spilling is not None:
         spilling.remove_all()
     os.write(2, b"Stopped.\n")
-    os._exit(INTERRUPTED)
+    os._exit(INTERRUPTED_STATUS)

@@ -67,8 +67,8 @@ async def list_tools(context: object, params: object) -> mcp_types.ListToolsResu
     import mcp_types
 
     tools = [
-        mcp_types.Tool(name=name, description=one.help, input_schema=input_schema(one))
-        for name, one in commands(*MCP_TOOLS).items()
+        mcp_types.Tool(name=name, description=tool_command.help, input_schema=input_schema(tool_command))
+        for name, tool_command in commands(*MCP_TOOLS).items()
     ]
     return mcp_types.ListToolsResult(tools=tools)
 
@@ -81,27 +81,30 @@ async def call_tool(context: object, params: mcp_types.CallToolRequestParams) ->
     structured = None
     try:
         words = command_line(params.name, params.arguments or {})
-        done = await anyio.run_process(words, check=False, stdin=subprocess.DEVNULL)
-        is_error = done.returncode not in STATUSES.values()
+        process = await anyio.run_process(words, check=False, stdin=subprocess.DEVNULL)
+        # FAIL and UNDECIDED are results.
+        is_error = process.returncode not in STATUSES.values()
     except InputError as error:
         is_error = True
         text = str(error)
     else:
-        text = (done.stderr if is_error else done.stdout).decode()
+        text = (process.stderr if is_error else process.stdout).decode()
         if not is_error:
             structured = json.loads(text)
     content: list[Any] = [mcp_types.TextContent(text=text)]
     return mcp_types.CallToolResult(content=content, structured_content=structured, is_error=is_error)
 
 
-def tool_options(one: Command) -> dict[str, Option]:
+def tool_options(tool_command: Command) -> dict[str, Option]:
     """Return the options of a tool by their name in its input."""
-    return {entry.field.rstrip("_"): entry for entry in one.declared if entry.field not in HIDDEN_FIELDS}
+    return {
+        entry.field.rstrip("_"): entry for entry in tool_command.options if entry.field not in HIDDEN_FIELDS
+    }
 
 
-def input_schema(one: Command) -> dict[str, Any]:
+def input_schema(tool_command: Command) -> dict[str, Any]:
     """Return the JSON Schema of the input of a tool."""
-    options = tool_options(one)
+    options = tool_options(tool_command)
     properties = {name: _option_schema(option) for name, option in options.items()}
     required = [name for name, option in options.items() if option.default is NODEFAULT]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

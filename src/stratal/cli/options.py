@@ -12,7 +12,14 @@ import stratal
 from stratal.cli.command import Option, argument, selected_fields
 from stratal.cli.conditions import ValueCondition, Values, with_any, without_all
 from stratal.cli.output import show_progress
-from stratal.cli.parsing import join_names, mapping, meanings, pair, parse_path, widths
+from stratal.cli.parsing import (
+    join_names,
+    parse_mapping,
+    parse_meanings,
+    parse_pair,
+    parse_path,
+    parse_widths,
+)
 from stratal.names import split_names
 from stratal.protocols import Keywords
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
     from stratal import Plan, Population
 
 
+# Types of options that may be missing.
 Text = str | None
 Whole = int | None
 Number = float | None
@@ -31,7 +39,7 @@ EstimandText = Annotated[
         "Quantity to estimate: f1:match, recall:match, difference:model_a,model_b, mean@language, …; "
         "several are separated by semicolons, or the option is repeated.",
         "NAME:OF",
-        shown="the mean",
+        default_text="the mean",
     ),
 ]
 ConfidenceLevel = Annotated[float, Option("Confidence level, between 0 and 1.")]
@@ -44,11 +52,13 @@ Bounds = Annotated[
 ]
 Seed = Annotated[int, Option("Seed of the random numbers; the same seed and ids draw the same units.")]
 
+# Conditions under which options have an effect.
 ON_DUCKDB = with_any(engine=("duckdb",))
 
 
 def _is_text_table(values: Values) -> bool:
-    """Return whether the file may have delimiters; of a further round, it is named in the plan."""
+    """Return whether the file may have delimiters."""
+    # The file of a further round is named in its plan.
     if values["file"] is None:
         return True
     suffixes = [suffix.lower() for suffix in values["file"].suffixes if suffix.lower() != ".gz"]
@@ -56,7 +66,8 @@ def _is_text_table(values: Values) -> bool:
 
 
 def _has_proxy(values: Values) -> bool:
-    """Return whether a proxy is named; `doctor`, which has no budget, takes it from --predicts."""
+    """Return whether an option names a proxy."""
+    # `doctor`, the only command without a budget, takes the proxy from --predicts.
     sources = ("proxy", "softmax", "answers", "history")
     return "budget" not in values or any(values.get(name) is not None for name in sources)
 
@@ -84,11 +95,11 @@ class RoleOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
         """The columns by the keyword of their role."""
         from stratal.question import ROLES  # NumPy is not loaded for help
 
-        texts = selected_fields(self, *(role.keyword for role in ROLES))
-        return {
-            role.keyword: split_names(texts[role.keyword]) if role.several else texts[role.keyword]
-            for role in ROLES
-        }
+        keywords: Keywords = {}
+        for role in ROLES:
+            text = getattr(self, role.keyword)
+            keywords[role.keyword] = split_names(text) if role.several else text
+        return keywords
 
     @property
     def role_columns(self) -> tuple[str, ...]:
@@ -181,7 +192,7 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
 
     @property
     def content_columns(self) -> list[str]:
-        """Columns with texts or images that annotators could be shown; of local CSV and Parquet files."""
+        """Columns of a local CSV or Parquet file with texts or images for annotators; empty with --show."""
         from stratal.question.content import content_columns
         from stratal.question.scores import ANSWER_IS_RIGHT
         from stratal.tables.files import csv_header
@@ -197,10 +208,13 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
             names = parquet_column_names(self.file, sys.maxsize)
         texts = selected_fields(self, "id", "proxy", "groups", "by", "features", "softmax", "answers")
         used = {name for text in texts.values() for name in split_names(text)}
-        declared = meanings(self.predicts)
-        predicted = declared.values() if isinstance(declared, dict) else (declared,)
-        judges_answers = ANSWER_IS_RIGHT in predicted
-        return content_columns(names, {*used, *self.role_columns}, with_answers=judges_answers)
+        declared_meanings = parse_meanings(self.predicts)
+        # Annotators who judge whether the answer is right must see it.
+        if isinstance(declared_meanings, dict):
+            shows_answers = ANSWER_IS_RIGHT in declared_meanings.values()
+        else:
+            shows_answers = declared_meanings == ANSWER_IS_RIGHT
+        return content_columns(names, {*used, *self.role_columns}, with_answers=shows_answers)
 
     def population(self) -> Population:
         """Read the file."""
@@ -209,21 +223,21 @@ class Reading(RoleOptions, frozen=True, kw_only=True, omit_defaults=True, forbid
         return stratal.Population.read(
             self.file,
             groups=self.group_names,
-            bounds=pair("--bounds", self.bounds) if self.proxy or self.softmax else None,
+            bounds=parse_pair("--bounds", self.bounds) if self.proxy or self.softmax else None,
             scaled=False if self.margin else None,
-            predicts=meanings(self.predicts),
+            predicts=parse_meanings(self.predicts),
             missing=None if self.missing == "refuse" else self.missing,
             **lists,
             **self.role_keywords,
             **selected_fields(self, "id", "label", "history", "tags"),
-            **self.of_file,
+            **self.source_keywords,
         )
 
     @property
-    def of_file(self) -> Keywords:
-        """The options that do not depend on the columns: location and engine."""
+    def source_keywords(self) -> Keywords:
+        """The keywords of `Population.read` for the file as a whole: location, format and engine."""
         engine, _, master = self.engine.partition("=")
-        # A folder with to_label.csv is that of a draw, and not a data set.
+        # `draw` writes Parquet files, too, to a folder with to_label.csv, which is not a data set.
         is_dataset = (
             self.file.is_dir()
             and not (self.file / "to_label.csv").exists()
@@ -305,7 +319,7 @@ class Planning(Reading, frozen=True, kw_only=True):
     """
 
     budget: Whole = None
-    half_width: Annotated[float | tuple[float, ...] | None, Option(parser=widths)] = None
+    half_width: Annotated[float | tuple[float, ...] | None, Option(parser=parse_widths)] = None
     strata: Annotated[
         Whole, Option(needs=(with_any("proxy", "features"), without_all(stratify=("none", "category"))))
     ] = None
@@ -362,12 +376,12 @@ class Planning(Reading, frozen=True, kw_only=True):
 
     @property
     def goal(self) -> Any:
-        """The text of what is planned for: an estimand, or what a threshold is to guarantee."""
+        """The text of the estimand or, with --for, of the guarantee of a threshold."""
         from stratal.estimation import planned_for  # NumPy is not loaded for help
 
         return planned_for(self.estimand, self.for_)
 
     @property
     def label_values(self) -> Keywords:
-        """How labels are converted to numbers or classes."""
-        return {"positive": self.positive, "mapping": mapping("--map", self.map)}
+        """The keywords of `read_labels` and `evaluate` that convert labels to numbers or classes."""
+        return {"positive": self.positive, "mapping": parse_mapping("--map", self.map)}

@@ -49,8 +49,8 @@ class Result:
     described : dict
         The JSON object.
     parts
-        A line of text, a tuple with the words of the next command, a page, a list of these, or a function of
-        `described` that returns one.
+        A line of text, a tuple with the words of the next command (printed as `Next: stratal …`), a page
+        (`report.text.Page`), None, a list of these, or a function of `described` that returns one.
     status : int
     """
 
@@ -90,35 +90,36 @@ class Result:
         elif callable(part):
             self._print(part(self.described))
         elif part is not None:
-            print_sentences([in_options(line) for line in part.lines])
+            print_sentences([keywords_to_options(line) for line in part.lines])
             for table in part.tables:
                 print_table(table)
             if part.notes:
                 print_text("")
-                print_sentences([in_options(note) for note in part.notes])
+                print_sentences([keywords_to_options(note) for note in part.notes])
 
 
 def print_json(result: JsonDict) -> None:
     """Print one JSON object."""
     is_utf8 = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
+    # Some terminals of Windows cannot print all characters.
     text = hide_stored_path(json.dumps(result, indent=2, ensure_ascii=not is_utf8, allow_nan=False))
     print(_ESCAPED_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
-def printable(stream: object) -> None:
+def escape_unencodable(stream: object) -> None:
     """Make a stream write characters that its encoding lacks as escapes, instead of raising an error."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
 
 
-def visible(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     r"""Return a text with control characters escaped, so that data cannot move the cursor of a terminal."""
     shown = hide_stored_path(text)
     return _ESCAPED_IN_TEXT.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), shown)
 
 
-def in_options(message: str, options: Collection[str] = ()) -> str:
-    """Return a message with options of the command in place of keywords of Python.
+def keywords_to_options(message: str, options: Collection[str] = ()) -> str:
+    """Return a message of the library in which options of the command replace keywords of Python.
 
     Text in quotes comes from the user and is unchanged.
 
@@ -131,15 +132,20 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
     """
 
     def replacement(match: re.Match[str]) -> str:
+        # `--option VALUE (keyword=…)`
         if match["option"] is not None:
             return match["option"]
-        if match["keywords"] is None:  # a text in quotes
+        # A text in quotes.
+        if match["keywords"] is None:
             return match[0]
+        # `keyword=value (--option VALUE)`
         if match["options"] is not None:
             return match["options"]
         keywords = list(_KEYWORD.finditer(match["keywords"]))
-        if match["comma"] is not None:  # `keyword=, --option`: the option is sufficient
+        # `keyword=, --option`: the option is sufficient.
+        if match["comma"] is not None:
             return match["keywords"][: keywords[-1].start()]
+        # `keyword=value` without an option.
         if match["end"] is not None:
             return "".join(map(keyword_as_option, keywords))
         return match[0]
@@ -148,17 +154,19 @@ def in_options(message: str, options: Collection[str] = ()) -> str:
         option = "--" + match["name"].replace("_", "-")
         if match["value"] == "=(lowest, highest)" and match["name"] == "bounds":
             return f"{match['between']}--bounds LOW,HIGH"
-        is_alone = not match["value"].strip("=.:")
+        # The value is at most the punctuation of the sentence, such as `keyword=.`
+        has_no_value = not match["value"].strip("=.:")
         ending = match["value"].removeprefix("=")
-        if is_alone and option in options:
+        if has_no_value and option in options:
             return f"{match['between']}{option}{ending}"
         return match[0]
 
     return _MESSAGE.sub(replacement, message)
 
 
-# A keyword of Python with its value. Every part is possessive or excludes its own end, so that the time
-# is linear in the length of the text, whatever users wrote into it.
+# A keyword of Python with its value, and the parts of a message that are rewritten. Every part is possessive
+# or excludes its own end, so that the time is linear in the length of the text, which may contain a text of
+# the user.
 _NAME = r"[a-z_]++"
 _VALUE = r"=(?>\([^()]*+\)|\[[^\[\]]*+\]|\{[^{}]*+\}|'[^']*+'|[^\s,;()]*+)"
 _BETWEEN = r"(?:, | or | and )"
@@ -173,20 +181,20 @@ _MESSAGE = re.compile(
 
 
 def markdown_text(result: JsonDict, page: Page) -> str:
-    """Return an answer as Markdown; its sentences and notes have the names of options."""
+    """Return the result of `estimate` as Markdown; sentences and notes name options instead of keywords."""
     from stratal.report.document import answer_markdown
 
-    lines = [in_options(line) for line in page.lines]
-    notes = [in_options(note) for note in page.notes]
+    lines = [keywords_to_options(line) for line in page.lines]
+    notes = [keywords_to_options(note) for note in page.notes]
     return answer_markdown(result, replace(page, lines=lines, notes=notes))
 
 
 def print_table(table: ReportTable) -> None:
-    """Print a table: text to the left, numbers to the right."""
+    """Print a table after an empty line: text to the left, numbers to the right."""
     from stratal.report.text import table_text
 
-    print("", *([visible(table.title)] if table.title else []), sep="\n")
-    print(indent(visible(table_text(replace(table, title=""))), " "))
+    print("", *([escape_control_characters(table.title)] if table.title else []), sep="\n")
+    print(indent(escape_control_characters(table_text(replace(table, title=""))), " "))
 
 
 def print_sentences(lines: Sequence[str]) -> None:
@@ -199,14 +207,14 @@ def print_sentences(lines: Sequence[str]) -> None:
         PRINTED_LINES.append(line)
         if len(line) > width:
             line = "\n".join(wrap(line, width, break_long_words=False, break_on_hyphens=False))
-        print(visible(line))
+        print(escape_control_characters(line))
 
 
 def print_text(*lines: str) -> None:
     """Print lines, with control characters escaped."""
     for line in lines:
         PRINTED_LINES.append(line)
-        print(visible(line))
+        print(escape_control_characters(line))
 
 
 @contextmanager
@@ -219,17 +227,18 @@ def show_progress(activity: str) -> Iterator[Callable[[int, int], None] | None]:
         yield None
         return
     start = monotonic()
-    progress_text = [activity]
+    text = activity
     ended = threading.Event()
 
     def advance(done: int, total: int) -> None:
-        progress_text[0] = f"{activity} {done / max(total, 1):.0%}"
+        nonlocal text
+        text = f"{activity} {done / max(total, 1):.0%}"
 
     def show() -> None:
         line = ""
         with suppress(OSError, ValueError):  # a terminal that was closed
             while not ended.wait(PROGRESS_SECONDS):
-                line = f"{progress_text[0]}, {monotonic() - start:.0f} s"
+                line = f"{text}, {monotonic() - start:.0f} s"
                 print(f"\r{line}", end="", file=sys.stderr, flush=True)
             print(f"\r{' ' * len(line)}\r" if line else "", end="", file=sys.stderr, flush=True)
 

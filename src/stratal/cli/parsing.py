@@ -17,18 +17,18 @@ def join_names(*names: str) -> str:
     return ",".join(dict.fromkeys(names))
 
 
-def pair(option: str, text: str | None) -> tuple[float, float] | None:
+def parse_pair(option: str, text: str | None) -> tuple[float, float] | None:
     """Return two numbers given as `LOW,HIGH`."""
     if text is None:
         return None
     try:
-        low, high = (finite_number(part) for part in text.split(","))
+        low, high = (parse_finite_number(part) for part in text.split(","))
     except ValueError:
         raise InputError(f"{option} takes two numbers", given=repr(text), allowed="LOW,HIGH") from None
     return low, high
 
 
-def finite_number(text: str) -> float:
+def parse_finite_number(text: str) -> float:
     """Return a text as a finite number; other texts raise a `ValueError`."""
     from stratal.arrays import number_of_text
 
@@ -38,18 +38,15 @@ def finite_number(text: str) -> float:
     return number
 
 
-def mapping(option: str, text: str | None) -> dict[str, float | str | None] | None:
-    """Return the values of labels from `LABEL=NUMBER,…` or `LABEL=CLASS,…`.
-
-    Nothing after the equals sign stands for no answer.
-    """
+def parse_mapping(option: str, text: str | None) -> dict[str, float | str | None] | None:
+    """Return the value of each label from `LABEL=NUMBER,…` or `LABEL=CLASS,…`; `LABEL=` means no answer."""
     from stratal.arrays import number_of_text
 
     if text is None:
         return None
     allowed = "LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer"
     values: dict[str, float | str | None] = {}
-    for label, value in pairs(option, text, allowed, blank=True).items():
+    for label, value in parse_pairs(option, text, allowed, allow_empty=True).items():
         number = number_of_text(value)
         if math.isnan(number):
             values[label] = value or None
@@ -58,25 +55,28 @@ def mapping(option: str, text: str | None) -> dict[str, float | str | None] | No
     return values
 
 
-def pairs(option: str, text: str | None, allowed: str, *, blank: bool = False) -> dict[str, str]:
-    """Return name and value of each `NAME=VALUE`; the value may be empty if `blank`."""
+def parse_pairs(option: str, text: str | None, allowed: str, *, allow_empty: bool = False) -> dict[str, str]:
+    """Return the value by name from `NAME=VALUE,…`; empty values are an error unless `allow_empty`.
+
+    `allowed` describes the format in the error.
+    """
     values: dict[str, str] = {}
     for entry in text.split(",") if text else ():
         name, _, value = (part.strip() for part in entry.rpartition("="))
-        if not name or name in values or not (value or blank):
+        if not name or name in values or not (value or allow_empty):
             problem = f"{option} cannot be read"
-            if blank:
+            if allow_empty:
                 problem = f"{option} must list each label once, with the value that the label counts as"
             raise InputError(problem, given=repr(text), allowed=allowed)
         values[name] = value
     return values
 
 
-def meanings(text: str | None) -> str | dict[str, str] | None:
+def parse_meanings(text: str | None) -> str | dict[str, str] | None:
     """Return the meaning of the only proxy, or the meanings of proxies from `COL=MEANING,…`."""
     if text is None or (text and "=" not in text):
         return text
-    return pairs("--predicts", text, "COL=MEANING,…, such as p_spam=class:spam,judge=rating:1..5")
+    return parse_pairs("--predicts", text, "COL=MEANING,…, such as p_spam=class:spam,judge=rating:1..5")
 
 
 def parse_whole_numbers(option: str, text: str) -> list[int]:
@@ -96,7 +96,7 @@ class Widths(tuple[float, ...]):
         return ",".join(f"{width:g}" for width in self)
 
 
-def widths(text: str) -> float | Widths:
+def parse_widths(text: str) -> float | Widths:
     """Return a half-width, or several with commas between them.
 
     Raises
@@ -104,15 +104,17 @@ def widths(text: str) -> float | Widths:
     BadParameter
         For texts that are not numbers, and decimal commas.
     """
+    # `Command.parse_args` appends how to write the number.
+    error = click.BadParameter(f"{text!r} is not a valid number")
     try:
-        half_widths = Widths(finite_number(part) for part in text.split(","))
+        half_widths = Widths(parse_finite_number(part) for part in text.split(","))
     except ValueError:
-        # The check below has the error for all invalid texts.
-        half_widths = Widths()
+        raise error from None
     if len(half_widths) == 1:
         return half_widths[0]
-    if min(half_widths, default=0.0) <= 0:  # 0,05 has a decimal comma
-        raise click.BadParameter(f"{text!r} is not a valid number")
+    # A decimal comma: 0,05 is not the half-widths 0 and 5.
+    if min(half_widths) <= 0:
+        raise error
     return half_widths
 
 
@@ -141,7 +143,7 @@ def parse_path(text: str) -> Path:
     return Path(text)
 
 
-def text_of(path: Path, max_length: int = 2**20) -> str:
+def read_text_file(path: Path, max_length: int = 2**20) -> str:
     """Return the content of a text file with a limited number of characters."""
     try:
         with path.open(encoding="utf-8") as file:

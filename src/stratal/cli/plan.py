@@ -168,8 +168,9 @@ def _plan_with_file(requested: PlanOptions) -> Result:
         half_width = width_to_detect(requested.detect, requested.power, requested.confidence_level)
         # The next command must contain exactly the half-width of this plan.
         requested = structs.replace(requested, half_width=float(f"{half_width:.4g}"))
+    # Categories with separate calibrations are strata.
     requested = structs.replace(requested, by=requested.by or requested.calibrate_by)
-    plan = requested.plan(**_previous_labels(requested))
+    plan = requested.plan(**_label_keywords(requested))
     if requested.target == "superpopulation":
         plan = replace(plan, assumptions=(*plan.assumptions, _FORECAST_FOR_THESE_UNITS))
     if requested.compare:
@@ -179,11 +180,11 @@ def _plan_with_file(requested: PlanOptions) -> Result:
         # Columns that the draw would not accept are an error of the plan already.
         planned_question(plan.population, draw_options)
     next_command = ["draw", *command_words(draw_options)]
-    written_lines = []
+    output_lines = []
     if requested.output is not None:
         _write_plan(requested.output, draw_options, plan)
         next_command = ["draw", str(requested.output), *connection_words(requested)]
-        written_lines = ["", f"Plan: {requested.output}"]
+        output_lines = ["", f"Plan: {requested.output}"]
     shown_columns = requested.content_columns
     if shown_columns:
         next_command += ["--show", ",".join(shown_columns)]
@@ -197,7 +198,7 @@ def _plan_with_file(requested: PlanOptions) -> Result:
         _detection_text(requested, plan),
         partial(plan_page, details=requested.details),
         Page(lines=remarks),
-        written_lines,
+        output_lines,
         tuple(next_command),
     )
 
@@ -217,27 +218,25 @@ def _detection_text(requested: PlanOptions, plan: Plan) -> str | None:
 
 
 def _metrics_remarks(content: Sequence[str]) -> list[str]:
-    """Return a remark on metrics that require the true class, if annotators see the model's answers.
-
-    Annotators would see the columns `content`.
-    """
+    """Return a remark on metrics of classes, if a column of `content` shows the model's answer."""
     from stratal.question.content import is_answer_name
 
-    answers = [name for name in content if is_answer_name(name)]
-    if not answers:
+    answer_columns = [name for name in content if is_answer_name(name)]
+    if not answer_columns:
         return []
     return [
         "Annotators judge whether the answer is right. Precision, recall and F1 require labels that name "
-        f"the class: for these, plan with --predicted {answers[0]} instead of --predicts right."
+        f"the class: for these, plan with --predicted {answer_columns[0]} instead of --predicts right."
     ]
 
 
 def _draw_options(requested: PlanOptions, plan: Plan) -> SharedDrawOptions:
     """Return the options of `draw` for a plan.
 
-    A draw for a half-width starts with a pilot, unless there are labels already. With labels, the plan may
-    recommend a design that `draw`, which does not read them, would not choose.
+    A draw for a half-width starts with a pilot, unless there are labels already. With labels, the options
+    contain the recommended design, because `draw` does not read the labels and could choose another.
     """
+    # `--assume` has no effect on a draw.
     options: Keywords = structs.asdict(options_of(Planning, requested)) | {"assume": "conservative"}
     if requested.half_width is None or requested.labels:
         if plan.allocation.method == "cost-optimal":
@@ -266,32 +265,31 @@ def _write_plan(path: Path, options: SharedDrawOptions, plan: Plan) -> None:
         partial_file.write_text(PlanFile.of(options, plan.population).text(path.parent), encoding="utf-8")
 
 
-def _previous_labels(requested: PlanOptions) -> dict[str, Any]:
-    """Return the options of `Planning.plan` for existing labels.
+def _label_keywords(requested: PlanOptions) -> dict[str, Any]:
+    """Return the keywords of `stratal.plan` for existing labels; empty without labels.
 
-    If a file of labels also has the columns of the proxy, it contains the labelled units.
+    If a file of labels also has the columns of the proxy, it is read as the population of the labelled units.
     """
     from stratal.tables.small_table import SmallTable
 
     if not requested.labels:
         return {}
     reading = requested.for_planning
-    units = None
+    labelled_units = None
     id_name = requested.id
     if reading.proxy:
         columns = {*split_names(reading.proxy), *reading.group_names}
-        files_of_units = (
+        files_with_proxy = [
             path for path in requested.labels if columns <= set(SmallTable.of(path, str(path)).columns)
-        )
-        file_of_units = next(files_of_units, None)
-        if file_of_units is not None:
+        ]
+        if files_with_proxy:
             options = selected_fields(reading, "id", "proxy", "groups", "by", "bounds", "margin", "predicts")
-            units = Reading(file=file_of_units, **options).population()
-            id_name = units.id_name
+            labelled_units = Reading(file=files_with_proxy[0], **options).population()
+            id_name = labelled_units.id_name
     labels = stratal.read_labels(
         *requested.labels, id_name=id_name, value=requested.value, **requested.label_values
     )
-    return {"labels": labels, "labelled_units": units, "calibrate_by": requested.calibrate_by}
+    return {"labels": labels, "labelled_units": labelled_units, "calibrate_by": requested.calibrate_by}
 
 
 def _labels_for_selection(requested: PlanOptions) -> Result:

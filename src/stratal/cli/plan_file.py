@@ -1,4 +1,4 @@
-"""The file of a plan: what `plan --output` writes, and `draw` reads."""
+"""The file of a plan, which `plan --output` writes and `draw` reads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class PlanFile(
     Struct, kw_only=True, tag_field="kind", tag="stratal-plan", omit_defaults=True, forbid_unknown_fields=True
 ):
-    """How a sample is drawn from a file of predictions: what `plan --output` writes, and `draw` reads.
+    """The contents of a plan's file: how a sample is drawn from a file of predictions.
 
     Parameters
     ----------
@@ -74,20 +74,7 @@ class PlanFile(
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             action = "Write it again: stratal plan … --output."
             raise InputError(f"{path}: the plan is damaged ({error})", action=action) from None
-        options = plan.options
-        if "://" in str(options.file):
-            file = options.file
-        else:
-            file = path.parent / options.file
-        history = options.history and str(path.parent / options.history)
-        previous = options.previous and [path.parent / wave for wave in options.previous]
-        half_width = options.half_width
-        if isinstance(half_width, tuple):
-            half_width = Widths(half_width)
-        options = structs.replace(
-            options, file=file, history=history, previous=previous, half_width=half_width
-        )
-        return structs.replace(plan, options=options)
+        return structs.replace(plan, options=_with_paths_from(path.parent, plan.options))
 
     @classmethod
     def next_to(cls, sample: Path) -> PlanFile | None:
@@ -97,13 +84,13 @@ class PlanFile(
         return cls.read(sample.parent / PLAN_NAME)
 
     def text(self, folder: Path) -> str:
-        """Return the content of the plan's file in a folder."""
+        """Return the content of the plan's file, with paths relative to its folder."""
         paths: Keywords = {"file": self.options.file, "history": self.options.history}
-        for name, file in paths.items():
-            if file is not None and "://" not in str(file):
-                paths[name] = _relative(file, folder)
+        for name, path in paths.items():
+            if path is not None and not _is_address(path):
+                paths[name] = _relative_path(path, folder)
         if self.options.previous is not None:
-            paths["previous"] = [Path(_relative(wave, folder)) for wave in self.options.previous]
+            paths["previous"] = [Path(_relative_path(wave, folder)) for wave in self.options.previous]
         relative_plan = structs.replace(self, options=structs.replace(self.options, **paths))
         encoded = msgspec.json.encode(relative_plan, enc_hook=lambda value: Path(value).as_posix())
         return msgspec.json.format(encoded, indent=2).decode() + "\n"
@@ -116,24 +103,46 @@ class PlanFile(
 
         if self.population is None:
             return
-        population_of_plan = population.with_row_base(stored_row_base(self.row_base, self.options.id))
+        # Ids that are row numbers may begin with 0 or 1.
+        renumbered_population = population.with_row_base(stored_row_base(self.row_base, self.options.id))
         if self.question is not None:
             _refuse_other_question(path, self.question, planned_question(population, self.options))
         planned = PopulationDigest(**self.population)
-        current = population_of_plan.digest(seed=0)
+        current = renumbered_population.digest(seed=0)
         differences = describe_differences(population.proxy_names, planned, current)
         if differences or planned.size != current.size:
+            problem = f"{self.options.file} has changed since {path} was written"
+            if differences:
+                problem += f":{differences}"
             raise InputError(
-                f"{self.options.file} has changed since {path} was written"
-                + (f":{differences}" if differences else ""),
+                problem,
                 given=f"{current.size:,} units",
                 allowed=f"the {planned.size:,} units of the plan, unchanged",
                 action="Restore the earlier file, or plan again.",
             )
 
 
-def _relative(path: str | Path, folder: Path) -> str:
-    """Return a path as a plan in a folder stores it."""
+def _is_address(path: str | Path) -> bool:
+    """Return whether a path is an address, such as s3://bucket/file.parquet."""
+    return "://" in str(path)
+
+
+def _with_paths_from(folder: Path, options: SharedDrawOptions) -> SharedDrawOptions:
+    """Return the options of a plan with paths that are relative to the current folder, not to the plan's."""
+    changes: Keywords = {}
+    if not _is_address(options.file):
+        changes["file"] = folder / options.file
+    if options.history is not None:
+        changes["history"] = str(folder / options.history)
+    if options.previous is not None:
+        changes["previous"] = [folder / wave for wave in options.previous]
+    if isinstance(options.half_width, tuple):
+        changes["half_width"] = Widths(options.half_width)
+    return structs.replace(options, **changes)
+
+
+def _relative_path(path: str | Path, folder: Path) -> str:
+    """Return a path relative to a folder, with `/` as the separator."""
     try:
         return Path(os.path.relpath(Path(path).resolve(), folder.resolve())).as_posix()
     except ValueError:  # on Windows, a path on another drive
@@ -146,7 +155,7 @@ def planned_question(population: Population, options: SharedDrawOptions) -> Json
     from stratal.estimation import as_estimand
 
     question = derive_question(population, population.group_names, population.shown_names)
-    question = options.declared(question)
+    question = options.with_declarations(question)
     if options.goal is not None:
         question = replace(question, estimand=as_estimand(options.goal).to_dict())
     return question.to_dict()
@@ -159,7 +168,7 @@ def _refuse_other_question(path: Path, planned: JsonDict, current: JsonDict) -> 
     """
     from stratal.question import ROLES
 
-    # A draw may declare these, if the plan did not.
+    # A draw may declare these fields if the plan did not.
     optional_fields = (*(role.field for role in ROLES if role.several), "models", "target")
     for name in ("id", "scores", "answer", "outcome", "estimand", *optional_fields):
         is_compared = name in planned or name not in optional_fields
@@ -172,5 +181,5 @@ def _refuse_other_question(path: Path, planned: JsonDict, current: JsonDict) -> 
             )
 
 
-# Maximum size of a plan.
+# Maximum size of a plan: a larger JSON file is not read completely.
 _MAX_BYTES = 2**20

@@ -69,7 +69,7 @@ def read(requested: ReadOptions) -> Result:
     until = parse_date(requested.until, "--until")
     saved = read_saved_units(path)
     ids = {unit["id"] for unit in saved}
-    n_saved = len(ids)
+    n_saved_before = len(ids)
     # A further call continues after the last saved unit. Units of its moment are read again.
     if saved:
         since = max(since, max(unit["time"] for unit in saved))
@@ -84,8 +84,9 @@ def read(requested: ReadOptions) -> Result:
             # An interrupted call keeps all complete pages.
             file.flush()
             ids |= set(new_units)
-    described = {"file": str(path), "units": len(ids), "new": len(ids) - n_saved}
-    return Result(described, f"{path}: {len(ids):,} units, {len(ids) - n_saved:,} new.", ("doctor", path))
+    n_new = len(ids) - n_saved_before
+    described = {"file": str(path), "units": len(ids), "new": n_new}
+    return Result(described, f"{path}: {len(ids):,} units, {n_new:,} new.", ("doctor", path))
 
 
 def read_saved_units(path: Path) -> list[dict[str, Any]]:
@@ -160,10 +161,10 @@ def queue(requested: QueueOptions) -> Result:
     ids = [str(unit) for unit in sample.ids.tolist()]
     question = requested.question or DEFAULT_QUESTION
     with show_progress("queueing"), open_platform(requested.source) as project:
-        new = project.queue_units(name, ids, question, split_names(requested.choices))
+        n_new = project.queue_units(name, ids, question, split_names(requested.choices))
     next_command = ("platform", "labels", requested.source, requested.sample, "--output", "labels.csv")
-    line = f"Queue {name}: {len(ids):,} units, {new:,} new."
-    return Result({"queue": name, "n": len(ids), "new": new}, line, next_command)
+    line = f"Queue {name}: {len(ids):,} units, {n_new:,} new."
+    return Result({"queue": name, "n": len(ids), "new": n_new}, line, next_command)
 
 
 class LabelsOptions(Struct, frozen=True, kw_only=True):
@@ -185,21 +186,21 @@ def labels(requested: LabelsOptions) -> Result:
     from stratal.tables.platforms.platform import open_platform
 
     sample = stratal.Sample.read(requested.sample)
-    drawn = [str(unit) for unit in sample.ids.tolist()]
+    drawn_ids = [str(unit) for unit in sample.ids.tolist()]
     with show_progress("reading"), open_platform(requested.source) as project:
-        answers = project.read_answers(queue_name(sample), drawn)
+        answers = project.read_answers(queue_name(sample), drawn_ids)
     # In the order of the sample; the last answer to a unit counts.
     answers_by_id = {answer.id: answer for answer in answers}
-    answers = [answers_by_id[unit] for unit in drawn if unit in answers_by_id]
+    answers = [answers_by_id[unit] for unit in drawn_ids if unit in answers_by_id]
     rows: list[list[Any]] = [[sample.question.id, "label", "annotator", "status", "timestamp", "note"]]
     for answer in answers:
-        moment = datetime.fromtimestamp(answer.time / 1000, UTC).isoformat()
-        rows.append([answer.id, answer.label, answer.annotator, answer.status, moment, answer.note])
-    with replacing(requested.output) as partial:
-        partial.write_text("".join(map(csv_line, rows)), encoding="utf-8", newline="")
+        timestamp = datetime.fromtimestamp(answer.time / 1000, UTC).isoformat()
+        rows.append([answer.id, answer.label, answer.annotator, answer.status, timestamp, answer.note])
+    with replacing(requested.output) as partial_file:
+        partial_file.write_text("".join(map(csv_line, rows)), encoding="utf-8", newline="")
     skipped = sum(answer.label is None for answer in answers)
     labelled = len(answers) - skipped
-    line = f"{requested.output}: {labelled:,} labels, {skipped:,} skipped, of {len(drawn):,} units."
+    line = f"{requested.output}: {labelled:,} labels, {skipped:,} skipped, of {len(drawn_ids):,} units."
     described = {"file": str(requested.output), "labels": labelled, "skipped": skipped}
     return Result(described, line, ("estimate", requested.sample, requested.output))
 
@@ -222,12 +223,12 @@ class WriteOptions(Struct, frozen=True, kw_only=True):
     confidence_level: float = 0.95
 
 
-def _is_no_answer(label: object, number_of: Mapping[str, object] | None) -> bool:
-    """Return whether `--map` declares that a label is no answer."""
+def _means_no_answer(label: object, mapping: Mapping[str, object] | None) -> bool:
+    """Return whether the mapping of `--map` declares that a label means no answer."""
     from stratal.arrays import text_of_value
 
     text = text_of_value(label)
-    return number_of is not None and text in number_of and number_of[text] is None
+    return mapping is not None and text in mapping and mapping[text] is None
 
 
 @command(WriteOptions, name="platform write")
@@ -237,27 +238,27 @@ def write(requested: WriteOptions) -> Result:
     Each label is written as feedback on its unit, and the estimate is written as metrics. Labels and metrics
     that the platform already contains are not written again.
     """
-    from stratal.cli.parsing import mapping
+    from stratal.cli.parsing import parse_mapping
     from stratal.evaluation import estimate_figures
     from stratal.tables.platforms.platform import open_platform
 
     sample = stratal.Sample.read(requested.sample)
-    read_labels = stratal.read_labels(requested.labels, id_name=sample.question.id)
-    number_of = mapping("--map", requested.map)
+    labels_of_file = stratal.read_labels(requested.labels, id_name=sample.question.id)
+    mapping = parse_mapping("--map", requested.map)
     evaluation = stratal.evaluate(
         requested.sample,
         [requested.labels],
-        mapping=number_of,
+        mapping=mapping,
         confidence_level=requested.confidence_level,
     )
     figures = estimate_figures(evaluation.estimate.to_dict(requested.confidence_level))
-    by_unit = {
+    labels_by_id = {
         str(unit): str(label)
-        for unit, label in zip(read_labels.ids, read_labels.values, strict=True)
-        if label is not None and not _is_no_answer(label, number_of)
+        for unit, label in zip(labels_of_file.ids, labels_of_file.values, strict=True)
+        if label is not None and not _means_no_answer(label, mapping)
     }
     name = queue_name(sample)
     with show_progress("writing"), open_platform(requested.source) as project:
-        new = project.write_results(name, by_unit, figures)
-    line = f"{name}: {len(by_unit):,} labels, {new:,} new."
-    return Result({"queue": name, "labels": len(by_unit), "new": new}, line)
+        n_new = project.write_results(name, labels_by_id, figures)
+    line = f"{name}: {len(labels_by_id):,} labels, {n_new:,} new."
+    return Result({"queue": name, "labels": len(labels_by_id), "new": n_new}, line)

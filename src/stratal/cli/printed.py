@@ -1,4 +1,7 @@
-"""The output of every command with `--json`, as records, and their JSON Schemas."""
+"""The output of every command with `--json`, as records, and their JSON Schemas.
+
+Each record has the keys of one object. The docstrings of records are the descriptions in the schemas.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ from stratal.study.question import StudyQuestion
 
 Number = float | None
 Interval = list[Number]
-# Text that some objects lack; `UNSET` stands for a name that is not there.
+# Values of keys that some objects do not have; `UNSET` stands for a missing key.
 Text = str | UnsetType
 Whole = int | UnsetType
 Object = dict[str, Any]
-# What is read as a whole, such as a section of a report: its names are those of the library's `to_dict`.
+# Objects whose keys the schema does not list, such as a section of a report. They are those of a `to_dict`.
 Objects = list[Object]
 
 
 class Label(Struct, kw_only=True):
-    """A value with its standard error and interval, and what it is of if not of the mean."""
+    """A value with its standard error and interval, and the estimated quantity unless it is the mean."""
 
     estimate: Number
     standard_error: Number
@@ -71,7 +74,7 @@ class Required(Struct, kw_only=True):
     reason: Text = UNSET
 
 
-# What is printed of several estimates, one record for each table.
+# Output for several estimates, one record for each kind of table.
 SEVERAL = [
     msgspec.defstruct(
         kind.title(),
@@ -91,7 +94,7 @@ SEVERAL = [
 
 
 class Estimated(Label, kw_only=True):
-    """An estimate with all that is needed to judge it."""
+    """An estimate with its interval, design, strata, notes and tables."""
 
     share: bool
 
@@ -172,7 +175,7 @@ class Planned(Struct, kw_only=True):
 
 
 class Detection(Struct, kw_only=True):
-    """Labels by which a difference shows, without a file."""
+    """The numbers of labels that detect a difference, without a file."""
 
     detect: float
     power: float
@@ -240,14 +243,14 @@ class DrawnSample(Struct, kw_only=True):
 
 
 class NewAnswers(Struct, kw_only=True):
-    """The estimates for new answers of which some outcomes are unknown."""
+    """The estimates for new answers if some of their outcomes are unknown."""
 
     new_version: Object
     requirements: list[Required]
 
 
 class Selected(Struct, kw_only=True):
-    """How models stand, and what is to be labelled next."""
+    """The state of a selection of models, and the files of the next round."""
 
     statement: str
     winner: str | None
@@ -309,7 +312,7 @@ class TrendResult(Struct, kw_only=True):
 
 
 class ExpectedLabels(Struct, kw_only=True):
-    """How many labels it takes to find the best of several models."""
+    """The expected number of labels that find the best of several models."""
 
     models: int
     optimistic: int
@@ -328,7 +331,7 @@ class UnitsRead(Struct, kw_only=True):
 
 
 class Queued(Struct, kw_only=True):
-    """The queue of a sample, and how many of its units were not yet in it."""
+    """The queue of a sample, and the number of units that were added to it."""
 
     queue: str
     n: int
@@ -344,7 +347,7 @@ class AnswersRead(Struct, kw_only=True):
 
 
 class ResultsWritten(Struct, kw_only=True):
-    """The labels on the platform, and how many were not yet there."""
+    """The labels on the platform, and the number of new ones."""
 
     queue: str
     labels: int
@@ -358,7 +361,7 @@ class WrittenSkill(Struct, kw_only=True):
 
 
 class Report(Struct, kw_only=True):
-    """The contents of a report: those of an accepted set alone lack what is of an estimate."""
+    """The contents of a report. A report on an accepted set alone has no estimate."""
 
     kind: str
     title: str | None
@@ -390,7 +393,7 @@ class Simulated(Struct, kw_only=True):
 
 
 class NewStudy(Struct, kw_only=True):
-    """A study that was made."""
+    """A study that was created."""
 
     study: str
     n: int
@@ -436,14 +439,14 @@ class Team(Struct, kw_only=True):
 
 
 class Checked(Check, frozen=True, kw_only=True):
-    """Whether a study is sound."""
+    """The check of a study or of its copy."""
 
     study: str
     sound: bool
 
 
 class Status(Struct, kw_only=True):
-    """How a study stands."""
+    """The progress, the agreement and the interim estimate of a study."""
 
     study: str
     folder: str
@@ -484,14 +487,14 @@ class Exported(Struct, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Imported(ImportResult):
-    """Answers that were taken from another tool."""
+    """Answers that were imported from another tool."""
 
     study: str
     file: str
 
 
 class ImportedPage(Struct, kw_only=True):
-    """Answers that were taken from a page in one file."""
+    """Answers that were imported from a page in one file."""
 
     study: str
     file: str
@@ -503,7 +506,7 @@ class ImportedPage(Struct, kw_only=True):
     applied: bool
 
 
-# What each command prints, by its name; objects may gain names later and lose none.
+# Command → its possible outputs. Later versions may add keys to an object, but not remove any.
 PRINTED: dict[str, tuple[Any, ...]] = {
     "study backup": (Checked,),
     "study check": (Checked,),
@@ -533,7 +536,7 @@ PRINTED: dict[str, tuple[Any, ...]] = {
     "study team": (Team,),
 }
 
-# Files that one command writes and another reads, by the name of their schema.
+# Name of a schema → file that one command writes and another reads.
 WRITTEN: dict[str, tuple[type, ...]] = {"plan-file": (PlanFile,)}
 
 # The version of JSON Schema that the schemas of the results use.
@@ -551,30 +554,31 @@ def command_schema(command: str) -> JsonDict:
     Raises
     ------
     InputError
-        For a command that there is not.
+        For an unknown command.
     """
     results = {**PRINTED, **WRITTEN}
     if command not in results:
         raise InputError(f"no such command: {command!r}", allowed=suggest_names(command, results))
-    schemas, parts = msgspec.json.schema_components(
+    schemas, definitions = msgspec.json.schema_components(
         results[command], ref_template="#/$defs/{name}", schema_hook=lambda _: {"type": "string"}
     )
-    for name, part in parts.items():
-        part.pop("title", None)
-        # The first sentence of a docstring; what follows is for Python.
-        part["description"] = part.get("description", "").split("\n\n")[0]
+    for name, definition in definitions.items():
+        definition.pop("title", None)
+        # The first sentence of a docstring; the parameters are described in Python only.
+        definition["description"] = definition.get("description", "").split("\n\n")[0]
+        properties = definition["properties"].values()
+        # The output contains every field of a dataclass, even those with a default in Python.
         if is_dataclass(globals().get(name)):
-            # Defaults of a dataclass are for Python; what is printed has every name.
-            part["required"] = list(part["properties"])
-            for kind in part["properties"].values():
-                kind.pop("default", None)
-        for kind in part["properties"].values():
+            definition["required"] = list(definition["properties"])
+            for schema in properties:
+                schema.pop("default", None)
+        for schema in properties:
             # The order of alternatives differs between versions of msgspec.
-            kind.get("anyOf", []).sort(key=lambda way: way.get("type") == "null")
+            schema.get("anyOf", []).sort(key=lambda alternative: alternative.get("type") == "null")
     return {
         "$schema": DIALECT,
         "$id": f"stratal-{command.replace(' ', '-')}.schema.json",
         "title": f"stratal {command} --json" if command in PRINTED else "plan.json",
         **(schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}),
-        "$defs": parts,
+        "$defs": definitions,
     }

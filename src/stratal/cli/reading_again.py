@@ -1,4 +1,8 @@
-"""Read the file of an existing sample, plan or study again; connections need consent."""
+"""Read the file of an existing sample, plan or study again.
+
+A plan or study may come from somebody else. An address or engine that it stores is used only if the command
+line names it, too.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +26,13 @@ if TYPE_CHECKING:
     from stratal.study import Study
 
 
-def file_unknown(sample: Path) -> InputError:
+def unknown_file_error(sample: Path) -> InputError:
     """Return the error for a sample whose file of predictions is unknown."""
     problem = f"{sample}: its folder has no plan.json, so the file of its predictions is unknown"
     return InputError(problem, action="Name that file: stratal draw FILE --extend SAMPLE ….")
 
 
-def reading_of(study: Study) -> Keywords:
+def stored_reading_options(study: Study) -> Keywords:
     """Return the options with which a study's predictions were read; empty if they are unknown."""
     try:
         stored = json.loads(study.setting("reading") or "{}")
@@ -64,7 +68,7 @@ def value_words(value: str | None) -> list[str]:
     return [] if value is None else ["--value", value]
 
 
-def require_named(stored: Reading, named: Reading | None) -> None:
+def require_named_connections(stored: Reading, named: Reading | None) -> None:
     """Raise an error if a plan or study names a connection or Spark, and the command line does not.
 
     Otherwise the author of the plan or study could make this computer connect to another.
@@ -82,53 +86,53 @@ def require_named(stored: Reading, named: Reading | None) -> None:
     engine = connections.pop("engine", None)
     if engine is not None and (named is None or named.engine != engine):
         problem = "the plan or study reads its file with another engine, which may be on another computer"
-        raise InputError(problem, given=f"--engine {engine}", action=_NAME_IT_IF_TRUSTED)
+        raise InputError(problem, given=f"--engine {engine}", action=_ADD_OPTION_IF_TRUSTED)
     # Spark, once it is named, reads its own addresses.
     if connections and engine is None and not (named is not None and named.remote):
         problem = "the plan or study names a file that is not on this computer"
         address = f"{next(iter(connections.values()))} without --remote"
-        raise InputError(problem, given=address, action=_NAME_IT_IF_TRUSTED)
+        raise InputError(problem, given=address, action=_ADD_OPTION_IF_TRUSTED)
 
 
-_NAME_IT_IF_TRUSTED = (
+# The next step after the refusal of a stored connection.
+_ADD_OPTION_IF_TRUSTED = (
     "If you trust the source of the plan or study, add this option. Otherwise, give a file on this computer "
     "(--population FILE, if the command has this option)."
 )
 
 
-def population_again(reading: Reading, earlier: Sample, named: Reading | None = None) -> Population:
+def read_population_again(reading: Reading, sample: Sample, named: Reading | None = None) -> Population:
     """Read the file of a sample again, with the columns that the sample stores.
 
-    Connections are opened only if they are `named` on the command line.
+    Connections are opened only if the options of the command line, `named`, contain them.
     """
     from stratal.question import ROLES
 
-    require_named(reading, named)
-    named_roles = selected_fields(reading, *(role.keyword for role in ROLES))
-    stored_roles = {
-        role.keyword: named_roles[role.keyword] or join_names(*role.columns(earlier.question)) or None
+    require_named_connections(reading, named)
+    requested_roles = selected_fields(reading, *(role.keyword for role in ROLES))
+    roles = {
+        role.keyword: requested_roles[role.keyword] or join_names(*role.columns(sample.question)) or None
         for role in ROLES
     }
-    reading_again = structs.replace(
+    # The proxy of class probabilities has no column.
+    stored_proxy = None if reading.softmax else ",".join(sample.proxy_names)
+    complete_reading = structs.replace(
         reading,
-        id=reading.id or earlier.question.id,
-        proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
-        tags=reading.tags or earlier.question.outcome.tag_format,
-        predicts=reading.predicts or _declared_meanings(earlier),
-        **stored_roles,
-    )
-    reading_again = structs.replace(
-        reading_again,
-        groups=_with_stored_columns(reading.groups, earlier.groups),
-        show=_with_stored_columns(reading.show, earlier.shown),
+        id=reading.id or sample.question.id,
+        proxy=reading.proxy or stored_proxy,
+        tags=reading.tags or sample.question.outcome.tag_format,
+        predicts=reading.predicts or _declared_meanings(sample),
+        groups=_with_stored_columns(reading.groups, sample.groups),
+        show=_with_stored_columns(reading.show, sample.shown),
+        **roles,
     )
     try:
-        return reading_again.with_columns_of(earlier.question.estimand).population()
+        return complete_reading.with_columns_of(sample.question.estimand).population()
     except InputError as error:
         action = "Give the unchanged file from which the sample was drawn."
-        added = [name for name in split_names(reading.show) if name not in earlier.shown]
-        if added:
-            action += f" If the file is unchanged, leave {added[0]!r} out of --show."
+        new_columns = [name for name in split_names(reading.show) if name not in sample.shown]
+        if new_columns:
+            action += f" If the file is unchanged, leave {new_columns[0]!r} out of --show."
         raise InputError(
             f"the file of the sample cannot be read in the same way as when the sample was drawn: {error}",
             action=action,
@@ -143,11 +147,11 @@ def _with_stored_columns(option: str | None, stored: Collection[str]) -> str | N
     from stratal.population.column_names import match_patterns
 
     columns = split_names(option)
-    matched = match_patterns(columns, tuple(stored))
-    return join_names(*columns, *(column for column in stored if column not in matched)) or None
+    matched_columns = match_patterns(columns, tuple(stored))
+    return join_names(*columns, *(column for column in stored if column not in matched_columns)) or None
 
 
 def _declared_meanings(sample: Sample) -> str | None:
     """Return the declared meanings of a sample's proxies, in the form of `--predicts`."""
-    declared = (f"{score.name}={score.predicts}" for score in sample.question.scores if score.declared)
-    return ",".join(declared) or None
+    meanings = (f"{score.name}={score.predicts}" for score in sample.question.scores if score.declared)
+    return ",".join(meanings) or None

@@ -13,9 +13,9 @@ from stratal.cli.conditions import with_any, without_all
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import ConfidenceLevel, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import join_names, mapping, parse_path
+from stratal.cli.parsing import join_names, parse_mapping, parse_path
 from stratal.cli.plan_file import PlanFile
-from stratal.cli.reading_again import connection_words, file_unknown, population_again, value_words
+from stratal.cli.reading_again import connection_words, read_population_again, unknown_file_error, value_words
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def answers_as_groups(requested: Reading) -> Reading:
     if requested.file is None or requested.answers is None:
         usage = "FILE --answers 'answer_*', or --extend DIR --labels FILE"
         raise InputError("the file of the models' answers is missing", allowed=usage)
-    reading: Any = requested.of_file
+    reading: Any = requested.source_keywords
     existing = list(open_table(requested.file, reading).names)
     file = str(requested.file)
     id_columns = (requested.id or "",)
@@ -140,13 +140,14 @@ def select(requested: SelectOptions) -> Result:
     options = SharedDrawOptions(**structs.asdict(reading), seed=selection.sample.seed)
     written = write_labelling_folder(selection.sample, output, PlanFile.of(options, None).text(output))
     described |= {"sample": str(written.sample), "to_label": str(written.to_label), "new": written.n_to_label}
-    labels = [word for path in (*(requested.labels or []), written.to_label) for word in ("--labels", path)]
+    label_files = [*(requested.labels or []), written.to_label]
+    label_words = [word for path in label_files for word in ("--labels", path)]
     label_format = selection.sample.question.outcome.label_format
     instruction = "fill in the column `label`" + ("" if label_format is None else f" with {label_format}")
     line = f"To label: {written.to_label}  ({written.n_to_label} units: {instruction})"
-    labels += value_words(requested.value)
+    label_words += value_words(requested.value)
     output_words = (*connection_words(reading), "--output", f"{_next_folder(output)}/")
-    return Result(described, page, line, ("select", "--extend", output, *labels, *output_words))
+    return Result(described, page, line, ("select", "--extend", output, *label_words, *output_words))
 
 
 def _next_folder(output: Path) -> str:
@@ -159,7 +160,7 @@ def _next_folder(output: Path) -> str:
 
 
 def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]:
-    """Return the options with which the answers were read, and the selection with its labels."""
+    """Return the options with which the models' answers were read, and the selection with the new labels."""
     from stratal.designs.labelling_files import SAMPLE_NAME
     from stratal.labels.label_files import read_labels_or_verdicts
 
@@ -171,15 +172,15 @@ def _resume(requested: SelectOptions, extend: Path) -> tuple[Reading, Selection]
     reading = options_of(Reading, requested)
     if requested.file is None:
         if plan is None:
-            raise file_unknown(extend)
+            raise unknown_file_error(extend)
         reading = options_of(Reading, plan.options)
     options: Any = {
         "id_name": sample.question.id,
-        "mapping": mapping("--map", requested.map),
+        "mapping": parse_mapping("--map", requested.map),
         "same_rows": requested.same_rows,
     }
     with show_progress("reading and drawing"):
-        population = population_again(reading, sample, options_of(Reading, requested))
+        population = read_population_again(reading, sample, options_of(Reading, requested))
         selection = stratal.Selection.resume(sample, population)
         if requested.value is None:
             labels = read_labels_or_verdicts(*requested.labels, models=selection.models, **options)

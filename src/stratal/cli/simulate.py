@@ -12,7 +12,7 @@ from stratal.cli.command import Option, command, selected_fields
 from stratal.cli.conditions import with_any, without_all
 from stratal.cli.options import ConfidenceLevel, EstimandText, Reading, Seed, Target, Text, Whole
 from stratal.cli.output import Result, show_progress
-from stratal.cli.parsing import meanings, pair, parse_whole_numbers
+from stratal.cli.parsing import parse_meanings, parse_pair, parse_whole_numbers
 from stratal.errors import InputError
 from stratal.names import split_names
 from stratal.protocols import JsonDict
@@ -86,6 +86,7 @@ def demo(requested: DemoOptions) -> Result:
     return Result(described, opening, page, "", answer, ["", closing])
 
 
+# Default designs: for the mean of one outcome, and for other estimands or with a history.
 MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"
 ESTIMANDS_DESIGNS = "simple-random,planned,two-round"
 
@@ -123,10 +124,10 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     outcome: str
     budget: str = "50,100,200"
     design: Annotated[
-        Text, Option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand or --history")
+        Text, Option(default_text=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand or --history")
     ] = None
     estimator: Annotated[
-        Text, Option(needs=(without_all("estimand"),), shown="horvitz-thompson; auto with --history")
+        Text, Option(needs=(without_all("estimand"),), default_text="horvitz-thompson; auto with --history")
     ] = None
     interval: Annotated[str, Option(needs=(without_all("estimand"),))] = "auto"
     replicates: Whole = None
@@ -155,69 +156,69 @@ def simulate(requested: SimulateOptions) -> Result:
     from stratal.report.pages import simulation_page
     from stratal.simulation.demonstration import read_benchmark
 
-    check_places(requested)
+    check_output_paths(requested)
+    bounds = parse_pair("--bounds", requested.bounds)
     requested_estimand = as_estimand(requested.estimand)
-    bounds = pair("--bounds", requested.bounds)
-    if requested_estimand.of_one_outcome:
-        question = None
-    else:
-        question = requested_estimand
+    # The mean of one outcome has a faster simulation.
+    estimand = None if requested_estimand.of_one_outcome else requested_estimand
     has_history = requested.history is not None
-    if has_history:
-        default_estimator = "auto"
-    else:
-        default_estimator = "horvitz-thompson"
+    default_estimator = "auto" if has_history else "horvitz-thompson"
+    default_designs = MEANS_DESIGNS
+    default_replicates = 3000
+    # Each sample of these is planned and estimated separately.
+    if estimand is not None or has_history:
+        default_designs = ESTIMANDS_DESIGNS
+        default_replicates = 300
     population, labels = read_benchmark(
         requested.file,
         requested.outcome,
         split_names(requested.proxy),
-        estimand=question,
+        estimand=estimand,
         bounds=bounds,
         scaled=False if requested.margin else None,
         answers=split_names(requested.answers) or None,
-        predicts=meanings(requested.predicts),
+        predicts=parse_meanings(requested.predicts),
         **selected_fields(requested, "predicted", "history", "id"),
-        **requested.of_file,
+        **requested.source_keywords,
     )
     with show_progress("simulating") as advance:
         table = stratal.simulate(
             population,
             labels,
-            designs=split_names(
-                requested.design or (ESTIMANDS_DESIGNS if question or has_history else MEANS_DESIGNS)
-            ),
-            estimators=None if question else split_names(requested.estimator or default_estimator),
+            designs=split_names(requested.design or default_designs),
+            estimators=None if estimand else split_names(requested.estimator or default_estimator),
             intervals=split_names(requested.interval),
             budgets=parse_whole_numbers("--budget", requested.budget),
-            replicates=requested.replicates or (300 if question or has_history else 3000),
+            replicates=requested.replicates or default_replicates,
             bounds=bounds,
             **selected_fields(requested, "seed", "confidence_level", "target", "workers"),
             store=requested.resume,
             progress=advance,
-            estimand=question,
+            estimand=estimand,
         )
     described = table.to_dict()
-    if requested.output is None:
-        written = []
-    else:
-        written = [table.to_parquet(requested.output)]
+    written_files = []
+    if requested.output is not None:
+        written_files.append(table.to_parquet(requested.output))
     if requested.figures is not None:
         from stratal.report.figures import write_figures
 
         level = requested.confidence_level
         name = requested.file.name
-        written += write_figures(described["rows"], requested.figures, confidence_level=level, data=name)
-    described["written"] = [str(path) for path in written]
+        written_files += write_figures(
+            described["rows"], requested.figures, confidence_level=level, data=name
+        )
+    described["written"] = [str(path) for path in written_files]
     return Result(described, simulation_page(described))
 
 
-def check_places(requested: SimulateOptions) -> None:
+def check_output_paths(requested: SimulateOptions) -> None:
     """Raise an error, before the simulation, if an output cannot be written."""
     from stratal.simulation import SimulationTable
 
     output = requested.output
     figures = requested.figures
-    paths = [place.resolve() for place in (requested.file, output, requested.resume) if place is not None]
+    paths = [path.resolve() for path in (requested.file, output, requested.resume) if path is not None]
     if len({*paths}) < len(paths):
         problem = "--output or --resume would overwrite the data or each other"
         raise InputError(problem, action="Choose another file.")
@@ -227,8 +228,9 @@ def check_places(requested: SimulateOptions) -> None:
         if not output.parent.is_dir():
             raise InputError(f"{output}: there is no directory {output.parent}", action="Create it first.")
         if output.exists():
-            SimulationTable.from_parquet(output)  # nothing else is written over
+            # Raises an error for a file that is not a table of a simulation.
+            SimulationTable.from_parquet(output)
     if figures is not None:
-        existing = next(place for place in (figures, *figures.parents) if place.exists())
-        if not existing.is_dir():
-            raise InputError(f"{existing} is not a directory", action="Choose another --figures.")
+        existing_path = next(path for path in (figures, *figures.parents) if path.exists())
+        if not existing_path.is_dir():
+            raise InputError(f"{existing_path} is not a directory", action="Choose another --figures.")

@@ -31,7 +31,7 @@ RULES = (
     "4 FAIL and 5 UNDECIDED of a requirement.",
 )
 
-# Commands in the order of work, when to use each, and the options that most tasks need.
+# Command, in the order of work → when to use it, and the fields of the options that most tasks need.
 USES = {
     "doctor": (
         "First, for any file: recognise the columns and print the next command.",
@@ -65,6 +65,7 @@ USES = {
 }
 
 SKILL_NAME = "SKILL.md"
+# The first lines of the file, by which a file of an earlier version is recognised.
 _FRONT_MATTER = "---\nname: stratal\n"
 
 
@@ -78,23 +79,25 @@ def skill_text() -> str:
     loaded = commands(*USES)
     for name, (use, fields) in USES.items():
         lines += ["", f"### stratal {usage(loaded[name])}", "", use, ""]
-        options = {entry.field: entry for entry in loaded[name].declared}
+        options = {entry.field: entry for entry in loaded[name].options}
         lines += [f"- {_option_line(options[field])}" for field in fields.split()]
     return "\n".join(lines) + "\n"
 
 
-def usage(one: Command) -> str:
+def usage(described_command: Command) -> str:
     """Return the name of a command with its arguments."""
-    return " ".join([str(one.name), *(str(entry.metavar) for entry in one.declared if entry.is_positional)])
+    return " ".join(
+        [
+            str(described_command.name),
+            *(str(entry.metavar) for entry in described_command.options if entry.is_positional),
+        ]
+    )
 
 
 def _option_line(option: Option) -> str:
     """Return the name, placeholder and help of an option."""
-    if option.metavar:
-        name = f"{option.name} {option.metavar}"
-    else:
-        name = option.name
-    return f"`{name}`: {option.help_text}"
+    usage = f"{option.name} {option.metavar or ''}".rstrip()
+    return f"`{usage}`: {option.help_text}"
 
 
 class SkillOptions(Struct, frozen=True, kw_only=True):

@@ -20,16 +20,25 @@ from stratal.cli.draw_options import DRAW_NEEDS, SharedDrawOptions
 from stratal.cli.estimate import STATUSES
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, show_progress
-from stratal.cli.parsing import finite_number, mapping, pairs, parse_path, parse_whole_numbers, text_of
+from stratal.cli.parsing import (
+    parse_finite_number,
+    parse_mapping,
+    parse_pairs,
+    parse_path,
+    parse_whole_numbers,
+    read_text_file,
+)
 from stratal.cli.plan_file import PlanFile
-from stratal.cli.reading_again import connection_words, population_again, reading_of
+from stratal.cli.reading_again import connection_words, read_population_again, stored_reading_options
 from stratal.errors import InputError, MissingExtraError, no_effect_error
 from stratal.names import split_names
 from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.verdicts import UNDECIDED
 
 if TYPE_CHECKING:
-    from stratal.study import Form, StudyQuestion
+    from stratal.population.population import Population
+    from stratal.study import Form, Study, StudyQuestion
+    from stratal.study.opening import Check
 
 
 OPEN_PAGE_WARNING = """\
@@ -38,8 +47,8 @@ network can read labels and links. It is safer to give only a port, put a proxy 
 (caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and give its address (--address
 https://labels.example.org)."""
 
-# Exit status for a study or a copy with problems; 1 is a closed pipe, and 2 an error of the user.
-UNSOUND = 3
+# Exit status for a study or a copy with problems. 1 means a closed pipe, and 2 an error of the user.
+PROBLEMS_STATUS = 3
 
 # Suffixes of files that the page shows as pictures or plays as audio.
 _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".mp3", ".wav", ".ogg", ".flac")
@@ -47,13 +56,13 @@ _MEDIA = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".avif", ".bmp", ".svg", ".m
 ANSWER_KINDS = ("choices", "scale", "pair", "classes")
 
 
-def _draws(values: Mapping[str, object]) -> bool:
-    """Return whether the options draw a sample."""
+def _draws_sample(values: Mapping[str, object]) -> bool:
+    """Return whether the command draws the sample, instead of reading one."""
     return values["budget"] is not None or values["half_width"] is not None
 
 
-# Options that have an effect if the command draws the sample from predictions.
-_OF_A_DRAW = " ".join(
+# Options that have an effect only if the command draws the sample from predictions.
+_DRAW_FIELDS = " ".join(
     {*SharedDrawOptions.__struct_fields__} - {"file", "budget", "half_width", "confidence_level"}
 )
 
@@ -121,7 +130,10 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
     NewOptions,
     name="study new",
     without="assume",
-    needs={_OF_A_DRAW: ValueCondition("with --budget or --half-width, of predictions", _draws), **DRAW_NEEDS},
+    needs={
+        _DRAW_FIELDS: ValueCondition("with --budget or --half-width, of predictions", _draws_sample),
+        **DRAW_NEEDS,
+    },
 )
 def new(requested: NewOptions) -> Result:
     """Create a study from drawn items and a question.
@@ -140,19 +152,20 @@ def new(requested: NewOptions) -> Result:
             action = f"Continue the study: stratal study label {quote(str(folder))}."
             raise InputError(f"{folder} is already a study", action=action)
     require_empty_folder(requested.output)
-    kinds = selected_fields(requested, *ANSWER_KINDS)
-    rubric = "" if requested.rubric is None else text_of(requested.rubric)
-    form = form_of_options(requested.question, kinds, rubric)
-    sample, options = _sample_and_options(requested)
+    answer_options = selected_fields(requested, *ANSWER_KINDS)
+    rubric = "" if requested.rubric is None else read_text_file(requested.rubric)
+    form = form_of_options(requested.question, answer_options, rubric)
+    sample, draw_options = _sample_and_options(requested)
     reading = None
-    if options is not None:
-        reading = structs.asdict(options_of(Reading, options))
+    if draw_options is not None:
+        reading = structs.asdict(options_of(Reading, draw_options))
         # The study may be opened from another folder.
         reading |= {name: str(Path(reading[name]).resolve()) for name in ("file", "history") if reading[name]}
     half_width: float | tuple[float, ...] | None = requested.until
-    if not half_width and options is not None:
-        half_width = options.half_width
-    if isinstance(half_width, tuple):  # a study stops at the smallest of several targets
+    if not half_width and draw_options is not None:
+        half_width = draw_options.half_width
+    # A study stops at the smallest of several targets.
+    if isinstance(half_width, tuple):
         half_width = min(half_width)
     overlap, copies = _overlap(requested.overlap or "0")
     with stratal.study.create_study(
@@ -187,16 +200,16 @@ def new(requested: NewOptions) -> Result:
 
 
 def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDrawOptions | None]:
-    """Return the sample of a study, which is drawn or read, and the options of its draw, if stored."""
+    """Return the sample of a study, which is drawn or read, and the options of its draw (None: unknown)."""
     from stratal.designs.labelling_files import SAMPLE_NAME
     from stratal.evaluation import require_present
 
-    if _draws(structs.asdict(requested)):
+    if _draws_sample(structs.asdict(requested)):
         if (requested.file / SAMPLE_NAME).is_file():
             action = "Leave out --budget and --half-width."
             raise InputError(f"{requested.file} is already a sample", action=action)
         sample, _ = requested.sample(pilot=requested.half_width is not None)
-        return replace(sample, question=requested.declared(sample.question)), requested
+        return replace(sample, question=requested.with_declarations(sample.question)), requested
     require_present(requested.file)
     path = requested.file
     # A folder that `draw` wrote, instead of the file in it.
@@ -211,14 +224,14 @@ def _overlap(text: str) -> tuple[float, int]:
     """Return the share of items that several annotators label, and the number of annotators."""
     share, _, copies_text = text.partition(",")
     try:
-        return finite_number(share), int(copies_text or "2")
+        return parse_finite_number(share), int(copies_text or "2")
     except ValueError:
         allowed = "such as 0.2, or 0.2,3 for three people"
         raise InputError("--overlap takes a share", given=repr(text), allowed=allowed) from None
 
 
 def pictures(shown: JsonMapping, media: Path) -> dict[str, str]:
-    """Return, by column, how to make its pictures or audio available to annotators."""
+    """Return how to make pictures or audio available to annotators, by shown column with such files."""
     instructions = {}
     for name, values in shown.items():
         texts = [value.partition("?")[0].lower() for value in values if isinstance(value, str)]
@@ -226,36 +239,48 @@ def pictures(shown: JsonMapping, media: Path) -> dict[str, str]:
         # The page shows pictures of other servers only if it was told to, because these see each request.
         if files and all(text.startswith("https://") for text in files):
             instructions[name] = "serve them with --allow-images https"
-        # Some items may have no picture, or the name of a missing one.
+        # In the other items, the picture may be missing.
         elif len(files) > len(texts) / 2:
             instructions[name] = f"put the files in {media}, or name their folder with --media"
     return instructions
 
 
-def form_of_options(questions: list[str], kinds: dict[str, str | None], rubric: str) -> Form:
-    """Return the questions declared by options (all of one kind) or by a file."""
+def form_of_options(questions: list[str], answer_options: dict[str, str | None], rubric: str) -> Form:
+    """Return the form of the texts of --question (all with the same kind of answers) or of a TOML file.
+
+    `answer_options` are the texts of --choices, --scale, --pair and --classes.
+    """
     form = stratal.study.Form
     files = [text for text in questions if text.endswith(".toml")]
     if files:
-        conflicting = [f"--{kind}" for kind in ANSWER_KINDS if kinds[kind] is not None] + questions[1:]
-        if conflicting:
-            raise no_effect_error(conflicting[0], "without a question file")
-        return form.from_toml(text_of(Path(files[0])), rubric)
+        unused_options = [f"--{kind}" for kind in ANSWER_KINDS if answer_options[kind] is not None]
+        unused_options += questions[1:]
+        if unused_options:
+            raise no_effect_error(unused_options[0], "without a question file")
+        return form.from_toml(read_text_file(Path(files[0])), rubric)
     if len(questions) == 1:
-        return form.of(parse_question(questions[0], kinds, rubric))
-    parts = [text.partition("=") for text in questions]
-    if not all(mark and name.strip().isidentifier() for name, mark, _ in parts):
+        return form.of(parse_question(questions[0], answer_options, rubric))
+    names_and_texts = [text.partition("=") for text in questions]
+    if not all(equals_sign and name.strip().isidentifier() for name, equals_sign, _ in names_and_texts):
         allowed = "--question 'correct=Is it correct?' --question 'polite=Is it polite?'"
         texts = ", ".join(map(repr, questions))
         raise InputError(
             "if there are several questions, each must have a name", given=texts, allowed=allowed
         )
-    return form.of(parse_question(text, kinds, rubric, name=name.strip()) for name, _, text in parts)
+    return form.of(
+        parse_question(text, answer_options, rubric, name=name.strip()) for name, _, text in names_and_texts
+    )
 
 
-def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **fields: Any) -> StudyQuestion:
+def parse_question(
+    text: str, answer_options: dict[str, str | None], rubric: str = "", **fields: Any
+) -> StudyQuestion:
     """Return the question of a command's options, which must have exactly one kind of answers."""
-    table = {kind: split_names(entries) for kind, entries in kinds.items() if entries is not None} | fields
+    # The question as in a TOML file.
+    table: JsonDict = {
+        kind: split_names(value) for kind, value in answer_options.items() if value is not None
+    }
+    table |= fields
     if len(table.keys() & {*ANSWER_KINDS}) != 1:
         kinds_given = ", ".join(f"--{kind}" for kind in table if kind in ANSWER_KINDS) or "none"
         allowed = ", ".join(ANSWER_KINDS)
@@ -263,20 +288,20 @@ def parse_question(text: str, kinds: dict[str, str | None], rubric: str = "", **
             "a question must have exactly one kind of answer", given=kinds_given, allowed=f"one of {allowed}"
         )
     if "scale" in table:
-        numbers, marks, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
+        numbers, equals_signs, ends = zip(*(entry.partition("=") for entry in table["scale"]), strict=True)
         table["scale"] = parse_whole_numbers("--scale", ",".join(numbers))
-        if any(marks):
+        if any(equals_signs):
             table |= {"ends": [end.strip() for end in ends]}
     return stratal.study.StudyQuestion.from_table({"text": text, **table}, rubric=rubric)
 
 
-class OfStudy(Struct, frozen=True, kw_only=True):
+class StudyFolderOptions(Struct, frozen=True, kw_only=True):
     """Options of every command for studies."""
 
     study: Annotated[Path, argument("STUDY", "Folder of the study.")]
 
 
-class LabelOptions(OfStudy, frozen=True, kw_only=True):
+class LabelOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study label`: the address of the page, and how items are displayed.
 
     Parameters
@@ -318,8 +343,6 @@ def label(requested: LabelOptions) -> None:
     item is shown; if the server cannot be reached, answers wait in the browser. Another link shows the
     figures of `study status`.
     """
-    from stratal.tables.files import csv_line
-
     try:
         from stratal.study.web.content import save_display
         from stratal.study.web.server import PageAddress, serve
@@ -329,45 +352,63 @@ def label(requested: LabelOptions) -> None:
     host, _, number = requested.port.rpartition(":")
     if not number.isdecimal():
         raise InputError("--port takes a number", given=repr(requested.port), allowed="PORT or HOST:PORT")
-    served = PageAddress(host=host.strip("[]") or "127.0.0.1", port=int(number), address=requested.address)
+    page_address = PageAddress(
+        host=host.strip("[]") or "127.0.0.1", port=int(number), address=requested.address
+    )
     as_json = click.get_current_context().params["json"]
-    formats = pairs("--format", requested.format, "COL=FORMAT,…")
+    formats = parse_pairs("--format", requested.format, "COL=FORMAT,…")
     with stratal.study.open_study(requested.study) as opened:
         save_display(opened, formats, requested.media, requested.allow_images)
+        # Empty unless the journal has pseudonyms.
         names = opened.names
 
-        def ready(reached: str, links: dict[str, str], owner: str) -> None:
-            named = {f"{who} ({names[who]})" if who in names else who: link for who, link in links.items()}
+        def ready(url: str, links: dict[str, str], owner_link: str) -> None:
             if requested.output is not None:
-                rows = [(names.get(who, who), link) for who, link in links.items()]
-                try:
-                    with requested.output.open("x", newline="", encoding="utf-8") as file:
-                        requested.output.chmod(0o600)
-                        file.writelines(map(csv_line, [("annotator", "link"), *rows]))
-                except FileExistsError:
-                    action = "Give the name of a new file."
-                    raise InputError(f"{requested.output}: already exists", action=action) from None
+                names_and_links = [
+                    (names.get(annotator, annotator), link) for annotator, link in links.items()
+                ]
+                _write_links(requested.output, names_and_links)
             study = str(requested.study)
+            links_by_name = {
+                f"{annotator} ({names[annotator]})" if annotator in names else annotator: link
+                for annotator, link in links.items()
+            }
             if as_json:
-                print_json({"study": study, "address": reached, "owner": owner, "links": named})
+                print_json({"study": study, "address": url, "owner": owner_link, "links": links_by_name})
             else:
-                if served.is_open:
-                    print_text(" ".join(OPEN_PAGE_WARNING.split()).format(port=served.port), "")
-                width = max(map(len, named), default=0)
-                print_text(
-                    f"{study}: one link for each annotator. Anyone who has a link can label under that "
-                    "annotator's name.",
-                    "",
-                )
-                print_text(*(f"  {name:<{width}}  {link}" for name, link in named.items()), "")
-                watch = f"Progress page for the person who runs the study: {owner}"
-                print_text(watch, "", "Ctrl-C stops the server; nothing is lost.")
+                if page_address.is_open:
+                    print_text(" ".join(OPEN_PAGE_WARNING.split()).format(port=page_address.port), "")
+                _print_links(study, links_by_name, owner_link)
             sys.stdout.flush()
 
-        serve(opened, served, fresh=requested.new_links, ready=ready)
+        serve(opened, page_address, fresh=requested.new_links, ready=ready)
 
 
-class StatusOptions(OfStudy, frozen=True, kw_only=True):
+def _write_links(path: Path, names_and_links: list[tuple[str, str]]) -> None:
+    """Write a new CSV file with the link of each annotator, which only its owner can read."""
+    from stratal.tables.files import csv_line
+
+    try:
+        with path.open("x", newline="", encoding="utf-8") as file:
+            path.chmod(0o600)
+            file.writelines(map(csv_line, [("annotator", "link"), *names_and_links]))
+    except FileExistsError:
+        raise InputError(f"{path}: already exists", action="Give the name of a new file.") from None
+
+
+def _print_links(study: str, links_by_name: dict[str, str], owner_link: str) -> None:
+    """Print the link of each annotator, and that of the person who runs the study."""
+    width = max(map(len, links_by_name), default=0)
+    print_text(
+        f"{study}: one link for each annotator. Anyone who has a link can label under that annotator's name.",
+        "",
+    )
+    print_text(*(f"  {name:<{width}}  {link}" for name, link in links_by_name.items()), "")
+    owner_line = f"Progress page for the person who runs the study: {owner_link}"
+    print_text(owner_line, "", "Ctrl-C stops the server; nothing is lost.")
+
+
+class StatusOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study status`.
 
     Parameters
@@ -397,14 +438,14 @@ def status(requested: StatusOptions) -> Result:
         requirements = requested.require.split(";") if requested.require else ()
         level = requested.confidence_level
         described = stratal.study.study_status(opened, confidence_level=level, require=requirements)
-        selecting = isinstance(opened.sample().design, stratal.designs.Disagreements)
-        reading = reading_of(opened)
+        selects_model = isinstance(opened.sample().design, stratal.designs.Disagreements)
+        reading = stored_reading_options(opened)
     stop = described["stop"]
     items = described["nonresponse"]
     next_command = ["estimate"]
     if not stop["enough"] and (items["open"] or not items["labelled"]):
         next_command = ["study", "label"]
-    elif not stop["enough"] and (stop["half_width"] or selecting):
+    elif not stop["enough"] and (stop["half_width"] or selects_model):
         next_command = ["study", "extend"]
     if "requirements" in described:
         verdict = joint_verdict(described["requirements"])
@@ -420,7 +461,7 @@ def status(requested: StatusOptions) -> Result:
     )
 
 
-class ExtendOptions(OfStudy, frozen=True, kw_only=True):
+class ExtendOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study extend`.
 
     Parameters
@@ -461,49 +502,53 @@ def extend(requested: ExtendOptions) -> Result:
     additional = requested.additional
     until = requested.until
     with stratal.study.open_study(requested.study) as opened:
-        before = opened.sample().size
+        size_before = opened.sample().size
         selection = None
+        # --until alone only changes the stopping rule.
         n_new = units_needed(opened) if additional is None and until is None else additional
+        # `--additional 0` is an error of the draw; no need for more units is not.
         if n_new is not None and (n_new or additional is not None):
-            reading_options = reading_of(opened) | (
-                {"file": requested.population} if requested.population else {}
-            )
-            if not reading_options:
-                action = "Name it with --population."
-                raise InputError("the file of predictions of this study is unknown", action=action)
             with show_progress("reading and drawing"):
-                if requested.without_labels:
-                    by_labels = False
-                else:
-                    by_labels = None
-                named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
-                reading = Reading(**reading_options)
-                if requested.population is not None:
-                    reading = structs.replace(reading, remote=requested.remote)
-                units = population_again(reading, opened.sample(), named)
-                selection = current_selection(opened, units)
-                stratal.study.extend_study(opened, n_new, population=units, by_labels=by_labels)
-        enough = opened.setting("enough") == "yes"
+                population = _population_of_study(opened, requested)
+                selection = current_selection(opened, population)
+                by_labels = False if requested.without_labels else None
+                stratal.study.extend_study(opened, n_new, population=population, by_labels=by_labels)
+        is_narrow_enough = opened.setting("enough") == "yes"
         if until is not None:
-            enough = stratal.study.set_half_width(opened, until or None)
-        larger = opened.sample()
+            is_narrow_enough = stratal.study.set_half_width(opened, until or None)
+        sample = opened.sample()
     described = {
         "study": str(requested.study),
-        "n": larger.size,
-        "new": larger.size - before,
-        "round": int(larger.round.max()),
-        "enough": enough,
+        "n": sample.size,
+        "new": sample.size - size_before,
+        "round": int(sample.round.max()),
+        "enough": is_narrow_enough,
     }
     return Result(
         described if selection is None else described | {"selection": selection.to_dict()},
         None if selection is None else selection._page(),
         f"Round {described['round']}: {described['new']:,} more items, {described['n']:,} in all.",
-        "The interval is as narrow as requested: labelling can stop." if enough else None,
+        "The interval is as narrow as requested: labelling can stop." if is_narrow_enough else None,
         ("study", "status", requested.study),
     )
 
 
-class TeamOptions(OfStudy, frozen=True, kw_only=True):
+def _population_of_study(study: Study, requested: ExtendOptions) -> Population:
+    """Read the population of a study again: the stored file, or that of --population."""
+    options = stored_reading_options(study)
+    if requested.population is not None:
+        options |= {"file": requested.population}
+    if not options:
+        action = "Name it with --population."
+        raise InputError("the file of predictions of this study is unknown", action=action)
+    reading = Reading(**options)
+    if requested.population is not None:
+        reading = structs.replace(reading, remote=requested.remote)
+    named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
+    return read_population_again(reading, study.sample(), named)
+
+
+class TeamOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study team`.
 
     Parameters
@@ -532,10 +577,7 @@ def team(requested: TeamOptions) -> Result:
     """Show or add annotators; exclude or include their labels."""
     from stratal.study.creating import duplicate_name_error, require_person, validated_name
 
-    if requested.rubric is None:
-        text = None
-    else:
-        text = text_of(requested.rubric)
+    rubric = None if requested.rubric is None else read_text_file(requested.rubric)
     names = split_names(requested.add)
     with stratal.study.open_study(requested.study) as opened:
         # All is checked before anything is written.
@@ -543,30 +585,30 @@ def team(requested: TeamOptions) -> Result:
         for name in names:
             if validated_name(name) in existing_names or names.count(name) > 1:
                 raise duplicate_name_error(name)
-        with opened.database.read() as rows:
+        with opened.database.read() as connection:
             for name in filter(None, (requested.set_aside, requested.take_back)):
-                require_person(rows, name)
+                require_person(connection, name)
         for name in names:
             opened.add_annotator(name)
         if requested.set_aside is not None:
             opened.set_aside(requested.set_aside, reason=requested.reason)
         if requested.take_back is not None:
             opened.take_back(requested.take_back, reason=requested.reason)
-        if text is not None:
-            opened.set_rubric(text)
-        people = list(opened.annotators)
-        aside = opened.excluded_annotators()
+        if rubric is not None:
+            opened.set_rubric(rubric)
+        annotators = list(opened.annotators)
+        excluded = opened.excluded_annotators()
         described = {
             "study": str(requested.study),
-            "annotators": people,
+            "annotators": annotators,
             "adjudicators": list(opened.adjudicators),
-            "set_aside": aside,
+            "set_aside": excluded,
             "rubric_version": opened.question.rubric_version,
         }
-    return Result(described, [f"{name} (set aside)" if name in aside else name for name in people])
+    return Result(described, [f"{name} (set aside)" if name in excluded else name for name in annotators])
 
 
-class CheckOptions(OfStudy, frozen=True, kw_only=True):
+class CheckOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study check`.
 
     Parameters
@@ -586,10 +628,10 @@ def check(requested: CheckOptions) -> Result:
     Keep the last hash elsewhere: it proves later that no earlier entry was changed.
     """
     with show_progress("checking"), stratal.study.open_study(requested.study, read_only=True) as opened:
-        return _checked(requested.study, stratal.study.check_study(opened, known_head=requested.head))
+        return _check_result(requested.study, stratal.study.check_study(opened, known_head=requested.head))
 
 
-class BackupOptions(OfStudy, frozen=True, kw_only=True):
+class BackupOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study backup`."""
 
     output: Output
@@ -603,17 +645,18 @@ def backup(requested: BackupOptions) -> Result:
     creates new ones for the copy.
     """
     with show_progress("copying"), stratal.study.open_study(requested.study) as opened:
-        return _checked(requested.output, stratal.study.backup_study(opened, requested.output))
+        return _check_result(requested.output, stratal.study.backup_study(opened, requested.output))
 
 
-def _checked(study: Path, integrity: Any) -> Result:
+def _check_result(study: Path, integrity: Check) -> Result:
+    """Return the result of the check of a study or of its copy."""
     from stratal.report.pages import check_page
 
     described = {"study": str(study), "sound": integrity.sound, **integrity.to_dict()}
-    return Result(described, check_page, status=0 if integrity.sound else UNSOUND)
+    return Result(described, check_page, status=0 if integrity.sound else PROBLEMS_STATUS)
 
 
-class ExportOptions(OfStudy, frozen=True, kw_only=True):
+class ExportOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study export`.
 
     Parameters
@@ -649,14 +692,16 @@ def export(requested: ExportOptions) -> Result:
     output = requested.output
     annotator = requested.annotator
     require_present(study)
-    to = requested.to or tool_name_for(output) or "html"
-    if to == "html":
-        return _page(requested)
-    tool = find_tool(to, "html")
-    if output.exists() or output.is_symlink():  # before items are kept for anybody
+    tool_name = requested.to or tool_name_for(output) or "html"
+    if tool_name == "html":
+        return _export_page(requested)
+    tool = find_tool(tool_name, "html")
+    # Checked before items are reserved.
+    if output.exists() or output.is_symlink():
         raise InputError(f"{output}: already exists", action="Give the name of a new file or folder.")
     with stratal.study.open_study(study) as opened:
         question = tool_question(opened.question)
+        # What to do with the file; empty until it is written.
         advice = []
         try:
             tasks = opened.tasks(
@@ -665,25 +710,23 @@ def export(requested: ExportOptions) -> Result:
                 write=lambda tasks: advice.append(write_tasks(tool, tasks, question, output)),
             )
         except BaseException:
-            if advice:  # the file was written, and its items could not be kept
-                remove(output)
+            # The file was written, but its items could not be reserved.
+            if advice:
+                remove_path(output)
             raise
     described = {"study": str(study), "to": tool.name, "file": str(output), "items": len(tasks)}
     if annotator is not None:
         described["annotator"] = annotator
-    named = ["--annotator", annotator] if annotator else []
-    if not named and not tool.names_annotators:
+    annotator_words = ["--annotator", annotator] if annotator else []
+    lines: list[str] = []
+    if not annotator and not tool.names_annotators:
         annotator_words, lines = annotator_option(study)
-    else:
-        annotator_words, lines = (named, [])
-    next_commands = [
-        *lines,
-        ("study", "import", study, tool.answers_path(output), *annotator_words, "--dry-run"),
-    ]
-    return Result(described, f"{output}: {len(tasks):,} items for {tool.title}.", *advice, next_commands)
+    next_command = ("study", "import", study, tool.answers_path(output), *annotator_words, "--dry-run")
+    summary = f"{output}: {len(tasks):,} items for {tool.title}."
+    return Result(described, summary, *advice, [*lines, next_command])
 
 
-def remove(path: Path) -> None:
+def remove_path(path: Path) -> None:
     """Remove a file or a folder."""
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
@@ -692,7 +735,10 @@ def remove(path: Path) -> None:
 
 
 def annotator_option(study: Path) -> tuple[list[str], list[str]]:
-    """Return the option that says who answered in a file without names, and a line about who that may be."""
+    """Return the words of the option for the annotator of a file without names, and a line to print.
+
+    Both are empty if the study has only one annotator. Otherwise, the first one is an example.
+    """
     from stratal.study.opening import open_study
 
     with open_study(study, read_only=True) as opened:
@@ -704,7 +750,7 @@ def annotator_option(study: Path) -> tuple[list[str], list[str]]:
     ]
 
 
-def _page(requested: ExportOptions) -> Result:
+def _export_page(requested: ExportOptions) -> Result:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
         from stratal.study.web.page_file import download_name, write_page
@@ -729,7 +775,7 @@ def _page(requested: ExportOptions) -> Result:
     )
 
 
-class ImportOptions(OfStudy, frozen=True, kw_only=True):
+class ImportOptions(StudyFolderOptions, frozen=True, kw_only=True):
     """The options of `study import`.
 
     Parameters
@@ -767,48 +813,57 @@ def import_command(requested: ImportOptions) -> Result:
     in the study are kept.
     """
     from stratal.labels.label_files import find_tool, read_answers
-    from stratal.report.pages import change_lines, import_page
-    from stratal.study.import_export import MAX_LABELS_FILE_BYTES
+    from stratal.report.pages import import_page
 
     study = requested.study
     file = requested.file
     dry_run = requested.dry_run
     described: JsonDict = {"study": str(study), "file": str(file)}
-    again = ("study", "import", *command_words(structs.replace(requested, dry_run=False)))
-    next_command = again if dry_run else ("study", "status", study)
-    if requested.from_ == "page" or (requested.from_ is None and _is_of_page(file)):
-        if requested.map is not None:
-            raise InputError(
-                "a file from the labelling page already contains answers to the question",
-                action="Leave out --map.",
-            )
-        text = text_of(file, MAX_LABELS_FILE_BYTES)
-        who = requested.annotator
-        with stratal.study.open_study(study) as opened:
-            described |= opened.import_actions(text, source=str(file), annotator=who, dry_run=dry_run)
-        saved = described["saved"]
-        done = "would be saved" if dry_run else "saved"
-        if saved == 1:
-            actions = "1 action"
-        else:
-            actions = f"{saved:,} actions"
-        line = f"{file}: {actions} {done}; {described['repeated']:,} had been saved before."
-        return Result(described | {"applied": not dry_run}, line, change_lines(described), next_command)
+    next_command: tuple[Any, ...] = ("study", "status", study)
+    if dry_run:
+        next_command = ("study", "import", *command_words(structs.replace(requested, dry_run=False)))
+    if requested.from_ == "page" or (requested.from_ is None and _is_labels_file(file)):
+        return _import_page_file(requested, described, next_command)
     if requested.from_ is not None:
         find_tool(requested.from_, "page")
-    people: Any = requested.annotator
-    if people is not None and "=" in people:
-        people = pairs("--annotator", people, "NAME, or THEIRS=NAME,…")
+    # A name, or a mapping of the names in the file to those of the study.
+    annotator: Any = requested.annotator
+    if annotator is not None and "=" in annotator:
+        annotator = parse_pairs("--annotator", annotator, "NAME, or THEIRS=NAME,…")
     with stratal.study.open_study(study) as opened:
         answers = read_answers(file, requested.from_, requested.id or opened.sample().question.id)
-        answers = answers.apply_mapping(mapping("--map", requested.map))
+        answers = answers.apply_mapping(parse_mapping("--map", requested.map))
         same_rows = requested.same_rows
-        result = opened.import_answers(answers, annotator=people, same_rows=same_rows, dry_run=dry_run)
+        result = opened.import_answers(answers, annotator=annotator, same_rows=same_rows, dry_run=dry_run)
     return Result(described | result.to_dict(), import_page, next_command)
 
 
-def _is_of_page(file: Path) -> bool:
-    """Return whether a file is what the button of an offline page downloaded."""
+def _import_page_file(requested: ImportOptions, described: JsonDict, next_command: tuple[Any, ...]) -> Result:
+    """Import the actions in the file that a page in one file has saved."""
+    from stratal.report.pages import change_lines
+    from stratal.study.import_export import MAX_LABELS_FILE_BYTES
+
+    file = requested.file
+    dry_run = requested.dry_run
+    if requested.map is not None:
+        raise InputError(
+            "a file from the labelling page already contains answers to the question",
+            action="Leave out --map.",
+        )
+    text = read_text_file(file, MAX_LABELS_FILE_BYTES)
+    with stratal.study.open_study(requested.study) as opened:
+        described |= opened.import_actions(
+            text, source=str(file), annotator=requested.annotator, dry_run=dry_run
+        )
+    saved = described["saved"]
+    actions = "1 action" if saved == 1 else f"{saved:,} actions"
+    verb = "would be saved" if dry_run else "saved"
+    line = f"{file}: {actions} {verb}; {described['repeated']:,} had been saved before."
+    return Result(described | {"applied": not dry_run}, line, change_lines(described), next_command)
+
+
+def _is_labels_file(file: Path) -> bool:
+    """Return whether a file was saved by a page in one file."""
     from stratal.study.import_export import ACTIONS_FORMAT
 
     if file.suffix.lower() != ".json" or not file.is_file():

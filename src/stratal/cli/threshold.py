@@ -68,16 +68,16 @@ def threshold(requested: ThresholdOptions) -> Result:
         described = result.to_dict()
     line = None
     if requested.output is not None:
-        counts = result.write(requested.output)
-        described["files"] = counts
-        line = f"Written to {requested.output}: " + ", ".join(
-            f"{name} ({count:,} items)" for name, count in counts.items()
-        )
+        item_counts = result.write(requested.output)
+        described["files"] = item_counts
+        files = ", ".join(f"{name} ({count:,} items)" for name, count in item_counts.items())
+        line = f"Written to {requested.output}: {files}"
     page = partial(_page, details=requested.details)
     return Result(described, page, line, status=STATUSES[result.verdict])
 
 
 def _page(described: JsonDict, *, details: bool) -> Any:
+    """Return the page of the result; its module is imported only if the result is printed as text."""
     from stratal.report.thresholds import threshold_page
 
     return threshold_page(described, details=details)

@@ -16,17 +16,17 @@ from stratal.errors import InputError
 from stratal.protocols import JsonDict
 from stratal.report.verdicts import ALARM, NO_ALARM, UNDECIDED
 
-# Exit statuses of the verdicts; the same as those of `estimate --require`.
-STATUSES = {None: 0, NO_ALARM: 0, ALARM: 4, UNDECIDED: 5}
+# Exit statuses of the verdicts, with the same numbers as for `estimate --require`.
+TREND_STATUSES = {None: 0, NO_ALARM: 0, ALARM: 4, UNDECIDED: 5}
 
-# Only changes have a reference.
-_OF_A_CHANGE = ValueCondition(
+# Only requirements for changes use the reference.
+_WITH_CHANGE = ValueCondition(
     "with --require 'fell<=X' or 'rose<=X'",
     lambda values: any(name in (values["require"] or "") for name in ("fell", "rose")),
 )
 
-# Options of `estimate` that are about one sample.
-_OF_ONE_SAMPLE = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
+# Options of `estimate` that have a meaning only for a single sample.
+_SINGLE_SAMPLE_FIELDS = ("against", "answers", "new_labels", "look", "population", "calibration", "features")
 
 
 class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
@@ -61,13 +61,13 @@ class TrendOptions(EvidenceOptions, frozen=True, kw_only=True):
     ] = None
     wave: Text = None
     require: Text = None
-    reference: Annotated[int, Option(needs=(_OF_A_CHANGE,))] = 4
+    reference: Annotated[int, Option(needs=(_WITH_CHANGE,))] = 4
     max_change: Number = None
     output: Annotated[Path | None, Option()] = None
     details: bool = False
 
 
-@command(TrendOptions, without=" ".join(_OF_ONE_SAMPLE), needs=NEEDS)
+@command(TrendOptions, without=" ".join(_SINGLE_SAMPLE_FIELDS), needs=NEEDS)
 def trend(requested: TrendOptions) -> Result:
     """Compare weeks: level, change, and an alarm.
 
@@ -84,7 +84,9 @@ def trend(requested: TrendOptions) -> Result:
             "no waves are given",
             allowed="stratal trend week1/ week2/, or stratal trend labels.csv --wave week",
         )
-    keywords = {name: value for name, value in requested.keywords.items() if name not in _OF_ONE_SAMPLE}
+    keywords = {
+        name: value for name, value in requested.keywords.items() if name not in _SINGLE_SAMPLE_FIELDS
+    }
     waves: Any = requested.files
     if requested.wave is not None and len(requested.files) > 1:
         raise InputError(
@@ -105,10 +107,11 @@ def trend(requested: TrendOptions) -> Result:
         if requested.output is not None:
             line = f"Report: {result.write(requested.output)}"
     page = partial(_page, details=requested.details)
-    return Result(described, page, line, status=STATUSES[result.verdict])
+    return Result(described, page, line, status=TREND_STATUSES[result.verdict])
 
 
 def _page(described: JsonDict, *, details: bool) -> Any:
+    """Return the page of the result; its module is imported only if the result is printed as text."""
     from stratal.report.trends import trend_page
 
     return trend_page(described, details=details)

@@ -31,7 +31,7 @@ from stratal.arrays import (
 from stratal.designs.external_options import ExternalOptions
 from stratal.designs.external_sample import fields_of_labelled
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, listing, type_text
+from stratal.errors import InputError, keywords_from, type_text
 from stratal.labels.labels import Labels
 from stratal.population.answer_sets import mixed_answers_error, population_tags
 from stratal.population.digest import PopulationDigest
@@ -468,7 +468,7 @@ class Sample(Record, TableDisplay):
         return description
 
     @staticmethod
-    @listing(ExternalOptions)
+    @keywords_from(ExternalOptions)
     def from_labelled(table: Any, **keywords: Any) -> tuple[Sample, Labels]:
         """Return a sample that was drawn and labelled elsewhere, and its labels.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample, with_declared_scores
-from stratal.errors import InputError, listing
+from stratal.errors import InputError, keywords_from
 from stratal.estimation.estimand import Estimand, EstimandLike, Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_label_values
@@ -43,7 +43,7 @@ def estimate(
     """Estimate what the sample was planned for, or the estimands or groups that are named."""
 
 
-@listing(Request)
+@keywords_from(Request)
 def estimate(
     sample: Sample,
     labels: object,

@@ -13,7 +13,7 @@ from stratal.designs import post_stratify
 from stratal.designs.extending import require_same_population
 from stratal.designs.external_columns import ids_of
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, MissingColumnError, MissingExtraError, listing, no_effect_error
+from stratal.errors import InputError, MissingColumnError, MissingExtraError, keywords_from, no_effect_error
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
@@ -449,7 +449,7 @@ class Evaluation:
         )
 
 
-@listing(EvaluationRequest)
+@keywords_from(EvaluationRequest)
 def evaluate(
     sample: Any = None,
     labels: Any = None,

@@ -9,14 +9,14 @@ import numpy as np
 
 from stratal.arrays import finite_vector, same_length
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, listing
+from stratal.errors import InputError, keywords_from
 from stratal.estimation.entry_points import estimate
 from stratal.estimation.estimand import EstimandLike, Request
 from stratal.evaluation.evaluation import evaluate
 from stratal.evaluation.request import EvaluationRequest
 
 
-@listing(Request, EvaluationRequest)
+@keywords_from(Request, EvaluationRequest)
 def estimate_from(
     labels: object,
     proxy_labelled: object = None,

@@ -19,7 +19,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
-from stratal.errors import InputError, MissingExtraError, listing
+from stratal.errors import InputError, MissingExtraError, keywords_from
 from stratal.estimation.entry_points import compared_answers, estimate
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Nonresponse
@@ -108,7 +108,7 @@ def _json_text(content: Mapping[str, object]) -> str:
     return json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-@listing(estimate)
+@keywords_from(estimate)
 def findings(
     sample: Sample,
     labels: Any,

@@ -22,7 +22,7 @@ from stratal.errors import (
     InputError,
     StratalWarning,
     check_choice,
-    listing,
+    keywords_from,
     warn_caller,
 )
 from stratal.estimation.calibrated import CalibrationOptions
@@ -656,7 +656,7 @@ def opt_a2(
     return sample, labels
 
 
-@listing(opt_a2, without=("step",))
+@keywords_from(opt_a2, without=("step",))
 def opt_a1(
     population: Population,
     strata: Strata,

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError, listing, suggest_names, type_text
+from stratal.errors import InputError, keywords_from, suggest_names, type_text
 from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
 from stratal.population.digest import DigestedColumns, PopulationDigest, exponent_of
 from stratal.population.distribution import (
@@ -335,7 +335,7 @@ class Population(ABC):
     # ---- constructors
 
     @staticmethod
-    @listing(ArrayKeywords, id_name="id")
+    @keywords_from(ArrayKeywords, id_name="id")
     def from_arrays(**columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from arrays, each given by its name.
 
@@ -391,7 +391,7 @@ class Population(ABC):
         return Population.builders["arrays"](columns)
 
     @staticmethod
-    @listing(ArrayKeywords, without=("proxy", "predicted"), id_name="id")
+    @keywords_from(ArrayKeywords, without=("proxy", "predicted"), id_name="id")
     def from_estimator(model: object, X: object, **columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from a fitted scikit-learn classifier and the rows on which to evaluate it.
 
@@ -424,7 +424,7 @@ class Population(ABC):
         return Population.builders["estimator"](model, X, columns)
 
     @staticmethod
-    @listing(TableKeywords, ReadOptions, directory=False, remote=False, engine="duckdb")
+    @keywords_from(TableKeywords, ReadOptions, directory=False, remote=False, engine="duckdb")
     def read(path: str | os.PathLike[str], **columns: Unpack[FileKeywords]) -> Population:
         """Build a population from a file, which DuckDB or Spark reads; a large file need not fit in memory.
 
@@ -532,7 +532,7 @@ class Population(ABC):
         return Population.builders["file"](path, columns)
 
     @staticmethod
-    @listing(TableKeywords)
+    @keywords_from(TableKeywords)
     def from_table(table: object, **columns: Unpack[TableKeywords]) -> Population:
         """Build a population from a dataframe or an Ibis table.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from stratal import __version__
-from stratal.errors import InputError, listing
+from stratal.errors import InputError, keywords_from
 from stratal.estimation.estimate import Estimate
 from stratal.evaluation.request import EvaluationRequest
 from stratal.intervals.interval import check_confidence_level
@@ -234,7 +234,7 @@ class Trend(PageDisplay, PlotDisplay):
         )
 
 
-@listing(EvaluationRequest, without=SINGLE_SAMPLE_OPTIONS)
+@keywords_from(EvaluationRequest, without=SINGLE_SAMPLE_OPTIONS)
 def trend(
     waves: Any,
     *,

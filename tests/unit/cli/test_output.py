@@ -13,7 +13,7 @@ import pytest
 from tests.tiers import cells
 
 from stratal.cli import output
-from stratal.cli.output import print_json, print_table, visible
+from stratal.cli.output import escape_control_characters, print_json, print_table
 from stratal.report.text import ReportTable
 
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
@@ -104,7 +104,7 @@ def test_no_text_moves_the_cursor_or_turns_the_line_around(text, capsys):
 
 def test_joined_letters_and_marks_stay_as_they_are():
     families = "👨\u200d👩\u200d👧 a\u200fb e\u0301"
-    assert visible(families) == families
+    assert escape_control_characters(families) == families
 
 
 @pytest.mark.parametrize("words", [["--help"], ["plan", "--help"], ["nothing"], ["plan", "[/INST]:x:.csv"]])

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from msgspec import Struct
 
 from stratal.cli.application import commands
-from stratal.cli.command import COMMANDS, MAX_SHOWN, Option, argument, command
+from stratal.cli.command import COMMANDS, MAX_OPTIONS_SHOWN, Option, argument, command
 from stratal.cli.conditions import with_any
 from stratal.cli.draw_options import SharedDrawOptions
 from stratal.cli.options import Planning, Reading
@@ -74,7 +74,7 @@ def test_every_help_shows_few_options_and_says_how_many_more_there_are():
     for name, one in commands().items():
         short, long = (run(one, word).output for word in ("--help", "--help-all"))
         listed = [line for line in short.split("\nOptions:")[1].splitlines() if line.startswith("  -")]
-        assert len(listed) <= MAX_SHOWN, name
+        assert len(listed) <= MAX_OPTIONS_SHOWN, name
         typed = {entry.opts[0] for entry in one.params if entry.opts[0].startswith("-")} - {"--help-all"}
         assert [option for option in typed if option not in long] == [], name
         left = len(typed) - len({line.split()[0].rstrip(",") for line in listed} & typed)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import stratal
-from stratal.errors import listing
+from stratal.errors import keywords_from
 
 LISTED = [
     stratal.Population.from_arrays,
@@ -35,7 +35,7 @@ def test_what_the_function_names_itself_is_not_shown_twice():
     class Wanted:
         def __init__(self, *, size: int = 3, path: str = "", seed: int = 0) -> None: ...
 
-    @listing(Wanted, without=("seed",))
+    @keywords_from(Wanted, without=("seed",))
     def draw(path: str, **wanted: object) -> None: ...
 
     assert list(inspect.signature(draw).parameters) == ["path", "size"]
@@ -54,7 +54,7 @@ def test_a_keyword_that_does_not_exist_is_refused():
 
 
 def test_a_missing_keyword_is_listed_first():
-    @listing()
+    @keywords_from()
     def draw(path: str, *, seed: int = 0, budget: int) -> None: ...
 
     untyped: Any = draw
