@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from stratal.study.web.content import display_of, media_address
+from stratal.study.web.content import media_address, read_display
 from stratal.study.web.server import PageAddress, ServerLimits, application, configuration, tokens
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -51,7 +51,7 @@ def served(study, limits=None):
     place = PageAddress(port=0)
     listening = place.listen()
     port = listening.getsockname()[1]
-    app = application(study, display_of(study, media_address), place.host_names(port), kept)
+    app = application(study, read_display(study, media_address), place.host_names(port), kept)
     server = uvicorn.Server(configuration(app, kept))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

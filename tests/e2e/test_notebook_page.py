@@ -13,7 +13,7 @@ pytest.importorskip("anywidget")
 
 from tests.e2e.test_annotation_page import LOOKS, browser, serious, shot, study_in
 
-from stratal.study.web.content import display_of
+from stratal.study.web.content import read_display
 from stratal.study.web.notebook import annotate, reply_to_message
 
 __all__ = ["browser"]
@@ -45,7 +45,7 @@ def shown(browser, tmp_path, study, **options):
     page.write_text(HOST.format(css=widget._css, esm=json.dumps(widget._esm).replace("</", "<\\/")))
     context = browser.new_context(**{**LOOKS["light"], **options})
     window = context.new_page()
-    look = display_of(study, str)
+    look = read_display(study, str)
     window.expose_function("kernel", lambda message: reply_to_message(study, "ann", look, message))
     window.goto(f"file://{page}")
     window.wait_for_selector(".item > *")

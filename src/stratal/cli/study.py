@@ -381,7 +381,7 @@ def label(requested: LabelOptions) -> None:
                 _print_links(study, links_by_name, owner_link)
             sys.stdout.flush()
 
-        serve(opened, page_address, fresh=requested.new_links, ready=ready)
+        serve(opened, page_address, new_links=requested.new_links, ready=ready)
 
 
 def _write_links(path: Path, names_and_links: list[tuple[str, str]]) -> None:

@@ -136,13 +136,13 @@ def crowd_entry(study, person, action, item):
 @pytest.mark.parametrize("person", [*PEOPLE, "mallory", "owner"])
 def test_every_cell_that_is_refused_is_refused_by_the_page_and_saves_nothing(crowd, person):
     testclient = pytest.importorskip("starlette.testclient")
-    from stratal.study.web.content import display_of, media_address
+    from stratal.study.web.content import media_address, read_display
     from stratal.study.web.server import ServerLimits, application, owner_token, tokens
 
     home = "http://127.0.0.1:8000"
     free = ServerLimits(rate=1e9, burst=10**9)
     page = testclient.TestClient(
-        application(crowd, display_of(crowd, media_address), [home], free), base_url=home,
+        application(crowd, read_display(crowd, media_address), [home], free), base_url=home,
         raise_server_exceptions=False,
     )  # fmt: skip
     token = {**tokens(crowd), "owner": owner_token(crowd), "mallory": "x" * 43}[person]

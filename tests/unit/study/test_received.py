@@ -13,7 +13,7 @@ from tests.unit.study.conftest import answer_all, population_of
 from stratal import InputError, LabelError, next_round
 from stratal.study import StudyError, backup_study, check_study, extend_study, open_study
 from stratal.study.interim import add_round
-from stratal.study.web.content import display_of, is_picture_link, save_display
+from stratal.study.web.content import is_picture_link, read_display, save_display
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="rights of POSIX, symbolic links")
 
@@ -175,11 +175,11 @@ def test_media_of_a_received_study_stay_in_its_folder(study, tmp_path):
     pictures.mkdir()
     (pictures / "cat.png").write_bytes(b"png")
     save_display(study, media=pictures)
-    assert display_of(study, str).media == pictures.resolve()
+    assert read_display(study, str).media == pictures.resolve()
 
     shutil.copytree(study.folder, tmp_path / "received")
     with open_study(tmp_path / "received") as received:
-        assert display_of(received, str).media == received.media
+        assert read_display(received, str).media == received.media
 
 
 def test_a_module_in_the_current_folder_is_not_run_by_the_owners_page(study, tmp_path, monkeypatch):

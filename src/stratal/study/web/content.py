@@ -161,6 +161,7 @@ def safe_html(text: str, https: bool = False) -> str:
 
 
 def _only_https(tag: str, name: str, value: str) -> str | None:
+    """Return the value of an attribute, None for the source of an image that is not an https address."""
     if tag == "img" and name == "src" and not value.startswith("https://"):
         return None
     return value
@@ -174,6 +175,7 @@ def markdown(text: str, https: bool = False) -> str:
 
 @cache
 def _parser() -> Any:
+    """Return the parser of Markdown with tables, in which HTML is shown as text."""
     with optional_import("markdown-it-py", extra="web"):
         from markdown_it import MarkdownIt
     return MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
@@ -231,16 +233,15 @@ def _turn_html(content: object, turn_format: str, https: bool = False) -> str:
     return _value_html("" if content is None else content, turn_format, https)
 
 
-def display_of(study: Study, address: Callable[[str], str]) -> Display:
-    """Return the display settings of a study, which are stored in it, so that all of its pages are alike."""
+def read_display(study: Study, address: Callable[[str], str]) -> Display:
+    """Return the display settings that are stored in a study, so that all of its pages show the same."""
     formats = json.loads(study.setting("page_formats") or "{}")
-    media = study.setting("page_media")
     https = study.setting("page_images") == "https"
-    is_from_here = study.setting("page_media_of") == _file_identity(study)
-    if media and is_from_here:
-        folder = Path(media)
-    else:
-        folder = study.media
+    folder = study.media
+    stored_folder = study.setting("page_media")
+    # A copy of the study does not use the folder.
+    if stored_folder and study.setting("page_media_of") == _file_identity(study):
+        folder = Path(stored_folder)
     return Display(media=folder, address=address, formats=formats, https=https)
 
 
@@ -295,7 +296,7 @@ def media_address(path: str) -> str:
 
 def data_addresses(study: Study) -> Callable[[str], str]:
     """Return the function that returns the content of an image or a sound as a `data:` address."""
-    folder = display_of(study, str).media
+    folder = read_display(study, str).media
 
     def address(path: str) -> str:
         file = media_file(folder, path)
@@ -308,8 +309,8 @@ def data_addresses(study: Study) -> Callable[[str], str]:
 
 
 @cache
-def asset(name: str) -> str:
-    """Return the text of one of the page's files."""
+def read_page_file(name: str) -> str:
+    """Return the text of a file in the folder `static`, from which pages are built."""
     return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
 
 
@@ -318,15 +319,19 @@ def html_page(title: str, head: str, page_class: str, body: str = "") -> str:
     # Only the page of an error works without a script.
     if page_class != "text":
         body += "<noscript><p>This page requires JavaScript.</p></noscript>"
-    return Template(asset("page.html")).substitute(title=title, head=head, home=page_class, inside=body)
+    return Template(read_page_file("page.html")).substitute(
+        title=title, head=head, home=page_class, inside=body
+    )
 
 
 def join_scripts(*names: str) -> str:
     """Return several scripts as one module, without their imports from each other."""
-    return "\n".join(re.sub(r"(?m)^import \{.*$\n", "", asset(name)) for name in names)
+    return "\n".join(re.sub(r"(?m)^import \{.*$\n", "", read_page_file(name)) for name in names)
 
 
+# Names of the two columns of a pair on the page, in display order.
 SIDES = ("A", "B")
+
 # Setting of the study: whether a choice that answers all questions is submitted at once.
 SUBMIT_ON_CHOICE = "page_submit_on_choice"
 
@@ -379,14 +384,14 @@ def item_view(item: Item, form: Form, display: Display) -> JsonDict:
 
 def answer_view(answer: Answer, item: Item, form: Form) -> JsonDict:
     """Return an answer by question, in the form that the page expects and without the name of the person."""
-    shown: JsonDict = dict(form.answers(answer.value))
+    answers: JsonDict = dict(form.answers(answer.value))
     for question in form.questions:
-        value = shown.get(question.name)
+        value = answers.get(question.name)
         if question.kind == PAIR and item.sides and value in item.sides:
-            shown[question.name] = SIDES[item.sides.index(str(value))]
+            answers[question.name] = SIDES[item.sides.index(str(value))]
         elif question.kind in MULTIPLE_CHOICE_KINDS and value is not None:
-            shown[question.name] = json.loads(value)
-    return {"status": answer.status, "value": shown or None, "note": answer.note, "seq": answer.seq}
+            answers[question.name] = json.loads(value)
+    return {"status": answer.status, "value": answers or None, "note": answer.note, "seq": answer.seq}
 
 
 def state(study: Study, annotator: str, display: Display, _: object = None) -> JsonDict:
@@ -402,12 +407,12 @@ def state(study: Study, annotator: str, display: Display, _: object = None) -> J
 
 
 def _annotator_state(study: Study, annotator: str, display: Display) -> JsonDict:
-    """Return the next item, the items after it, and the progress; None if no item is left."""
+    """Return the current item (None if no item is left), the items ahead of it, and the progress."""
     form = study.form
-    shown = [item_view(item, form, display) for item in study.next_items(annotator, ahead=ITEMS_AHEAD)]
+    items = [item_view(item, form, display) for item in study.next_items(annotator, ahead=ITEMS_AHEAD)]
     return {
-        "item": shown[0] if shown else None,
-        "ahead": shown[1:],
+        "item": items[0] if items else None,
+        "ahead": items[1:],
         "progress": study.progress(annotator).to_dict(),
     }
 
@@ -419,66 +424,72 @@ def view_assigned_item(study: Study, annotator: str, display: Display, item: obj
 
 def answer_history(study: Study, annotator: str, _: Display, before: object) -> JsonDict:
     """Return the items that this annotator answered before a line of the journal, newest first."""
-    line = "0" if before is None else str(before)
-    # Longer numbers may not fit into the 64 bits of a column of SQLite.
-    if not (line.isascii() and line.isdigit() and len(line) < 18):
-        raise InputError("'before' must be the number of a line of the journal", given=repr(before)[:60])
-    answers = study.history(annotator, before=None if before is None else int(line))
+    line = None
+    if before is not None:
+        text = str(before)
+        # Longer numbers may not fit into the 64 bits of a column of SQLite.
+        if not (text.isascii() and text.isdigit() and len(text) < 18):
+            raise InputError("'before' must be the number of a line of the journal", given=repr(before)[:60])
+        line = int(text)
+    answers = study.history(annotator, before=line)
     return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in answers]}
 
 
-def open_disagreements(study: Study, annotator: str, display: Display, _: object = None) -> JsonDict:
+def view_disagreements(study: Study, annotator: str, display: Display, _: object = None) -> JsonDict:
     """Return the items that need a decision, with their answers; none if the annotator may not decide.
 
     `mine` is the number that is assigned to this annotator.
     """
     form = study.form
-    mine, disagreements = study.assigned_disagreements(annotator)
-    shown = []
-    for entry in disagreements:
-        item = structs.replace(entry.item, sides=sides(form, entry.item.id, annotator, study.id))
-        answers = [answer_view(answer, item, form) for answer in entry.answers]
-        shown.append({**item_view(item, form, display), "answers": answers})
-    return {"disagreements": shown, "mine": mine}
+    assigned_count, disagreements = study.assigned_disagreements(annotator)
+    views = []
+    for disagreement in disagreements:
+        item = disagreement.item
+        item = structs.replace(item, sides=sides(form, item.id, annotator, study.id))
+        answers = [answer_view(answer, item, form) for answer in disagreement.answers]
+        views.append({**item_view(item, form, display), "answers": answers})
+    return {"disagreements": views, "mine": assigned_count}
 
 
-def perform(study: Study, annotator: str, display: Display, body: object) -> JsonDict:
+def save_page_action(study: Study, annotator: str, display: Display, body: object) -> JsonDict:
     """Save an action of a page; return the receipt, the next item and the progress."""
     action = parse_page_action(body)
     form = study.form
     value: Any = action.value
     if form.pair and value is not None:
-        order = sides(form, str(action.item), annotator, study.id) or ()
-        columns = dict(zip((*SIDES, TIE), (*order, TIE), strict=True))
-        if isinstance(value, dict):
-            answers = value
-        else:
-            answers = {form.first.name: value}
-        pairs = {question.name for question in form.questions if question.kind == PAIR}
-        value = {
-            name: _column_of_side(columns, answer) if name in pairs else answer
-            for name, answer in answers.items()
-        }
+        displayed_sides = sides(form, str(action.item), annotator, study.id) or ()
+        value = _with_columns_of_sides(form, displayed_sides, value)
     receipt = study.save_action(
         annotator, action.action, action.item, value, ahead=ITEMS_AHEAD, **action.details
     )
     return {"receipt": receipt.to_dict(), **_annotator_state(study, annotator, display)}
 
 
-def _column_of_side(columns: Mapping[str, str], side: Any) -> str:
-    """Return the column that is shown as a side of a pair."""
-    if side not in columns:
-        raise InputError("unknown side", given=repr(side)[:60], allowed=", ".join(columns))
-    return columns[side]
+def _with_columns_of_sides(form: Form, displayed_sides: tuple[str, ...], value: Any) -> JsonDict:
+    """Return answers by question, in which the columns of a pair replace the sides `A` and `B`."""
+    columns = dict(zip((*SIDES, TIE), (*displayed_sides, TIE), strict=True))
+    answers = value if isinstance(value, dict) else {form.first.name: value}
+    pairs = {question.name for question in form.questions if question.kind == PAIR}
+    converted: JsonDict = {}
+    for name, answer in answers.items():
+        if name not in pairs:
+            converted[name] = answer
+            continue
+        # A page may send a list, which no mapping can contain.
+        if not (isinstance(answer, str) and answer in columns):
+            raise InputError("unknown side", given=repr(answer)[:60], allowed=", ".join(columns))
+        converted[name] = columns[answer]
+    return converted
 
 
-# The function that answers each request of a page; its last argument is the content of the request.
+# Resource that a page requests → function that returns the response. Its last argument is the content of the
+# request, or None; some resources do not need it, or the display settings.
 HANDLERS: dict[str, Callable[[Study, str, Display, Any], JsonDict]] = {
     "state": state,
     "item": view_assigned_item,
     "trail": answer_history,
-    "disagreements": open_disagreements,
-    "act": perform,
+    "disagreements": view_disagreements,
+    "act": save_page_action,
 }
 
 

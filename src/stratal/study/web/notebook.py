@@ -78,14 +78,14 @@ def annotate(
         opened_study = _open_study_of_sample(folder, require_sample(sample, "annotate"))
     if annotator not in opened_study.people:
         annotator = opened_study.add_annotator(annotator)
-    display = content.display_of(opened_study, content.data_addresses(opened_study))
+    display = content.read_display(opened_study, content.data_addresses(opened_study))
     # A damaged study cannot be estimated, so that its items must not be labelled.
     with opened_study.verified():
         pass
 
     class Annotation(anywidget.AnyWidget):
         _esm = content.join_scripts("parts.js", "annotate.js", "notebook.js")
-        _css = content.asset("page.css")
+        _css = content.read_page_file("page.css")
 
         def labels(self) -> Any:
             """Return the current labels of the study."""

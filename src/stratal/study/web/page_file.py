@@ -44,7 +44,7 @@ class _PageContents:
             "form": content.form_view(study),
             "file": download_name(annotator),
         }
-        display = content.display_of(study, content.data_addresses(study))
+        display = content.read_display(study, content.data_addresses(study))
         return cls(annotator=annotator, study_data=study_data, form=study.form, display=display)
 
     def html(self, items: tuple[Item, ...]) -> str:
@@ -66,7 +66,7 @@ class _PageContents:
 def _html_with_data(data: JsonDict, *, https: bool) -> str:
     """Return a page that contains its data; its policy allows only its own script and style."""
     script = content.join_scripts("parts.js", "annotate.js", "offline.js")
-    style = content.asset("page.css")
+    style = content.read_page_file("page.css")
     digests = (hashlib.sha256(text.encode()).digest() for text in (script, style))
     script_source, style_source = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     policy = (

@@ -1,7 +1,7 @@
 """The web server of the labelling page: routes (`/a/TOKEN/` and below), links, limits and checks of requests.
 
 The token in the path determines all rights of an annotator. There are no cookies, so that another page in the
-same browser cannot use them. `Gate` accepts only requests from the study's page to its address. Every
+same browser cannot use them. `RequestCheck` accepts only requests from the study's page to its address. Every
 response has headers that restrict the browser to the resources that the page needs.
 """
 
@@ -50,14 +50,14 @@ from stratal.study.journal import PAGE_SECRET
 from stratal.study.permissions import Activity, StudyRole, is_possible
 from stratal.study.study import Study
 from stratal.study.web import content
-from stratal.study.web.content import HANDLERS, Display, display_of, media_address
+from stratal.study.web.content import HANDLERS, Display, media_address, read_display
 
 # HTTP status by kind of error. Other kinds have 507: the disk of the study failed.
-STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
+STATUS_BY_ERROR_KIND = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
 
 # Statuses of requests that will never succeed. Other requests may succeed later or with a new link: the page
 # stores and repeats them.
-PERMANENT_FAILURES = (400, 413, 415)
+PERMANENT_FAILURE_STATUSES = (400, 413, 415)
 
 # Content security policy of media and reports: they may contain scripts and links, which must not run.
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -155,6 +155,7 @@ OWNER = "owner"
 LINK_ROLES: dict[str, frozenset[StudyRole]] = {
     "annotator": frozenset({"annotator", "adjudicator", "set-aside"}),
     OWNER: frozenset({"owner"}),
+    # Without a valid link.
     "": frozenset({"stranger"}),
 }
 
@@ -162,12 +163,13 @@ LINK_ROLES: dict[str, frozenset[StudyRole]] = {
 RESERVED_FILES = 320
 # Number of connections that are accepted before their number is checked again.
 BACKLOG = 128
+
 # Seconds between two lines of the log about the same shortage.
 LOG_INTERVAL_SECONDS = 60.0
 # Tells a client whose request was not read completely to open a new connection.
 CLOSE_CONNECTION = {"connection": "close"}
-# Name, in a request's state, of the function to call if the request has a valid link.
-MARK_RECOGNISED = "recognise_connection"
+# Name, in the state of a request, of the function that marks its connection as one with a valid link.
+RECOGNISE_CONNECTION = "recognise_connection"
 
 
 def link_token(secret: str, name: str, role: str = "annotator") -> str:
@@ -205,8 +207,8 @@ def owner_link(study: Study, address: str) -> str:
     return f"{address}/o/{owner_token(study)}/"
 
 
-class Gate:
-    """Rejects requests to another host and from another page.
+class RequestCheck:
+    """ASGI application that rejects requests to another host or from another page, and adds headers.
 
     Parameters
     ----------
@@ -349,12 +351,11 @@ class Pages:
         Requests without a valid link share the bucket of their address, which is checked first.
         """
         token = _digest(request.path_params["token"])
-        address = "address "
-        if request.client:
-            address += request.client.host
+        address = f"address {request.client.host if request.client else ''}"
         is_unknown_token = token not in self._links
         if is_unknown_token:
             self._consume_request(address, CLOSE_CONNECTION)
+            # A person may have been added after the start.
             await run_in_threadpool(self._load_links)
         link_role, name = self._links.get(token, ("", ""))
         if not is_possible(activity, LINK_ROLES[link_role]):
@@ -362,9 +363,10 @@ class Pages:
                 self._consume_request(address, CLOSE_CONNECTION)
             raise HTTPException(404, _NO_PAGE, CLOSE_CONNECTION)
         self._consume_request(f"{link_role} {name}")
-        mark_recognised = getattr(request.state, MARK_RECOGNISED, None)
-        if mark_recognised is not None:
-            mark_recognised()
+        # Tests call the application without a connection.
+        recognise = getattr(request.state, RECOGNISE_CONNECTION, None)
+        if recognise is not None:
+            recognise()
         return name
 
     def _consume_request(self, client: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
@@ -478,7 +480,7 @@ class Pages:
         if name not in PAGE_FILES:
             raise HTTPException(404, _NO_FILE)
         return Response(
-            content.asset(name), media_type=PAGE_FILES[name], headers={"cache-control": "no-cache"}
+            content.read_page_file(name), media_type=PAGE_FILES[name], headers={"cache-control": "no-cache"}
         )
 
 
@@ -538,7 +540,7 @@ def application(
     """Return the page of a study as an ASGI application; only requests to `addresses` are answered."""
 
     def error_response(request: Request, error: Exception) -> Response:
-        """Return the response on an error, without the path of the folder."""
+        """Return the response for an error, without the path of the study's folder."""
         if isinstance(error, HTTPException):
             # Starlette's texts for an address without a route.
             if error.detail in ("Not Found", "Method Not Allowed"):
@@ -546,26 +548,22 @@ def application(
             # A person followed a link.
             if "text/html" in request.headers.get("accept", ""):
                 return script_page(request, "", "No such page", error)
-            if error.status_code in PERMANENT_FAILURES:
-                kind = "refused"
-            else:
-                kind = "away"
+            # The page drops the request (`refused`), or stores it and tries again (`away`).
+            kind = "refused" if error.status_code in PERMANENT_FAILURE_STATUSES else "away"
             return _error_response(kind, error.detail, error.status_code, error.headers)
         # The log of the server has the details of other errors.
         if not isinstance(error, StratalError):
             return _error_response("failed", "Something went wrong on the server. Nothing was saved.", 500)
         kind = content.error_kind(error)
-        # Other errors are those of storage, such as a full disk: insufficient storage.
-        status = STATUS.get(kind, 507)
-        retry = None
-        if status == 503:
-            retry = {"retry-after": "1"}
-        return _error_response(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
+        # Other kinds are errors of storage, such as a full disk: insufficient storage.
+        status = STATUS_BY_ERROR_KIND.get(kind, 507)
+        headers = {"retry-after": "1"} if status == 503 else None
+        return _error_response(kind, str(error).removeprefix(f"{study.folder}: "), status, headers)
 
     handlers = dict.fromkeys((StratalError, HTTPException, Exception), error_response)
     app = Starlette(routes=Pages(study, display, limits).routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return Gate(app, addresses, display.https)
+    return RequestCheck(app, addresses, display.https)
 
 
 def script_page(
@@ -587,6 +585,7 @@ def script_page(
 
 
 def _error_response(kind: str, message: str, status: int, headers: Any = None) -> Response:
+    """Return the response for a script; its reaction depends on `kind`."""
     return JSONResponse({"error": {"kind": kind, "message": message}}, status, headers)
 
 
@@ -650,7 +649,7 @@ class PageAddress(Struct, frozen=True, kw_only=True):
         else:
             family = socket.AF_INET
         try:
-            listening = socket.create_server((self.host, self.port), family=family, backlog=256)
+            server_socket = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
             problem = f"cannot listen on {self.host}, port {self.port} ({error.strerror or error})"
             action = (
@@ -659,8 +658,8 @@ class PageAddress(Struct, frozen=True, kw_only=True):
             raise InputError(problem, action=action) from None
         # asyncio does not set this for a socket that it did not create. Without it, each response is delayed
         # by 40 ms (Nagle's algorithm).
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return listening
+        server_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return server_socket
 
 
 def _url(host: str, port: int) -> str:
@@ -675,7 +674,7 @@ def serve(
     study: Study,
     page_address: PageAddress,
     *,
-    fresh: bool = False,
+    new_links: bool = False,
     limits: ServerLimits = LIMITS,
     ready: Callable[[str, dict[str, str], str], None] = lambda address, links, owner: None,
 ) -> None:
@@ -685,8 +684,8 @@ def serve(
     ----------
     study : Study
     page_address : PageAddress
-    fresh : bool
-        Whether to make all earlier links invalid.
+    new_links : bool
+        Whether to create new links, so that all earlier ones are invalid.
     limits : ServerLimits, optional
     ready : callable
         Called when the page can be opened, with the address, the links by annotator, and the owner's link.
@@ -698,20 +697,23 @@ def serve(
     StudyError
         Kind `served` if another server has the study, `damaged` if a check of it fails.
     """
-    with page_address.listen() as listening:
-        port = int(listening.getsockname()[1])
+    with page_address.listen() as server_socket:
+        # The system chooses a port instead of 0.
+        port = int(server_socket.getsockname()[1])
         address = page_address.url(port)
         with study.serving(address):
             # A damaged study cannot be estimated, so that its items must not be labelled.
             with study.verified():
                 pass
             study.restrict_file_permissions()
-            if fresh:
+            if new_links:
                 invalidate_links(study)
-            app = application(study, display_of(study, media_address), page_address.host_names(port), limits)
+            app = application(
+                study, read_display(study, media_address), page_address.host_names(port), limits
+            )
             links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}
             ready(address, links, owner_link(study, address))
-            PageServer(configuration(app, limits)).run(sockets=[listening])
+            PageServer(configuration(app, limits)).run(sockets=[server_socket])
 
 
 class PageServer(uvicorn.Server):
@@ -757,15 +759,13 @@ def possible_connections(requested: int) -> int:
         # Windows has no such limit.
         return requested
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = requested + RESERVED_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        if hard == resource.RLIM_INFINITY:
-            ceiling = needed
-        else:
-            ceiling = min(needed, hard)
+    needed_files = requested + RESERVED_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed_files:
+        # A process may raise its soft limit up to the hard limit.
+        new_limit = needed_files if hard == resource.RLIM_INFINITY else min(needed_files, hard)
         with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (ceiling, hard))
-            soft = ceiling
+            resource.setrlimit(resource.RLIMIT_NOFILE, (new_limit, hard))
+            soft = new_limit
         return max(MIN_CONNECTIONS, min(requested, soft - RESERVED_FILES))
     return requested
 
@@ -779,7 +779,7 @@ def configuration(app: Any, limits: ServerLimits) -> uvicorn.Config:
     connections = possible_connections(limits.connections)
     return uvicorn.Config(
         app,
-        http=patient_protocol(limits, connections),
+        http=limited_protocol(limits, connections),
         backlog=BACKLOG,
         ws="none",
         lifespan="off",
@@ -794,52 +794,53 @@ def configuration(app: Any, limits: ServerLimits) -> uvicorn.Config:
     )
 
 
-def patient_protocol(limits: ServerLimits, connections: int) -> type[H11Protocol]:
+def limited_protocol(limits: ServerLimits, connections: int) -> type[H11Protocol]:
     """Return a uvicorn protocol that closes slow requests, and the oldest connections without a link."""
     # Connections without a request with a valid link so far, the oldest first.
-    strangers: dict[H11Protocol, None] = {}
+    unrecognised: dict[H11Protocol, None] = {}
 
-    class Patient(H11Protocol):
-        _waiting: asyncio.TimerHandle | None = None
+    class LimitedProtocol(H11Protocol):
+        # Closes the connection when the time for the head of a request is over.
+        _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.app_state = {**self.app_state, MARK_RECOGNISED: self._recognise}
-            strangers[self] = None
-            self._make_room()
-            self._watch()
+            self.app_state = {**self.app_state, RECOGNISE_CONNECTION: self._recognise}
+            unrecognised[self] = None
+            self._close_oldest()
+            self._update_timer()
 
         def _recognise(self) -> None:
             """Mark the connection as one with a valid link."""
-            strangers.pop(self, None)
+            unrecognised.pop(self, None)
 
-        def _make_room(self) -> None:
+        def _close_oldest(self) -> None:
             """Close the oldest connections without a link, so that people with a link are answered."""
-            while len(self.connections) >= connections and strangers:
-                oldest = next(iter(strangers))
+            while len(self.connections) >= connections and unrecognised:
+                oldest = next(iter(unrecognised))
                 if oldest is self:
                     return
-                del strangers[oldest]
+                del unrecognised[oldest]
                 self.connections.discard(oldest)
                 oldest.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            strangers.pop(self, None)
-            if self._waiting is not None:
-                self._waiting.cancel()
+            unrecognised.pop(self, None)
+            if self._timer is not None:
+                self._timer.cancel()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._watch()
+            self._update_timer()
 
-        def _watch(self) -> None:
+        def _update_timer(self) -> None:
             """Start the timer for the head of a request; stop it when the head is complete."""
             is_answering = self.cycle is not None and not self.cycle.response_complete
-            if is_answering and self._waiting is not None:
-                self._waiting.cancel()
-                self._waiting = None
-            elif not is_answering and self._waiting is None:
-                self._waiting = self.loop.call_later(limits.receive_seconds, self.transport.abort)
+            if is_answering and self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            elif not is_answering and self._timer is None:
+                self._timer = self.loop.call_later(limits.receive_seconds, self.transport.abort)
 
-    return Patient
+    return LimitedProtocol

@@ -12,7 +12,7 @@ pytest.importorskip("starlette")
 
 from starlette.testclient import TestClient
 
-from stratal.study.web.content import display_of, media_address
+from stratal.study.web.content import media_address, read_display
 from stratal.study.web.server import ServerLimits, application, tokens
 
 HOME = "http://127.0.0.1:8000"
@@ -54,7 +54,7 @@ class Page:
     def __init__(self, study, limits=FREE):
         self.study = study
         self.tokens = tokens(study)
-        self.app = application(study, display_of(study, media_address), [HOME], limits)
+        self.app = application(study, read_display(study, media_address), [HOME], limits)
         self.client = TestClient(self.app, base_url=HOME, raise_server_exceptions=False)
         self.number = 0
 

@@ -12,7 +12,7 @@ from tests.unit.study.web.conftest import FREE, HOME
 
 from stratal.study import check_study, study_status
 from stratal.study.web import server
-from stratal.study.web.content import display_of, media_address
+from stratal.study.web.content import media_address, read_display
 from stratal.study.web.server import ServerLimits, application, invalidate_links, owner_token
 
 
@@ -77,6 +77,15 @@ def test_only_adjudicators_decide(make_study, html_page):
     assert page.act("ann", "adjudicate", item=item, value="Fail").status_code == 409
     assert page.get("ann", "api/disagreements").json() == {"disagreements": [], "mine": 0}
     assert page.state("eve")["item"] is None
+
+
+@pytest.mark.parametrize("side", [["A"], {"A": 1}, "gpt", None])
+def test_another_side_of_a_pair_is_an_error_of_the_request(pair_study, html_page, side):
+    page = html_page(pair_study)
+    item = page.state("ann")["item"]["id"]
+    response = page.act("ann", "submit", item=item, value={"": side})
+    assert response.status_code == 400
+    assert "unknown side" in response.json()["error"]["message"]
 
 
 def test_a_pair_hides_its_columns_and_comes_back_unshuffled(pair_study, html_page):
@@ -405,7 +414,7 @@ def test_tokens_open_the_page_of_their_role_alone(page):
 
 
 def page_of_same(page):
-    app = application(page.study, display_of(page.study, media_address), [HOME], FREE)
+    app = application(page.study, read_display(page.study, media_address), [HOME], FREE)
     return TestClient(app, base_url=HOME)
 
 

@@ -14,7 +14,7 @@ from tests.browser import served
 
 from stratal import InputError
 from stratal.study import StudyError
-from stratal.study.web.content import display_of, media_address, save_display
+from stratal.study.web.content import media_address, read_display, save_display
 from stratal.study.web.server import PageAddress, ServerLimits, serve, tokens
 
 
@@ -97,7 +97,7 @@ def test_links_stay_the_same_when_the_page_is_served_again(study):
 def test_how_columns_are_shown_is_kept(study, tmp_path):
     save_display(study, {"text": "markdown"})
     save_display(study, {"other": "html"}, tmp_path)
-    look = display_of(study, media_address)
+    look = read_display(study, media_address)
 
     assert look.formats == {"text": "markdown", "other": "html"}
     assert look.media == tmp_path
