@@ -62,7 +62,7 @@ def test_every_command_is_on_its_page():
 def test_every_command_and_option_says_what_it_is_for():
     for name, command in COMMANDS.items():
         assert command.help, name
-        silent = [one.field for one in command.declared if not one.help_text]
+        silent = [one.field for one in command.options if not one.help_text]
         assert silent == [], name
 
 

@@ -383,7 +383,7 @@ def test_a_parquet_file_of_too_many_cells_for_labels_is_not_read_row_by_row(tmp_
     pq.write_table(pa.table({"id": IDS, "score": [0.1, 0.2, 0.3, 0.4, 0.5]}), file)
     read = []
     monkeypatch.setattr("stratal.tables.small_table.SmallTable.of", lambda *given: read.append(given))
-    monkeypatch.setattr("stratal.cli.doctor._MAX_CELLS", 9)
+    monkeypatch.setattr("stratal.cli.doctor._MAX_LABEL_FILE_CELLS", 9)
 
     said = run("doctor", file)
 
