@@ -159,7 +159,7 @@ def stratified_design(
         proxy_means = summary.proxy_means[:, 0]
         proxy_variances = summary.proxy_covariances[:, 0, 0]
     strata = Strata(
-        rule=Categories(column=stratum, levels=tuple(names), codes=np.arange(len(sizes))),
+        rule=Categories.of_levels(stratum, names),
         names=tuple(names),
         sizes=sizes,
         proxy_means=proxy_means,

@@ -206,9 +206,8 @@ def _fields_of_complete_table(
     rule: Rule = Everything()
     codes = np.zeros(len(rows), np.int64)
     if options.stratum is not None:
-        levels = tuple(sorted(population.levels(options.stratum)))
-        rule = Categories(column=options.stratum, levels=levels, codes=np.arange(len(levels)))
-        codes = np.searchsorted(np.array(levels), groups[options.stratum][rows])
+        rule = Categories.of_levels(options.stratum, population.levels(options.stratum))
+        codes = np.searchsorted(np.array(rule.levels), groups[options.stratum][rows])
     summary = population.summarise(rule)
     counts = np.bincount(codes, minlength=len(summary.sizes))
     if np.any(counts == 0) and isinstance(rule, Categories):

@@ -551,8 +551,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     population = sample.population
     summary = None
     if population is not None and sample.proxy_info and by in population.group_names:
-        rule = Categories(column=by, levels=levels, codes=np.arange(len(levels)))
-        summary = population.summarise(rule)
+        summary = population.summarise(Categories.of_levels(by, levels))
     design = PostStratified(group=by, levels=levels)
     # The proxy means of the population are valid only for its own sizes.
     if summary is not None and np.array_equal(summary.sizes, stratum_sizes):

@@ -85,9 +85,8 @@ def other_units(
         _require_matching_units(population, labelled_ids, matched, columns or {})
     rule: Rule = Everything()
     if stratum is not None:
-        levels = tuple(sorted(population.levels(stratum)))
-        column = population.require_group(stratum)
-        rule = Categories(column=column, levels=levels, codes=np.arange(len(levels)))
+        levels = population.levels(stratum)
+        rule = Categories.of_levels(population.require_group(stratum), levels)
     # Index of the proxy in the population.
     k = None
     if proxy is not None:
@@ -184,18 +183,17 @@ def _level_means_of_others(
 
     `labelled` are the labelled units of the population.
     """
-    levels = tuple(sorted(population.levels(group)))
-    rule = Categories(column=group, levels=levels, codes=np.arange(len(levels)))
+    rule = Categories.of_levels(group, population.levels(group))
     summary = population.summarise(rule)
     counts = summary.sizes.astype(np.float64)
     sums = counts * summary.proxy_means[:, proxy]
     if labelled is not None and len(labelled.ids):
         codes = rule.assign(labelled.groups)
-        counts = counts - np.bincount(codes, minlength=len(levels))
-        sums = sums - np.bincount(codes, labelled.proxies[:, proxy], minlength=len(levels))
+        counts = counts - np.bincount(codes, minlength=rule.n_strata)
+        sums = sums - np.bincount(codes, labelled.proxies[:, proxy], minlength=rule.n_strata)
     means = means_of_sums(sums, counts)
-    rows = zip(means.tolist(), counts.astype(np.int64).tolist(), strict=True)
-    return dict(zip(levels, rows, strict=True))
+    means_and_counts = zip(means.tolist(), counts.astype(np.int64).tolist(), strict=True)
+    return dict(zip(rule.levels, means_and_counts, strict=True))
 
 
 def level_means_of(

@@ -376,10 +376,9 @@ class Sample(Record, TableDisplay):
             means_of_columns = {}
             if population is not None and population.proxies:
                 for name, counts in self.totals.items():
-                    levels = tuple(sorted(counts))
-                    rule = Categories(column=name, levels=levels, codes=np.arange(len(levels)))
+                    rule = Categories.of_levels(name, counts)
                     means = population.summarise(rule).proxy_means.tolist()
-                    means_of_columns[name] = dict(zip(levels, means, strict=True))
+                    means_of_columns[name] = dict(zip(rule.levels, means, strict=True))
             self._set(level_means=means_of_columns)
         assert self.level_means is not None
         return self.level_means

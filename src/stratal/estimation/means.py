@@ -480,9 +480,8 @@ class LevelMeans(Several, kind="mean@", listed="levels", shown="language"):
         self, population: Population, levels: tuple[str, ...], formula: Expression
     ) -> FloatArray:
         """Return the mean (L,) of a formula in each level."""
-        all_levels = tuple(population.levels(self.group))
-        rule = Categories(column=self.group, levels=all_levels, codes=np.arange(len(all_levels)))
-        means = dict(zip(all_levels, stratum_averages(population, rule, [formula])[:, 0], strict=True))
+        rule = Categories.of_levels(self.group, population.levels(self.group))
+        means = dict(zip(rule.levels, stratum_averages(population, rule, [formula])[:, 0], strict=True))
         # Rounded, because the strata must not depend on the last digits: engines add in different orders.
         return np.array([float(f"{means[level]:.9g}") for level in levels])
 

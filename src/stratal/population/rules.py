@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -177,6 +177,12 @@ class Categories(Rule, kind="categories"):
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
             action = "Create such strata with stratal.strata.stratify(population, 'category', by=…)."
             raise InputError("levels must be sorted and distinct, with one code each", action=action)
+
+    @classmethod
+    def of_levels(cls, column: str, levels: Iterable[str]) -> Categories:
+        """Return the rule with one stratum for each of these levels."""
+        sorted_levels = tuple(sorted(levels))
+        return cls(column=column, levels=sorted_levels, codes=np.arange(len(sorted_levels)))
 
     @property
     def n_strata(self) -> int:
