@@ -545,8 +545,10 @@ class Sample(Record, TableDisplay):
         0.875
         """
         options = ExternalOptions(**keywords)
-        parts, labels = fields_of_labelled(table, options)
-        return with_declared_scores(with_tag_sets(_sample_from_arguments(parts)), options.predicts), labels
+        sample_fields, labels = fields_of_labelled(table, options)
+        return with_declared_scores(
+            with_tag_sets(_sample_from_arguments(sample_fields)), options.predicts
+        ), labels
 
 
 # Fields that the description of a sample file stores unchanged; the optional ones only if they are not None.
