@@ -69,9 +69,9 @@ def _inspect_predictions(requested: Reading) -> Result:
     from stratal.population.inspection import (
         describe_columns,
         describe_proxies,
-        model_answer,
+        predicted_option,
+        suggested_options,
         suggested_score,
-        suggestion,
     )
     from stratal.report.pages import inspection_page
 
@@ -85,10 +85,10 @@ def _inspect_predictions(requested: Reading) -> Result:
         proxies: JsonDict = {}
         if any(column is not None for column in stated_columns):
             proxies = describe_proxies(requested.population())
-    id_and_proxy_words = suggestion(columns, requested.id, requested.proxy, requested.softmax)
+    id_and_proxy_words = suggested_options(columns, requested.id, requested.proxy, requested.softmax)
     described = {"file": str(requested.file), **columns, **proxies}
     if not proxies:
-        answer_words = model_answer(columns, id_and_proxy_words) if columns.get("log") is None else []
+        answer_words = predicted_option(columns, id_and_proxy_words) if columns.get("log") is None else []
         # The words are `--predicted COLUMN`.
         answer = requested.predicted or next(iter(answer_words[1:]), None)
         score = suggested_score(columns, id_and_proxy_words, answer)
@@ -138,13 +138,13 @@ def _advice_before_plan(
 
 def _plan_or_draw(requested: Reading, columns: JsonDict, id_and_proxy_words: Sequence[str]) -> list[Any]:
     """Return the command that plans for the file, or for clusters draws from it, or why it fails."""
-    from stratal.population.inspection import answer_options, group_columns, model_answer
+    from stratal.population.inspection import answer_options, likely_group_columns, predicted_option
 
     words = list(id_and_proxy_words)
     if requested.answers is None:
         words += answer_options(columns, requested.predicted)
     if requested.predicted is None and "--predicted" not in words and columns.get("log") is None:
-        words += model_answer(columns, words)
+        words += predicted_option(columns, words)
     other_words = command_words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
     plan_words: list[Any] = [requested.file, *words, *other_words]
     cluster = columns.get("log", {}).get("cluster")
@@ -158,7 +158,7 @@ def _plan_or_draw(requested: Reading, columns: JsonDict, id_and_proxy_words: Seq
         return [("draw", *plan_words, "--output", new_folder_name("audit"))]
     groups: Sequence[str] = ()
     if requested.groups is None:
-        groups = group_columns(columns, [str(word) for word in plan_words[1:]])
+        groups = likely_group_columns(columns, [str(word) for word in plan_words[1:]])
     return [_group_hint(groups), _plan_command(plan_words, columns["rows"])]
 
 

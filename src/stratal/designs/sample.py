@@ -737,7 +737,8 @@ def with_declared_scores(sample: Sample, predicts: Predictions | None) -> Sample
             # If a proxy is on the scale of the outcome, the bounds of the outcome are those of the proxy, and
             # no independent declaration.
             declared_bounds = None if info.scaled else question.outcome.limits
-            info = with_declared_scale(info, score, declared_bounds, compares=question.answer is not None)
+            has_answer = question.answer is not None
+            info = with_declared_scale(info, score, declared_bounds, has_answer=has_answer)
         infos.append(info)
     population = sample.population
     if population is not None:

@@ -22,7 +22,7 @@ from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
 from stratal.population.drawn_units import DrawnUnits
-from stratal.population.expressions import Expression, NumberColumn, logistic, total
+from stratal.population.expressions import Expression, NumberColumn, logistic, sum_of
 from stratal.population.population import Population
 from stratal.population.size_measure import SizeMeasure, SizeProfile
 from stratal.protocols import JsonDict, JsonMapping
@@ -221,7 +221,7 @@ class Successive(Design):
             attenuation = 1.0 / float(np.sqrt(1.0 + np.pi / 8.0 * posterior.variances(values).mean()))
             weights = [attenuation, *(attenuation * posterior.mean).tolist()]
             terms = [weight * NumberColumn(name=name) for weight, name in zip(weights, names, strict=True)]
-            design = replace(design, predicted=(*self.predicted, logistic(total(terms))))
+            design = replace(design, predicted=(*self.predicted, logistic(sum_of(terms))))
         return design
 
 

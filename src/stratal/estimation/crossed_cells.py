@@ -16,11 +16,11 @@ from stratal.population.expressions import (
     Cells,
     Constant,
     Expression,
-    both_tests,
-    level_test,
-    total,
+    as_level_test,
+    combine_tests,
+    sum_of,
 )
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 
 # Maximum number of crossed cells. With more, the cells are only those with and without known influences.
@@ -39,11 +39,13 @@ def combined_influence(influences: list[Influence], population: Population) -> I
     crossed cells of all; a cell is known if it is known for each estimand.
     """
     # The scale of an influence that is 0 for all units must be finite.
-    squares = np.maximum(averages(population, [influence.square for influence in influences]), NO_DIVISOR)
+    squares = np.maximum(
+        population_means(population, [influence.square for influence in influences]), NO_DIVISOR
+    )
     scales = (1.0 / np.sqrt(squares)).tolist()
     count = len(scales)
-    mean = total([scale * influence.mean for scale, influence in zip(scales, influences, strict=True)])
-    square = total(
+    mean = sum_of([scale * influence.mean for scale, influence in zip(scales, influences, strict=True)])
+    square = sum_of(
         [count * scale**2 * influence.square for scale, influence in zip(scales, influences, strict=True)]
     )
     cells, known_cells = crossed_cells(influences)
@@ -138,7 +140,7 @@ class _CrossedCell:
         return _CrossedCell(
             name=self.name,
             parts=parts,
-            test=both_tests(self.test, other.test),
+            test=combine_tests(self.test, other.test),
             levels=levels,
             is_known=self.is_known and other.is_known,
         )
@@ -149,7 +151,7 @@ def _cells_of(influence: Influence) -> list[_CrossedCell]:
     cells = influence.cells
     tests: list[ByLevel] = []
     for test in cells.tests:
-        by_level = level_test(test)
+        by_level = as_level_test(test)
         if by_level is not None:
             tests.append(by_level)
     levels_by_cell: list[Mapping[str, ByLevel]] = [{}] * len(cells.names)

@@ -36,7 +36,7 @@ from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import UNSEEN_PROBABILITY, max_unseen_share
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, NumberColumn
-from stratal.population.influence import Influence, averages, stratum_averages
+from stratal.population.influence import Influence, population_means, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules import Categories
 from stratal.proxy.history import HISTORY
@@ -65,7 +65,7 @@ class AnticipatedMoments(Record):
         if info.bounds is not None:
             low, high = info.bounds
             return cls(mean=value, variance=(value - low) * (high - value))
-        mean_square, mean = averages(population, [value * value, value])
+        mean_square, mean = population_means(population, [value * value, value])
         # The variance of a constant proxy may be 0 or, by rounding, less.
         proxy_variance = max(float(mean_square - mean**2), NO_DIVISOR)
         residual_variance = RESIDUAL_SHARE**2 * proxy_variance
@@ -98,7 +98,7 @@ class Mean(Estimand, kind="mean"):
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z minus its mean."""
         outcome = AnticipatedMoments.of(population, self.proxy)
-        value = float(averages(population, [outcome.mean])[0])
+        value = float(population_means(population, [outcome.mean])[0])
         mean = outcome.mean - value
         return Influence(value=value, mean=mean, square=mean * mean + outcome.variance, cells=_ALL_UNITS)
 

@@ -64,8 +64,8 @@ from stratal.tables.small_table import SmallTable, is_missing, plain_text
 from stratal.tables.verdict_columns import (
     are_all_words,
     is_verdict_column,
-    numbers_of_column,
     usable_proxies,
+    verdict_numbers_of_column,
     vocabulary_numbers,
     with_verdict_numbers,
 )
@@ -653,7 +653,9 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     decode = partial(_verdict_numbers, request)
     # A judge whose words count as no numbers is compared with the labels, but corrects no estimate.
     return tuple(
-        name for name in proxies if name not in words or numbers_of_column(rows, name, decode) is not None
+        name
+        for name in proxies
+        if name not in words or verdict_numbers_of_column(rows, name, decode) is not None
     )
 
 

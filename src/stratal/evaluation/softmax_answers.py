@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.population.inspection import softmax_among
+from stratal.population.inspection import find_softmax_columns
 from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, class_names
 from stratal.protocols import JsonDict
 from stratal.question.facts import ColumnFacts
@@ -75,7 +75,7 @@ def _softmax_columns(rows: SmallTable, facts: Sequence[ColumnFacts]) -> tuple[st
             "max_deviation": float(np.abs(probabilities.sum(axis=1) - 1.0).max()),
         }
 
-    return softmax_among(described, row_sums)
+    return find_softmax_columns(described, row_sums)
 
 
 def _columns_of_classes(

@@ -55,7 +55,7 @@ from stratal.metrics.rarer_value import (
 )
 from stratal.metrics.score_roles import class_indicator, class_of_score
 from stratal.population.expressions import Cells, Expression, NumberColumn
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.question.question import NUMBER
 from stratal.report.notes import Note
@@ -551,7 +551,7 @@ class Association(OfScores):
         expected moments. Plans for ranks use the same formula.
         """
         x, (low, high) = self._scaled(population)
-        first, second = averages(population, [x, x * x])
+        first, second = population_means(population, [x, x * x])
         if second - first**2 <= _MIN_SPREAD:
             problem = f"no forecast is possible for '{self.text}': all scores are equal"
             action = "Choose a score that differs between units, or plan for the mean."
@@ -640,7 +640,7 @@ class Bias(OfScores, kind="bias"):
     def influence(self, population: Population) -> Influence:
         """Return the influence of the mean of the labels, since the mean of the scores is known."""
         x, (low, high) = self._scaled(population)
-        (first,) = averages(population, [x])
+        (first,) = population_means(population, [x])
         expected = EXPECTED_SLOPE * x + (1.0 - EXPECTED_SLOPE) * float(first)
         square = x * x - 2.0 * (x * expected) + ((low + high) * expected - low * high)
         return Influence(value=0.0, mean=x - expected, square=square, cells=Cells(names=("all",)))

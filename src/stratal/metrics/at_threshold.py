@@ -21,7 +21,7 @@ from stratal.metrics.class_shares import possible_in_strata_of
 from stratal.metrics.classification import F1, ClassMetric, Precision, Recall, Specificity
 from stratal.metrics.ranking import score_of_class, scores_of_class
 from stratal.population.expressions import Below, Cells, Expression, NumberColumn
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.population.rules import value_ranges
 from stratal.protocols import Keywords
@@ -154,7 +154,9 @@ class _AtThreshold(Estimand):
         below = Below(name=score, limit=self.threshold)
         above = 1.0 - below
         # Shares of all units.
-        hits, predicted, true = averages(population, [probability * above, above, probability]).tolist()
+        hits, predicted, true = population_means(
+            population, [probability * above, above, probability]
+        ).tolist()
         shares = np.array([hits, predicted, true, 1.0])
         numerator, denominator = map(np.array, linear_forms(self.metric.kind))
         total = float(denominator @ shares)

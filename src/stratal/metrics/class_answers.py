@@ -28,7 +28,7 @@ from stratal.metrics.class_shares import possible_answers
 from stratal.metrics.confusion import Confusion
 from stratal.population.answer_sets import sets_by_text
 from stratal.population.expressions import ByLevel, Constant, Expression, NumberColumn
-from stratal.population.influence import averages
+from stratal.population.influence import population_means
 from stratal.population.population import Population
 from stratal.question.question import NUMBER
 from stratal.question.scores import ANSWER_IS_RIGHT
@@ -443,7 +443,7 @@ class ClassProbabilities(Record):
         )
         # The shares of the classes are the means of their probabilities, starting from those of the answers.
         expectations = [with_answer_shares._expected(row) for row in np.eye(len(levels))]
-        class_shares = averages(population, expectations)
+        class_shares = population_means(population, expectations)
         return replace(with_answer_shares, shares=tuple(class_shares.tolist()))
 
     def is_answer(self, level: str) -> Expression:

@@ -21,8 +21,8 @@ from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Requ
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import class_column, no_labels_error
-from stratal.population.expressions import Cells, Expression, LogLoss, NumberColumn, total
-from stratal.population.influence import Influence, averages
+from stratal.population.expressions import Cells, Expression, LogLoss, NumberColumn, sum_of
+from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names
 from stratal.protocols import Keywords
@@ -70,9 +70,9 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         _require_softmax(population, list(columns))
         probabilities = [NumberColumn(name=name) for name in columns]
         losses = [self.expected(probability) for probability in probabilities]
-        mean = total([p * loss for p, loss in zip(probabilities, losses, strict=True)])
-        second_moment = total([p * (loss * loss) for p, loss in zip(probabilities, losses, strict=True)])
-        value = float(averages(population, [mean])[0])
+        mean = sum_of([p * loss for p, loss in zip(probabilities, losses, strict=True)])
+        second_moment = sum_of([p * (loss * loss) for p, loss in zip(probabilities, losses, strict=True)])
+        value = float(population_means(population, [mean])[0])
         square = second_moment - (2.0 * value) * mean + value * value
         return Influence(value=value, mean=mean - value, square=square, cells=Cells(names=("all",)))
 
@@ -166,9 +166,9 @@ def _columns_by_class(population: Population, patterns: tuple[str, ...]) -> dict
 def _require_softmax(population: Population, names: list[str]) -> None:
     """Raise an error unless the columns are probabilities that add up to about 1."""
     values = [NumberColumn(name=name) for name in names]
-    deviation = total([*values]) - 1.0
+    deviation = sum_of([*values]) - 1.0
     formulas = [deviation * deviation, *(value * value for value in values)]
-    mean_square_deviation, *mean_squares = averages(population, formulas)
+    mean_square_deviation, *mean_squares = population_means(population, formulas)
     if mean_square_deviation > SOFTMAX_TOLERANCE**2 or max(mean_squares) > 1.0:
         raise InputError(
             f"the columns {names[0]} … {names[-1]} are not probabilities",

@@ -35,8 +35,8 @@ from stratal.metrics.class_answers import (
 from stratal.metrics.class_shares import RatesInStrata
 from stratal.metrics.labelled_tag_sets import LabelledTagSets, compares_sets, labelled_tag_sets, unknown_tag
 from stratal.population.answer_sets import population_tags, sets_by_text
-from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, total
-from stratal.population.influence import Influence, averages, stratum_averages
+from stratal.population.expressions import ByLevel, Cells, Expression, NumberColumn, sum_of
+from stratal.population.influence import Influence, population_means, stratum_averages
 from stratal.population.population import Population
 from stratal.question.question import COMPARISON, Outcome
 from stratal.question.scores import ANSWER_IS_RIGHT, Score, class_probability
@@ -123,7 +123,7 @@ class Classification(Estimand):
             *(probabilities.by_answer(row) for row in indicators),
             *(probabilities.of_class(row) for row in indicators),
         ]
-        sums = averages(population, expressions).reshape(3, k)
+        sums = population_means(population, expressions).reshape(3, k)
         shares = class_functions.Shares(hits=sums[0], predicted=sums[1], true=sums[2], total=1.0)
         metric = class_functions.metric_function(self.name, self._class_number(levels), k)
         value, slopes, problem = metric(shares, unit="unit")
@@ -146,7 +146,7 @@ class Classification(Estimand):
         """
         if self.of is None:
             right = right_answers(population)
-            value = float(averages(population, [right])[0])
+            value = float(population_means(population, [right])[0])
             mean = right - value
             square = mean * mean + right * (1.0 - right)
             return Influence(value=value, mean=mean, square=square, cells=Cells(names=("all",)))
@@ -165,7 +165,7 @@ class Classification(Estimand):
             expressions.append(probabilities.of_answer(indicator))
             expressions.append(probabilities.by_answer(indicator))
             expressions.append(probabilities.of_class(indicator))
-        sums = averages(population, expressions).reshape(len(tags), 3)
+        sums = population_means(population, expressions).reshape(len(tags), 3)
         shares = class_functions.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], total=1.0)
         tag_or_average = 0 if self.classes else self.of
         value, slopes, problem = class_functions.metric_function(self.name, tag_or_average, len(tags))(shares)
@@ -183,7 +183,7 @@ class Classification(Estimand):
             )
             means.append(mean)
             variances.append(square - mean * mean)
-        mean_influence = total(means) + slopes.total
+        mean_influence = sum_of(means) + slopes.total
         cells = Cells(names=("all",))
         if self.classes:
             names = (f"answer {tags[0]}", "other answers")
@@ -191,7 +191,7 @@ class Classification(Estimand):
         return Influence(
             value=value,
             mean=mean_influence,
-            square=mean_influence * mean_influence + total(variances),
+            square=mean_influence * mean_influence + sum_of(variances),
             cells=cells,
         )
 
@@ -780,7 +780,7 @@ class ClassMetric(Classification, listed="positive", shown="match"):
             return None
         is_answered = ByLevel(name=str(answers), levels=(self.positive,), values=(1.0,))
         column = NumberColumn(name=score)
-        share, mean_in_class, mean = averages(
+        share, mean_in_class, mean = population_means(
             population, [is_answered, is_answered * column, column]
         ).tolist()
         if not 0.0 < share < 1.0:

@@ -48,8 +48,8 @@ from stratal.intervals.interval_types import (
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import DEFAULT_SHARE_RIGHT
-from stratal.population.expressions import Agree, Cells, Expression, NumberColumn, Share
-from stratal.population.influence import Influence, averages
+from stratal.population.expressions import Agree, Cells, Expression, NumberColumn, Quotient
+from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
@@ -753,7 +753,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
             return observed
         # Different answers are not both right: their chances are divided by the sum if it is above 1.
         sum_if_different = self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])
-        return tuple(Share(parts=(chance, sum_if_different), least=1.0) for chance in observed)
+        return tuple(Quotient(parts=(chance, sum_if_different), least=1.0) for chance in observed)
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the models, whose outcomes are labels unless the sample has their answers."""
@@ -852,7 +852,7 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
         mean = first - second
         if self.by_answers(population.group_names):
             mean = (1.0 - self.same) * mean
-        value = float(averages(population, [mean])[0])
+        value = float(population_means(population, [mean])[0])
         cells, equal_answers = self.cells(population)
         square = self.square(population, 1.0)
         return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=equal_answers)
@@ -906,7 +906,7 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (z_a − R z_b) / mean of z_b, which is not 0 for equal answers."""
         first, second = self.chances(population)
-        above, below = (float(mean) for mean in averages(population, [first, second]))
+        above, below = (float(mean) for mean in population_means(population, [first, second]))
         if below <= 0:
             problem = "the model in the denominator of the ratio is expected to be wrong on every unit"
             raise InputError(

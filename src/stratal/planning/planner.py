@@ -41,7 +41,7 @@ from stratal.planning.plan import COST_OPTIMAL, Plan, PlannedDesign, PlannedPart
 from stratal.planning.previous_labels import PreviousLabels
 from stratal.planning.stratum_minimums import stratum_minimums
 from stratal.population.expressions import NumberColumn
-from stratal.population.influence import averages, stratum_averages
+from stratal.population.influence import population_means, stratum_averages
 from stratal.population.population import Population
 from stratal.proxy.history import HISTORY, history_columns
 from stratal.strata import Allocation, Strata, allocate, allocate_several
@@ -415,7 +415,7 @@ class Planner:
         if money is None or self.half_width is not None:
             action = "Give budget= (--budget), not half_width= (--half-width)."
             raise InputError(f"'{COST_OPTIMAL}' requires a budget in units of cost", action=action)
-        (mean_cost,) = averages(self.population, [NumberColumn(name=cost_column)])
+        (mean_cost,) = population_means(self.population, [NumberColumn(name=cost_column)])
         if not mean_cost > 0:
             mean_text = f"mean {mean_cost:g}"
             raise InputError(f"'{cost_column}' has no positive mean cost", given=mean_text, allowed="above 0")

@@ -38,7 +38,7 @@ from stratal.population.expressions import (
     LogLoss,
     NumberColumn,
     logistic,
-    total,
+    sum_of,
 )
 from stratal.population.influence import Influence
 from stratal.population.population import Population
@@ -343,7 +343,7 @@ class PreviousWaves:
             float(coefficient) * term.formula
             for coefficient, term in zip(self.coefficients, self.terms, strict=True)
         ]
-        return logistic(total(products))
+        return logistic(sum_of(products))
 
     @cached_property
     def relative_variance(self) -> float:

@@ -49,11 +49,11 @@ def from_arrays(keywords: declaration.ArrayKeywords) -> ArrayPopulation:
         items = ids
         if items is None:
             items = _row_numbers((*proxies.values(), *groups.values(), *features.values()), history)
-        history_proxy, columns = _history_columns(history, items, keywords.get("bounds"))
-        refuse_existing_names((HISTORY, *columns), (*proxies, *features), "the arrays")
+        history_proxy, history_features = _history_columns(history, items, keywords.get("bounds"))
+        refuse_existing_names((HISTORY, *history_features), (*proxies, *features), "the arrays")
         notes = (history.note(history.count_items(items), len(items)),)
         proxies = {HISTORY: history_proxy, **proxies}
-        features = {**features, **columns}
+        features |= history_features
     described_proxies, outlier_notes = _describe_proxies(keywords, proxies)
     notes = (*notes, *outlier_notes)
     shown = keywords.get("show") or {}
@@ -173,7 +173,7 @@ def _roles_of_arrays(
 
 
 def _columns_of(keywords: declaration.ArrayKeywords) -> dict[str, Any]:
-    """Return every column of a population from arrays, by the name that errors use."""
+    """Return every column of a population from arrays, by its name in error messages."""
     columns: dict[str, Any] = {}
     for keyword in ("proxy", "groups", "features", "show"):
         values: Any = keywords.get(keyword)
@@ -191,12 +191,13 @@ def describe_proxy(
     entry: object,
     bounds: tuple[float, float] | None,
     scaled: bool | None,
-    label: tuple[float, float] | None = None,
+    label_bounds: tuple[float, float] | None = None,
 ) -> tuple[ProxyInfo, FloatArray, FloatArray | None]:
-    """Return the description, the values (N,) and the second moments of a proxy, an array or a `Proxy`.
+    """Return the description, the values (N,) and the second moments (N,) of a proxy.
 
-    Values in [0, 1] are assumed to be probabilities. Other values without bounds only order the units,
-    because their scale is unknown.
+    `entry` is an array-like (N,) or a `Proxy`; other arguments are as in `infer_proxy_info`. Values in
+    [0, 1] are assumed to be probabilities. Other values without bounds only order the units, because their
+    scale is unknown.
     """
     if isinstance(entry, Proxy):
         info = ProxyInfo(name=name, scaled=entry.scaled, bounds=entry.bounds)
@@ -206,7 +207,7 @@ def describe_proxy(
     if len(values):
         low = float(values.min())
         high = float(values.max())
-    return infer_proxy_info(name, low, high, bounds, scaled, label_bounds=label), values, None
+    return infer_proxy_info(name, low, high, bounds, scaled, label_bounds=label_bounds), values, None
 
 
 # If at least this share of the values lies within [0, 1], the others are probably mistakes.
@@ -235,7 +236,7 @@ def _named_features(features: object) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for name, values in features.items():
         matrix: Any = values if isinstance(values, WithDimensions) else np.asarray(values)
-        # Embeddings are one matrix in most programs.
+        # Embeddings are usually one matrix.
         if matrix.ndim == 2:
             named |= {f"{name}_{number}": matrix[:, number] for number in range(matrix.shape[1])}
         else:
@@ -296,7 +297,7 @@ def _timestamp_text(text: str) -> str:
 
 
 def _is_missing_category(array: AnyArray, values: Any) -> Any:
-    """Return which categories (N,) are masked, None, NaN or the NA of a dataframe; texts are not missing."""
+    """Return whether each category (N,) is masked, None, NaN or the NA of a dataframe."""
     # The data under a mask may be anything.
     if arrays.is_masked(values):
         return np.ma.getmaskarray(values)
@@ -323,7 +324,7 @@ def _common_size(
 
 
 def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population:
-    """Build a population from a classifier's own confidence; see `Population.from_estimator`."""
+    """Build a population from the confidence of a classifier; see `Population.from_estimator`."""
     classes = getattr(model, "classes_", None)
     has_probabilities = hasattr(model, "predict_proba")
     has_scores = has_probabilities or hasattr(model, "decision_function")
@@ -350,8 +351,8 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     if columns.get("ids") is None:
         index = shared_index({"X": rows, **_columns_of(cast(declaration.ArrayKeywords, columns))})
         if index is not None:
-            named = id_columns(map(str, rows.columns if isinstance(rows, WithColumns) else ()))
-            refuse_two_ids(index_name(index), named, "X", keyword="ids")
+            column_names = rows.columns if isinstance(rows, WithColumns) else ()
+            refuse_two_ids(index_name(index), id_columns(map(str, column_names)), "X", keyword="ids")
             columns["ids"] = index
             columns["id_name"] = columns.get("id_name") or index_name(index)
     groups = {**(columns.pop("groups", None) or {}), PREDICTED_CLASS: np.asarray(classes)[answers]}
@@ -421,12 +422,16 @@ def _population_of_table(
 def _population_in_memory(
     rows: Rows, declared: declaration.Declaration, threads: int | None
 ) -> ArrayPopulation | None:
-    """Return a population in memory; None if its rows do not fit or require computed columns or an error."""
+    """Return a population in memory; None if the queries of an engine must build it.
+
+    They must if the rows do not fit in memory, if columns are computed from others, and if the table is
+    invalid.
+    """
     types = rows.types()
     is_numbered_by_row = declared.is_numbered_by_row(types)
     columns = _column_expressions(rows, declared, types, is_numbered_by_row)
-    derived = declared.softmax or declared.answers or declared.history or declared.second_moments
-    if derived or None in columns.values() or not columns:
+    needs_queries = declared.softmax or declared.answers or declared.history or declared.second_moments
+    if needs_queries or None in columns.values() or not columns:
         return None
     arrow_columns = rows.arrow(*map(str, columns.values()))
     if not arrow_columns or not len(arrow_columns[0]):
@@ -439,7 +444,7 @@ def _population_in_memory(
         return None
     numbers = np.arange(len(arrow_columns[0])) + ROW_BASE
     ids: Any = numbers if is_numbered_by_row else values["id", declared.id]
-    # The order of the batches of a table, so that an engine and memory fit the same curves.
+    # The batches of a table have this order, too. Curves that are fitted to batches depend on it.
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")
     if declared.may_be_softmax and is_softmax(rows.row_sum_facts(declared.proxies)):
         return None
@@ -506,5 +511,5 @@ def _numpy_column(column: Any) -> AnyArray | None:
     return np.array(texts, object)
 
 
-# Types of columns to show that are the same in memory and in an engine.
+# DuckDB types of columns to show whose values are the same in memory and from an engine.
 _SHOWN_TYPES = (*INTEGER_TYPES, "varchar", "double", "float", "boolean", "date")

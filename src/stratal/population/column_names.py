@@ -81,10 +81,7 @@ def match_columns(
 def require_column(name: str, table_columns: list[str], table_name: str) -> str:
     """Return the table's column of this name; upper and lower case need not match if the name is unique.
 
-    Raises
-    ------
-    InputError
-        For a column that does not exist, and for a name with several columns.
+    Raises an `InputError` for a column that does not exist, and for a name with several columns.
     """
     if not isinstance(name, str):
         raise InputError(

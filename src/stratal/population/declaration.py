@@ -234,10 +234,7 @@ def declare_columns(
     index : pandas Index, optional
         Index of a dataframe, if it identifies rows; its name is the last of `names`.
 
-    Raises
-    ------
-    InputError
-        For a column that does not exist, and for a name with several columns.
+    Raises an `InputError` for a column that does not exist, and for a name with several columns.
     """
     table_columns = list(names)
     missing = keywords.get("missing")

@@ -1,4 +1,4 @@
-"""The digest of a population: sums by which the population of a sample is recognised.
+"""The digest of a population: sums that a sample stores, and by which its population is recognised later.
 
 Let k be the first 32 bits of a unit's permanent random number, which depend on seed and id. The digest
 contains N, Σ k, and Σ k·v for each column, with v the unit's value as whole numbers. Sums of integers are the
@@ -82,11 +82,21 @@ class DigestedColumns:
     groups: JsonMapping
 
     def digest(self, size: int, ids: int, sums: Iterable[int]) -> PopulationDigest:
-        """Return the digest, given Σ k (`ids`) and Σ k·v of all `digits` of numbers, and of groups."""
+        """Return the digest.
+
+        Parameters
+        ----------
+        size : int
+            N.
+        ids : int
+            Σ k.
+        sums : iterable of int
+            Σ k·v of the `digits` of each column of numbers, then of each column of groups.
+        """
         texts = (f"{column_sum % _SUM_MODULUS:x}" for column_sum in sums)
         columns = {}
         for name, (_, exponent) in self.numbers.items():
-            # A column with huge values has the digits of its limited values in addition.
+            # `digits` yields two more numbers for a column with huge values.
             n_digits = 2 if exponent <= _WHOLE_BITS else 4
             columns[name] = f"{exponent}:" + ".".join(next(texts) for _ in range(n_digits))
         columns |= {name: next(texts) for name in self.groups}
@@ -99,17 +109,19 @@ def exponent_of(low: float, high: float) -> int:
 
 
 def digits(values: Foreign, exponent: int, evaluator: ArrayEvaluator) -> Iterator[Foreign]:
-    """Yield two whole numbers from 0 to 2³¹ for each value: 30 bits and a sign, then the next 31 bits.
+    """Yield two whole numbers from 0 to 2³¹ for each value: its sign and first 30 bits, then 31 more bits.
 
     Every engine gives the same numbers, because scaling by powers of two and rounding down are exact. If a
     column has huge values (such as 1e30), small values would all have the same digits. Therefore the digits
-    of the values limited to ± 2³⁰ are added.
+    of the values limited to ± 2³⁰ are yielded, too.
 
     Parameters
     ----------
-    values : array, or column of a table
+    values : float (n,), or Ibis column
     exponent : int
         The result of `exponent_of` for these values.
+    evaluator : ArrayEvaluator
+        The operations on arrays, or on Ibis columns.
     """
     scaled = values * evaluator.constant(2.0 ** (_WHOLE_BITS - exponent))
     whole_part = evaluator.apply("floor", scaled)
@@ -129,8 +141,8 @@ def level_numbers(levels: AnyArray) -> KeyArray:
     """Return the number v (L,) of each level of a category: the first 31 bits of the MD5 hash of its text."""
     # A lone surrogate is encoded here. Writing it to a file raises an error.
     texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
-    prefixes = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
-    return np.array([int.from_bytes(four) >> 1 for four in prefixes], dtype=np.uint64)
+    first_bytes = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
+    return np.array([int.from_bytes(prefix) >> 1 for prefix in first_bytes], dtype=np.uint64)
 
 
 def leading_bits(keys: KeyArray) -> KeyArray:

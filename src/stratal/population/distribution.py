@@ -3,7 +3,7 @@
 It is exact (one bin per distinct value) for small populations, and a histogram for large ones. One algorithm
 computes it on every engine from three queries of a `ProxyCounter`: extent, distinct values and histogram.
 `ArrayCounter` (`stratal.population.in_memory`) runs them on NumPy arrays, and `TableCounter`
-(`stratal.population.queries.table`) by group-bys.
+(`stratal.population.queries.table`) runs them as group-bys in the engine of a table.
 Values are rounded down to 2⁻³⁰ of the range, and their sums are integers. The results are therefore identical
 on every engine, although engines add in any order.
 """
@@ -28,14 +28,13 @@ BIN_COUNT = 16_384
 
 # Number of positions within a bin, to which values are rounded down before they are added.
 OFFSET_COUNT = 65_536
-# Number of the lowest bits of a position on the grid that contain the offset within the bin; the others
-# contain the bin.
+# The lowest bits of a position on the grid are the offset within the bin. The other bits are the bin.
 OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
 
 # Number of steps between the smallest and the largest second moment, to which they are rounded down.
 SECOND_MOMENT_STEPS = 2**30
 
-# Largest number of times that coarse bins of a histogram are divided into finer ones.
+# Largest number of times that coarse bins of a histogram are divided into finer ones. Each needs a query.
 MAX_REFINEMENTS = 4
 
 # A bin with more than this share of the units is too coarse.
@@ -47,8 +46,8 @@ MIN_BINS = 512
 HEAVY_BIN_SHARE = 1 / 1024
 
 
-class _WithSecondMoments(Record):
-    """Bins of a proxy, whose conditional variances follow from their second moments."""
+class _BinsWithVariances(Record):
+    """Base of records with bins of a proxy: computes `conditional_variances` from the second moments."""
 
     __slots__ = ()
     values: FloatArray
@@ -66,7 +65,7 @@ class _WithSecondMoments(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Distribution(_WithSecondMoments):
+class Distribution(_BinsWithVariances):
     """The distribution of a proxy over the population, as weighted bins in increasing order.
 
     Parameters
@@ -91,15 +90,6 @@ class Distribution(_WithSecondMoments):
     ----------
     conditional_variances : float (B,)
         Plug-in Var(z | x) of each bin, E[z² | x] − E[z | x]², at least zero; zero without second moments.
-
-    Examples
-    --------
-    >>> distribution = Distribution(
-    ...     values=np.array([0.5, 0.9]), counts=np.array([1, 2]), cuts=np.array([0.9]),
-    ...     second_moments=np.array([0.5, 0.9]),
-    ... )
-    >>> distribution.size, round(distribution.mean, 6)
-    (3, 0.766667)
     """
 
     values: FloatArray
@@ -132,7 +122,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Smallest and largest proxy and the number of units within a span."""
+    """Smallest and largest proxy and the number of units within a `Span`; NaN for 0 units."""
 
     low: float
     high: float
@@ -225,14 +215,14 @@ class Bins:
 
 
 class ProxyCounter(Protocol):
-    """The queries from which the distribution of a proxy is computed."""
+    """The queries on the values of a proxy from which its distribution is computed."""
 
     @property
     def steps(self) -> MomentSteps | None:
         """Conversion of second moments to integers; `None` without second moments."""
 
     def extent(self, span: Span) -> Extent:
-        """Return smallest and largest proxy and count within the span."""
+        """Return the smallest and largest proxy, and the number of units, within the span."""
 
     def distinct(self) -> Bins:
         """Return a bin for each distinct value."""
@@ -323,20 +313,30 @@ def build_distribution(
 def _extreme_outcome_moments(
     values: FloatArray, scaled: bool, bounds: tuple[float, float] | None
 ) -> FloatArray | None:
-    """Return the second moments (B,) of an outcome that is always at a bound; `None` if unknown."""
+    """Return E[z² | x] (B,) of an outcome that is always at a bound, given E[z | x] (B,).
+
+    `None` if the proxy is not on the scale of the outcome, or if the outcome has no bounds.
+    """
     if not scaled or bounds is None:
         return None
     return np.asarray((bounds[0] + bounds[1]) * values - bounds[0] * bounds[1])
 
 
 def has_distinct_value_bins(extent: Extent) -> bool:
-    """Return whether a proxy gets a bin per distinct value: few units, or a range without a finite grid."""
+    """Return whether a proxy has a bin for each distinct value instead of a histogram.
+
+    This holds for few units, for a constant proxy, and if the range is too wide or too narrow for a grid.
+    """
     if extent.count <= EXACT_LIMIT or not extent.high > extent.low:
         return True
-    # If the width of the range or its inverse overflows, there is no grid.
-    return not math.isfinite(extent.high - extent.low) or not math.isfinite(
-        Grid.over(extent.low, extent.high).scale
-    )
+    if not math.isfinite(extent.high - extent.low):
+        return True
+    return not _has_grid(extent)
+
+
+def _has_grid(extent: Extent) -> bool:
+    """Return whether the range is wide enough: the scale of the grid of a narrower one overflows."""
+    return math.isfinite(Grid.over(extent.low, extent.high).scale)
 
 
 def _histogram_bins(counter: ProxyCounter, extent: Extent) -> Bins:
@@ -355,25 +355,28 @@ def _occupied_bins(counter: ProxyCounter, extent: Extent, span: Span) -> Bins:
     grid = Grid.over(extent.low, extent.high)
     steps = counter.steps
     histogram = counter.histogram(grid, span)
-    used = np.flatnonzero(histogram.counts)
-    counts = histogram.counts[used]
-    starts = grid.cuts(used)
+    occupied = np.flatnonzero(histogram.counts)
+    counts = histogram.counts[occupied]
+    starts = grid.cuts(occupied)
     starts[0] = max(span.at_least, extent.low)
     if histogram.single_values is not None:
-        values = histogram.single_values[used]
+        values = histogram.single_values[occupied]
     else:
         # Positions are rounded down, by half a position on average.
-        within = histogram.offsets[used] / counts + 0.5
-        values = grid.low + (used * OFFSET_COUNT + within) / grid.scale
+        mean_offsets = histogram.offsets[occupied] / counts + 0.5
+        values = grid.low + (occupied * OFFSET_COUNT + mean_offsets) / grid.scale
     second_moments = None
     if steps is not None and histogram.second_moments is not None:
-        second_moments = steps.means(histogram.second_moments[used], counts)
+        second_moments = steps.means(histogram.second_moments[occupied], counts)
     return Bins(starts, values, counts, second_moments, histogram.single_values is not None)
 
 
-def _refine_coarse_bins(counter: ProxyCounter, bins: Bins, total: int) -> Bins | None:
-    """Return the bins with the coarse ones divided into finer ones, or `None` if none are too coarse."""
-    coarse_bins = _find_coarse_bins(bins, total)
+def _refine_coarse_bins(counter: ProxyCounter, bins: Bins, size: int) -> Bins | None:
+    """Return the bins of `size` units with the coarse ones divided into finer ones.
+
+    `None` if none are too coarse, or if they cannot be divided.
+    """
+    coarse_bins = _find_coarse_bins(bins, size)
     if coarse_bins is None:
         return None
     first, last = coarse_bins
@@ -383,43 +386,43 @@ def _refine_coarse_bins(counter: ProxyCounter, bins: Bins, total: int) -> Bins |
         below = math.inf
     span = Span(float(bins.starts[first]), float(below))
     extent = counter.extent(span)
-    if extent.low == extent.high or not math.isfinite(Grid.over(extent.low, extent.high).scale):
+    if extent.low == extent.high or not _has_grid(extent):
         return None
-    inner = _occupied_bins(counter, extent, span)
+    finer_bins = _occupied_bins(counter, extent, span)
 
-    def splice(outer: AnyArray, finer: AnyArray) -> AnyArray:
-        """Return the values of the outer bins with those of the coarse bins replaced."""
-        return np.concatenate([outer[:first], finer, outer[last + 1 :]])
+    def splice(values: AnyArray, finer_values: AnyArray) -> AnyArray:
+        """Return values of the bins (B,) with those of the coarse bins replaced."""
+        return np.concatenate([values[:first], finer_values, values[last + 1 :]])
 
     second_moments = None
-    if bins.second_moments is not None and inner.second_moments is not None:
-        second_moments = splice(bins.second_moments, inner.second_moments)
+    if bins.second_moments is not None and finer_bins.second_moments is not None:
+        second_moments = splice(bins.second_moments, finer_bins.second_moments)
     return Bins(
-        starts=splice(bins.starts, inner.starts),
-        values=splice(bins.values, inner.values),
-        counts=splice(bins.counts, inner.counts),
+        starts=splice(bins.starts, finer_bins.starts),
+        values=splice(bins.values, finer_bins.values),
+        counts=splice(bins.counts, finer_bins.counts),
         second_moments=second_moments,
         exact=False,
     )
 
 
-def _find_coarse_bins(bins: Bins, total: int) -> tuple[int, int] | None:
-    """Return the first and the last of neighbouring bins that are too coarse, or `None`."""
+def _find_coarse_bins(bins: Bins, size: int) -> tuple[int, int] | None:
+    """Return the first and the last of neighbouring bins of `size` units that are too coarse, or `None`."""
     if bins.exact:
         return None
     # A few extreme values, such as 999 for unknown, leave nearly all units in few bins.
     if len(bins.counts) < MIN_BINS:
-        heavy_bins = np.flatnonzero(bins.counts > HEAVY_BIN_SHARE * total)
+        heavy_bins = np.flatnonzero(bins.counts > HEAVY_BIN_SHARE * size)
         if heavy_bins[-1] - heavy_bins[0] + 1 < len(bins.counts):
             return int(heavy_bins[0]), int(heavy_bins[-1])
     heaviest = int(np.argmax(bins.counts))
-    if bins.counts[heaviest] > COARSE_BIN_SHARE * total:
+    if bins.counts[heaviest] > COARSE_BIN_SHARE * size:
         return (heaviest, heaviest)
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LevelBins(_WithSecondMoments):
+class LevelBins(_BinsWithVariances):
     """The distinct proxies within each level of a group column.
 
     Parameters
@@ -470,22 +473,23 @@ class LevelDistributions(Mapping[str, Distribution]):
     def __init__(
         self, level_bins: LevelBins, *, scaled: bool = True, bounds: tuple[float, float] | None = (0.0, 1.0)
     ) -> None:
-        self._number = {name: number for number, name in enumerate(level_bins.names)}
-        self._large = {
+        self._number_of_level = {name: number for number, name in enumerate(level_bins.names)}
+        # The distributions of the levels with too many distinct values, by the number of the level.
+        self._large_levels = {
             number: build_distribution(counter, scaled=scaled, bounds=bounds)
             for number, counter in level_bins.large.items()
         }
         self.scaled = scaled
         self.bounds = bounds
-        large = list(self._large.values())
+        large = list(self._large_levels.values())
         second_moments = level_bins.second_moments
         if second_moments is None:
             second_moments = _extreme_outcome_moments(level_bins.values, scaled, bounds)
         all_moments = [second_moments, *(distribution.second_moments for distribution in large)]
         available_moments = [moments for moments in all_moments if moments is not None]
         bin_counts = [len(distribution.values) for distribution in large]
-        numbers = np.repeat(np.array(list(self._large), np.int64), bin_counts)
-        level = np.concatenate([level_bins.level, numbers])
+        large_numbers = np.repeat(np.array(list(self._large_levels), np.int64), bin_counts)
+        level = np.concatenate([level_bins.level, large_numbers])
         values = np.concatenate([level_bins.values, *(distribution.values for distribution in large)])
         counts = np.concatenate([level_bins.counts, *(distribution.counts for distribution in large)])
         order = np.argsort(level, kind="stable")
@@ -501,17 +505,19 @@ class LevelDistributions(Mapping[str, Distribution]):
     @property
     def sizes(self) -> dict[str, int]:
         """Number of units in each level."""
-        return dict(zip(self._number, np.add.reduceat(self.bins.counts, self.starts).tolist(), strict=True))
+        return dict(
+            zip(self._number_of_level, np.add.reduceat(self.bins.counts, self.starts).tolist(), strict=True)
+        )
 
     @property
     def approximate_levels(self) -> list[int]:
         """Numbers of the levels with an approximate distribution, whose bins have several values."""
-        return [number for number, distribution in self._large.items() if not distribution.exact]
+        return [number for number, distribution in self._large_levels.items() if not distribution.exact]
 
     def __getitem__(self, level: str) -> Distribution:
-        number = self._number[level]
-        if number in self._large:
-            return self._large[number]
+        number = self._number_of_level[level]
+        if number in self._large_levels:
+            return self._large_levels[number]
         is_last_level = number + 1 == len(self.starts)
         level_slice = slice(self.starts[number], None if is_last_level else self.starts[number + 1])
         bins = self.bins
@@ -528,7 +534,7 @@ class LevelDistributions(Mapping[str, Distribution]):
         )
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._number)
+        return iter(self._number_of_level)
 
     def __len__(self) -> int:
-        return len(self._number)
+        return len(self._number_of_level)

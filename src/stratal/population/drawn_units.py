@@ -19,6 +19,7 @@ class DrawnUnits:
     stratum : int (n,)
         Number of the stratum of each unit.
     proxies : float (n, k)
+        Each of the k proxies of the population.
     groups, shown, features : mapping of column name to (n,) array
         Group columns (text), columns that annotators see, and columns of numbers.
 
@@ -37,7 +38,7 @@ class DrawnUnits:
     features: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def only(self, rows: IntArray) -> DrawnUnits:
-        """Return the units at these positions, in this order."""
+        """Return the units at the positions `rows` (m,), in this order."""
         return DrawnUnits(
             ids=self.ids[rows],
             stratum=self.stratum[rows],
@@ -50,14 +51,14 @@ class DrawnUnits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidates:
-    """Units that may be drawn: their permanent random number u is below a limit times their size.
+    """Units that a design with unequal probabilities may draw: u is below a limit times their size.
 
     Parameters
     ----------
     drawn : DrawnUnits
         The units, in the order in which annotators see them.
     uniform, size : float (n,)
-        Permanent random number u in [0, 1) and size measure x of each unit.
+        Permanent random number u in [0, 1) of each unit, and its size measure.
     """
 
     drawn: DrawnUnits

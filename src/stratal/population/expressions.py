@@ -1,8 +1,11 @@
-"""Formulas over a population's columns: written once, worked out on arrays and in queries alike.
+"""Formulas of a population's columns, which are evaluated on arrays and in queries.
 
-An estimand says what its influence may be as a formula of columns that exist (answers, probabilities). The
-formula goes into the rule that puts units into strata, and with it into the sample file, so that a later
-round finds the same strata without any column having been added to the user's data.
+An estimand states its expected influence as a formula of existing columns (answers, probabilities). A rule
+that assigns units to strata may contain such a formula. The rule is stored in the sample file, so that a
+later round has the same strata although the user's data have no column of the influence.
+
+A test is a formula that is 1 for the units that pass and 0 for all others. None is the test that all units
+pass.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from stratal.arrays import AnyArray, Described, FloatArray, IntArray
 
 
 class Expression(Described, noun="formula", registry={}):
-    """A formula over columns. Add, subtract and multiply formulas and numbers with the usual signs."""
+    """A formula of columns. Formulas and numbers are combined with `+`, `-` and `*`."""
 
     __slots__ = ()
 
@@ -30,11 +33,11 @@ class Expression(Described, noun="formula", registry={}):
         return ()
 
     def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
-        """Return the formula as evaluated by an evaluator."""
+        """Return the values as an array (n,) or an Ibis column, with the operations of the evaluator."""
         raise NotImplementedError
 
     def evaluate(self, columns: Mapping[str, AnyArray] | ArrayEvaluator) -> FloatArray:
-        """Return the values (n,) from arrays (n,) by name, or from the evaluator of several formulas."""
+        """Return the values (n,) from arrays (n,) by name, or from an evaluator that formulas share."""
         if isinstance(columns, ArrayEvaluator):
             evaluator = columns
         else:
@@ -42,34 +45,35 @@ class Expression(Described, noun="formula", registry={}):
         return np.asarray(self.evaluate_with(evaluator), dtype=np.float64)
 
     def __add__(self, other: Expression | float) -> Expression:
-        return Sum(parts=(self, _formula(other)))
+        return Sum(parts=(self, _as_formula(other)))
 
     def __radd__(self, other: float) -> Expression:
-        return Sum(parts=(_formula(other), self))
+        return Sum(parts=(_as_formula(other), self))
 
     def __sub__(self, other: Expression | float) -> Expression:
-        return self + (-1.0) * _formula(other)
+        return self + (-1.0) * _as_formula(other)
 
     def __rsub__(self, other: float) -> Expression:
         return other + (-1.0) * self
 
     def __mul__(self, other: Expression | float) -> Expression:
-        return Times(parts=(self, _formula(other)))
+        return Product(parts=(self, _as_formula(other)))
 
     def __rmul__(self, other: float) -> Expression:
-        return Times(parts=(_formula(other), self))
+        return Product(parts=(_as_formula(other), self))
 
 
-def _formula(value: Expression | float) -> Expression:
+def _as_formula(value: Expression | float) -> Expression:
+    """Return a formula unchanged, and a number as a constant."""
     if isinstance(value, Expression):
         return value
     return Constant(value=float(value))
 
 
-def total(parts: list[Expression]) -> Expression:
-    """Return the sum of formulas; 0 of none."""
-    if parts:
-        return Sum(parts=tuple(parts))
+def sum_of(formulas: list[Expression]) -> Expression:
+    """Return the sum of formulas; 0 for an empty list."""
+    if formulas:
+        return Sum(parts=tuple(formulas))
     return Constant(value=0.0)
 
 
@@ -102,7 +106,7 @@ class NumberColumn(Expression, kind="number"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Below(Expression, kind="below"):
-    """1 where a proxy or a feature is below a limit, else 0."""
+    """1 if a proxy or a feature is below a limit, else 0."""
 
     name: str
     limit: float
@@ -127,8 +131,9 @@ class ByLevel(Expression, kind="by-level"):
         The group column.
     levels : tuple of str (L,)
     values : tuple of float (L,)
+        The number of each level.
     otherwise : float
-        Of a unit at any other level.
+        The number of all other levels.
     """
 
     name: str
@@ -151,19 +156,20 @@ class ByLevel(Expression, kind="by-level"):
 
     @property
     def complement(self) -> ByLevel:
-        """The test of all levels but those of this test."""
+        """The test that exactly the units pass that do not pass this test."""
         values = tuple(1.0 - value for value in self.values)
         return ByLevel(name=self.name, levels=self.levels, values=values, otherwise=1.0 - self.otherwise)
 
     def product(self, other: ByLevel) -> ByLevel:
-        """Return the product of two of one column; of tests, that of the levels that pass both."""
-        first, second = (dict(zip(part.levels, part.values, strict=True)) for part in (self, other))
+        """Return the product with another formula of the same column; two tests give the test of both."""
+        first = dict(zip(self.levels, self.values, strict=True))
+        second = dict(zip(other.levels, other.values, strict=True))
         otherwise = self.otherwise * other.otherwise
         products = {
             level: first.get(level, self.otherwise) * second.get(level, other.otherwise)
             for level in sorted({*first, *second})
         }
-        # Levels with the value of all others need no entry, so that equal tests are equal records.
+        # Levels with the number of all other levels have no entry, so that equal tests are equal records.
         differing = {level: value for level, value in products.items() if value != otherwise}
         return ByLevel(
             name=self.name, levels=tuple(differing), values=tuple(differing.values()), otherwise=otherwise
@@ -177,7 +183,7 @@ class ByLevel(Expression, kind="by-level"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agree(Expression, kind="agree"):
-    """1 where several group columns all hold the same, else 0."""
+    """1 if several group columns have the same value, else 0."""
 
     names: tuple[str, ...]
 
@@ -192,7 +198,9 @@ class Agree(Expression, kind="agree"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _OfParts(Expression, nested={"parts": Expression}):
+class _Composite(Expression, nested={"parts": Expression}):
+    """A formula of other formulas, its parts."""
+
     parts: tuple[Expression, ...]
 
     @property
@@ -201,18 +209,18 @@ class _OfParts(Expression, nested={"parts": Expression}):
         return tuple(dict.fromkeys(name for part in self.parts for name in part.columns))
 
 
-class Sum(_OfParts, kind="sum"):
+class Sum(_Composite, kind="sum"):
     """The sum of formulas."""
 
     __slots__ = ()
 
     def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the sum."""
-        # In this order on every engine, so that results differ by the engine's rounding alone.
+        # The order is the same on every engine, so that results differ only by the engine's rounding.
         return reduce(add, (part.evaluate_with(evaluator) for part in self.parts))
 
 
-class Times(_OfParts, kind="times"):
+class Product(_Composite, kind="times"):
     """The product of formulas."""
 
     __slots__ = ()
@@ -222,7 +230,7 @@ class Times(_OfParts, kind="times"):
         return reduce(mul, (part.evaluate_with(evaluator) for part in self.parts))
 
 
-class Exponential(_OfParts, kind="exponential"):
+class Exponential(_Composite, kind="exponential"):
     """exp(x) of one formula."""
 
     __slots__ = ()
@@ -233,50 +241,56 @@ class Exponential(_OfParts, kind="exponential"):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogLoss(_OfParts, kind="log-loss"):
-    """−log of one formula, which counts as `least` where it is smaller."""
+class LogLoss(_Composite, kind="log-loss"):
+    """−log x of one formula x; smaller values of x are replaced by `least`."""
 
     least: float
 
     def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
-        """Return the loss; NumPy and the engines both call the binary logarithm `log2`."""
+        """Return the loss."""
+        # NumPy and all engines call the binary logarithm `log2`; the natural one has different names.
         return -math.log(2.0) * evaluator.apply(
             "log2", evaluator.at_least(self.parts[0].evaluate_with(evaluator), self.least)
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share(_OfParts, kind="share"):
-    """The first formula over the second, which counts as `least` where it is smaller."""
+class Quotient(_Composite, kind="share"):
+    """The first formula divided by the second; smaller divisors are replaced by `least`."""
 
     least: float
 
     def evaluate_with(self, evaluator: ArrayEvaluator) -> Any:
         """Return the quotient."""
-        above, below = (part.evaluate_with(evaluator) for part in self.parts)
-        return above / evaluator.at_least(below, self.least)
+        dividend, divisor = (part.evaluate_with(evaluator) for part in self.parts)
+        return dividend / evaluator.at_least(divisor, self.least)
 
 
-def logistic(line: Expression) -> Expression:
+def logistic(x: Expression) -> Expression:
     """Return the formula 1 / (1 + exp(−x))."""
-    return Share(parts=(Constant(value=1.0), 1.0 + Exponential(parts=(-1.0 * line,))), least=1.0)
+    return Quotient(parts=(Constant(value=1.0), 1.0 + Exponential(parts=(-1.0 * x,))), least=1.0)
 
 
-# Functions that NumPy and every evaluator have, by the name of the engines.
+# Functions of NumPy by their names in Ibis.
 _FUNCTIONS = {"exp": np.exp, "sqrt": np.sqrt, "floor": np.floor, "log2": np.log2}
 
 
 class ArrayEvaluator:
-    """Evaluates formulas on NumPy arrays; `population.queries.table` does so on a table's columns.
+    """Evaluates formulas on NumPy arrays; its subclass `TableEvaluator` evaluates them on an Ibis table.
 
-    The levels of a group column are found once for all formulas.
+    Parameters
+    ----------
+    columns : mapping of column to array (n,)
+    levels : mapping of column to (list of str, int (n,)), optional
+        The levels of group columns, and the number of the level of each unit, if they have been computed
+        before. Those of other columns are computed when a formula first needs them.
     """
 
     def __init__(
         self, columns: Mapping[str, AnyArray], levels: Mapping[str, tuple[list[str], IntArray]] | None = None
     ) -> None:
         self._columns = columns
-        self._known = dict(levels or {})
+        self._levels_by_column = dict(levels or {})
 
     def number(self, name: str) -> FloatArray:
         """Return a numeric column (n,)."""
@@ -291,13 +305,13 @@ class ArrayEvaluator:
         return np.array([value_of_level.get(level, otherwise) for level in levels_present])[inverse]
 
     def all_equal(self, names: tuple[str, ...]) -> FloatArray:
-        """Return 1 where group columns all agree, else 0, (n,)."""
+        """Return 1 if group columns have the same value, else 0, (n,)."""
         first = np.asarray(self._columns[names[0]])
         others = [np.asarray(self._columns[name]) for name in names[1:]]
         return np.asarray(reduce(mul, [first == other for other in others]), dtype=np.float64)
 
     def apply(self, function: Literal["exp", "sqrt", "floor", "log2"], value: FloatArray) -> FloatArray:
-        """Return a function of a value."""
+        """Return a function of values (n,)."""
         return np.asarray(_FUNCTIONS[function](value))
 
     def constant(self, value: float) -> FloatArray:
@@ -305,23 +319,23 @@ class ArrayEvaluator:
         return np.asarray(value, dtype=np.float64)
 
     def at_least(self, value: FloatArray, least: float) -> FloatArray:
-        """Return the larger of a value and a constant."""
+        """Return values (n,) in which numbers below `least` are replaced by `least`."""
         return np.asarray(np.maximum(value, least))
 
     def below(self, value: FloatArray, limit: float) -> FloatArray:
-        """Return 1 where a value is below a constant, else 0."""
+        """Return 1 for values (n,) below a constant, else 0."""
         return np.asarray(value < limit, dtype=np.float64)
 
     def _levels(self, name: str) -> tuple[list[str], IntArray]:
-        """Return the levels of a group column, and which each unit has (n,); found once."""
-        if name not in self._known:
+        """Return the levels of a group column, and the number of the level of each unit (n,)."""
+        if name not in self._levels_by_column:
             levels, inverse = np.unique(np.asarray(self._columns[name]).astype(np.str_), return_inverse=True)
-            self._known[name] = levels.tolist(), inverse
-        return self._known[name]
+            self._levels_by_column[name] = levels.tolist(), inverse
+        return self._levels_by_column[name]
 
 
-def level_test(test: Expression | None) -> ByLevel | None:
-    """Return a test that depends only on levels, 1 at some and 0 at all others; None for other tests."""
+def as_level_test(test: Expression | None) -> ByLevel | None:
+    """Return a test of the levels of one column unchanged; None for other tests."""
     if isinstance(test, ByLevel) and {*test.values, test.otherwise} <= {0.0, 1.0}:
         return test
     return None
@@ -330,8 +344,8 @@ def level_test(test: Expression | None) -> ByLevel | None:
 def implies(test: Expression, other: Expression | None) -> bool:
     """Return whether every unit that passes a test also passes another one.
 
-    True if the tests are equal, if the second compares fewer models, if the first has fewer levels or a lower
-    limit, and if the second is a factor of the first.
+    True if the tests are equal, if the second compares some of the columns of the first, if the first accepts
+    fewer levels or has a lower limit, and if the second is a factor of the first.
     """
     if other is None:
         return False
@@ -341,29 +355,29 @@ def implies(test: Expression, other: Expression | None) -> bool:
         return set(other.names) <= set(test.names)
     if isinstance(test, Below) and isinstance(other, Below):
         return test.name == other.name and test.limit <= other.limit
-    level_of_test = level_test(test)
-    level_of_other = level_test(other)
+    level_of_test = as_level_test(test)
+    level_of_other = as_level_test(other)
     if level_of_test is not None and level_of_other is not None:
         return level_of_test.is_disjoint_from(level_of_other.complement)
-    return isinstance(test, Times) and any(implies(part, other) for part in test.parts)
+    return isinstance(test, Product) and any(implies(part, other) for part in test.parts)
 
 
 def factors_of(test: Expression) -> tuple[Expression, ...]:
     """Return the factors of a test; the test itself if it is not a product."""
-    if not isinstance(test, Times):
+    if not isinstance(test, Product):
         return (test,)
     return tuple(factor for part in test.parts for factor in factors_of(part))
 
 
-def is_of_levels(formula: Expression) -> bool:
+def reads_only_levels(formula: Expression) -> bool:
     """Return whether a formula reads only levels of group columns."""
-    if isinstance(formula, Sum | Times):
-        return all(is_of_levels(part) for part in formula.parts)
+    if isinstance(formula, Sum | Product):
+        return all(reads_only_levels(part) for part in formula.parts)
     return isinstance(formula, ByLevel | Agree | Constant)
 
 
 def levels_in(formulas: Iterable[Expression], column: str) -> list[str]:
-    """Return the levels of a column, or of columns compared with it, that formulas of levels name."""
+    """Return the levels that formulas name for a column, or for columns that they compare with it."""
     leaves = list(_leaves(formulas))
     compared = {column}
     for leaf in leaves:
@@ -374,22 +388,23 @@ def levels_in(formulas: Iterable[Expression], column: str) -> list[str]:
 
 
 def _leaves(formulas: Iterable[Expression]) -> Iterator[Expression]:
+    """Yield the formulas without parts that formulas consist of."""
     for formula in formulas:
-        if isinstance(formula, _OfParts):
+        if isinstance(formula, _Composite):
             yield from _leaves(formula.parts)
         else:
             yield formula
 
 
-def both_tests(test: Expression | None, other: Expression | None) -> Expression | None:
-    """Return the formula that is 1 where two tests are; None is the test that every unit passes."""
+def combine_tests(test: Expression | None, other: Expression | None) -> Expression | None:
+    """Return the test that the units pass that pass two tests."""
     if test is None or other is None:
         if test is None:
             return other
         return test
-    first = level_test(test)
-    second = level_test(other)
-    # One test of levels, and not a product, can be recognised as such later.
+    first = as_level_test(test)
+    second = as_level_test(other)
+    # `as_level_test` recognises one test of levels, but not a product of two.
     if first is not None and second is not None and first.name == second.name:
         return first.product(second)
     return test * other
@@ -397,20 +412,20 @@ def both_tests(test: Expression | None, other: Expression | None) -> Expression 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells(Described, noun="division", registry={}, kind="cells", nested={"tests": Expression}):
-    """Which of several cells a unit is in: the first whose formula is 1, else the last.
+    """A division of the units into cells: a unit is in the first cell whose test it passes, else in the last.
 
     Parameters
     ----------
     names : tuple of str (C,)
     tests : tuple of Expression (C − 1,)
-        1 for the units of a cell, else 0.
+        The test of each cell except the last.
     """
 
     names: tuple[str, ...]
     tests: tuple[Expression, ...] = ()
 
     def test_of(self, name: str) -> Expression | None:
-        """Return the formula that is 1 in a cell; None for the last cell, which has all other units."""
+        """Return the test of a cell; None for the last cell, which has all other units."""
         number = self.names.index(name)
         if number < len(self.tests):
             return self.tests[number]

@@ -29,7 +29,7 @@ from stratal.population import distribution as distributions
 from stratal.population.digest import PopulationDigest, array_digits, leading_bits, level_numbers
 from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import Expression
-from stratal.population.population import UNIT_ID, NumberColumns, Population
+from stratal.population.population import DEFAULT_BATCH_SIZE, UNIT_ID, NumberColumns, Population
 from stratal.population.proxy_info import ProxyInfo
 from stratal.population.rules import BATCH_UNITS, Everything, Rule
 from stratal.population.size_measure import SizeMeasure, SizeProfile
@@ -59,10 +59,7 @@ def threads_to_use(requested: int | None = None, slices: int | None = None) -> i
     has at least `_MIN_SLICES_PER_THREAD` slices. joblib and clusters set `OMP_NUM_THREADS` for processes that
     share a machine.
 
-    Raises
-    ------
-    InputError
-        If the requested number is below one.
+    Raises an `InputError` if the requested number is below one.
     """
     if requested is not None:
         return checked_threads(requested)
@@ -70,7 +67,7 @@ def threads_to_use(requested: int | None = None, slices: int | None = None) -> i
     stated = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if stated.isdecimal() and int(stated) > 0:
         return int(stated)
-    # Linux knows how many cores this process may use; a container often has fewer than the machine.
+    # On Linux, this number is that of the process, which a container often limits.
     if sys.platform == "linux":
         cores = len(os.sched_getaffinity(0))
     else:
@@ -136,7 +133,7 @@ def object_column(values: object) -> AnyArray:
     return column
 
 
-def refuse_duplicates(ids: list[str]) -> None:
+def refuse_duplicate_ids(ids: list[str]) -> None:
     """Raise an error with the number of duplicate ids and the first one."""
     if len(set(ids)) == len(ids):
         return
@@ -146,7 +143,6 @@ def refuse_duplicates(ids: list[str]) -> None:
 
 # The largest permanent random number (64 bits).
 _MAX_KEY = np.uint64(2**64 - 1)
-
 
 # Number of first rows in which two values in one bin are searched for. Most columns with such bins have one
 # there, which saves the search in all rows.
@@ -182,12 +178,15 @@ class ArrayPopulation(Population):
     features: Mapping[str, FloatArray]
     shown: Mapping[str, AnyArray]
     threads: int | None = None
-    _codes: tuple[Rule, IntArray] | None = field(init=False, default=None)
-    _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
+    # Stored results: for the last rule, for each group column, for the last seed, and for each list of
+    # formulas.
+    _stored_codes: tuple[Rule, IntArray] | None = field(init=False, default=None)
+    _stored_summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
     _stored_levels: dict[str, tuple[AnyArray, IntArray, IntArray]] = field(init=False, default_factory=dict)
     _stored_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
-    _texts: list[str] | None = field(init=False, default=None)
-    _means: dict[tuple[Expression, ...], FloatArray] = field(init=False, default_factory=dict)
+    _stored_means: dict[tuple[Expression, ...], FloatArray] = field(init=False, default_factory=dict)
+    # The ids as text; None for row numbers.
+    _id_texts: list[str] | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.group_names = tuple(self.groups)
@@ -195,12 +194,13 @@ class ArrayPopulation(Population):
         self.feature_names = tuple(self.features)
         self.numbered_by_row = self.ids is None
         if self.ids is not None:
-            self._texts = randomness.id_texts(self.ids)
-            refuse_duplicates(self._texts)
+            self._id_texts = randomness.id_texts(self.ids)
+            refuse_duplicate_ids(self._id_texts)
 
     # ---- distributions, levels and summaries
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
+        """Return the object that counts the values of a proxy for its distribution."""
         return ArrayCounter(self.values[info.name], self.second_moments[info.name], self.threads)
 
     def extent(self, name: str) -> tuple[float, float]:
@@ -218,8 +218,9 @@ class ArrayPopulation(Population):
         return replace(self, ids=ids + base, row_base=base)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> distributions.LevelBins:
-        levels, number, _ = self._levels(by)
-        return count_levels(tuple(levels.tolist()), number.astype(np.int64), self._counter(info))
+        """Return the bins of a proxy's values within each level of a group column."""
+        levels, codes, _ = self._levels(by)
+        return count_levels(tuple(levels.tolist()), codes.astype(np.int64), self._counter(info))
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
@@ -227,7 +228,7 @@ class ArrayPopulation(Population):
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def _levels(self, group: str) -> tuple[AnyArray, IntArray, IntArray]:
-        """Return the sorted levels (L,) of a group column, the level of each unit (N,), and sizes (L,)."""
+        """Return the sorted levels (L,) of a group column, each unit's level number (N,), and sizes (L,)."""
         # Stored, because sorting texts is slow.
         if group not in self._stored_levels:
             levels, codes, counts = np.unique(self.groups[group], return_inverse=True, return_counts=True)
@@ -237,9 +238,9 @@ class ArrayPopulation(Population):
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas over all units; stored, as a plan and every round need them."""
         key = tuple(formulas)
-        if key not in self._means:
-            self._means[key] = frozen(super().means_of(formulas))
-        return self._means[key]
+        if key not in self._stored_means:
+            self._stored_means[key] = frozen(super().means_of(formulas))
+        return self._stored_means[key]
 
     def known_level_codes(self, columns: Iterable[str], rows: slice) -> dict[str, tuple[list[str], IntArray]]:
         """Return the levels of group columns and the level number of each unit of a batch."""
@@ -247,17 +248,17 @@ class ArrayPopulation(Population):
         return {name: (levels.tolist(), codes[rows]) for name, (levels, codes, _) in levels_by_column.items()}
 
     def codes(self, rule: Rule) -> IntArray:
-        """Return each unit's stratum (N,), for large N in the smallest integer type."""
+        """Return the number of each unit's stratum (N,), for large N in the smallest integer type."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
         # A copy of the reference, because another thread may replace it by other strata.
-        stored = self._codes
+        stored = self._stored_codes
         if stored is not None and stored[0] is rule:
             return stored[1]
         columns = {name: self._column(name) for name in rule.columns}
         if self.size <= BATCH_UNITS:
             codes = rule.codes_of(columns).astype(np.int64, copy=False)
-            self._codes = rule, codes
+            self._stored_codes = rule, codes
             return codes
         is_large = self.size > _MAX_UNITS_WITH_WIDE_CODES
         codes = np.empty(self.size, np.min_scalar_type(rule.n_strata) if is_large else np.int64)
@@ -267,12 +268,12 @@ class ArrayPopulation(Population):
 
         # A deque of length 0 runs the iterator without storing its results.
         deque(map_slices(self.size, assign, self.threads), maxlen=0)
-        self._codes = rule, codes
+        self._stored_codes = rule, codes
         return codes
 
     def summarise(self, rule: Rule) -> StratumSummary:
         """Return sizes and proxy moments per stratum; proxies are centred first, to keep precision."""
-        stored = self._summary
+        stored = self._stored_summary
         if stored is not None and stored[0] is rule:
             return stored[1]
         n_strata = rule.n_strata
@@ -300,12 +301,16 @@ class ArrayPopulation(Population):
             sums = sums + slice_sums
             products = products + slice_products
         summary = StratumSummary.from_centred_sums(counts, sums, products, np.array(centres))
-        self._summary = rule, summary
+        self._stored_summary = rule, summary
         return summary
 
     def _units_below_limits(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
+        """Return row numbers, strata and keys (m,) of units with keys up to the limits (H,) of their strata.
+
+        The fourth array orders units with equal keys: the row numbers.
+        """
         codes = self.codes(rule)
         rows, keys = self._select_units(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
         return rows, codes[rows].astype(np.int64), keys, rows
@@ -313,6 +318,7 @@ class ArrayPopulation(Population):
     def _drawn_units(
         self, rows: IntArray, seed: int, stratum: IntArray | None = None
     ) -> tuple[DrawnUnits, IntArray]:
+        """Return the units of rows (n,) in the order in which annotators see them, and this order (n,)."""
         if stratum is None:
             stratum = np.zeros(len(rows), np.int64)
         if self.ids is None:
@@ -335,6 +341,7 @@ class ArrayPopulation(Population):
         return drawn, order
 
     def _digest(self, seed: int) -> PopulationDigest:
+        """Return the digest, from one pass over the rows."""
         digested = self._digested_columns
         # Numbers of levels are integers already, and need no exponent.
         columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
@@ -351,12 +358,13 @@ class ArrayPopulation(Population):
             return sums
 
         # Python computes the digests of texts, so that threads would wait for each other.
-        threads = self.threads if self._texts is None else 1
+        threads = self.threads if self._id_texts is None else 1
         sums_by_slice = map_slices(self.size, digest_sums_of_slice, threads)
         totals = [sum(column) for column in zip(*sums_by_slice, strict=True)]
         return digested.digest(self.size, totals[0], totals[1:])
 
     def _digest_columns(self) -> tuple[NumberColumns, dict[str, KeyArray]]:
+        """Return the columns of numbers with their extents, and the numbers of levels (N,) of each group."""
         columns = {f"number:{name}": self._column(name) for name in (*self.proxy_names, *self.feature_names)}
         columns |= {
             f"second:{name}": values for name, values in self.second_moments.items() if values is not None
@@ -378,15 +386,15 @@ class ArrayPopulation(Population):
 
     def _keys(self, rows: slice, seed: int) -> KeyArray:
         """Return the permanent random numbers of a slice; those of ids are stored, as hashing is slow."""
-        if self._texts is None:
+        if self._id_texts is None:
             return randomness.keys_of_rows(rows, seed)
         # A copy of the reference, because another thread may draw with another seed.
         stored = self._stored_keys
         if stored is None or stored[0] != seed:
-            stored = self._stored_keys = seed, randomness.keys_of_ids(self._texts, seed)
+            stored = self._stored_keys = seed, randomness.keys_of_ids(self._id_texts, seed)
         return stored[1][rows]
 
-    # ---- unequal probabilities, an order, groups
+    # ---- selection for designs with unequal probabilities, an order or clusters
 
     def size_profile(self, size: SizeMeasure, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure."""
@@ -404,12 +412,14 @@ class ArrayPopulation(Population):
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> DrawnUnits:
         """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
         _, keys = self._select_units(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
+        # Units with equal values are ordered by their keys, and those with equal keys by their ids.
         ties: tuple[AnyArray, ...]
-        if self._texts is None:
+        if self._id_texts is None:
             ties = (keys,)
         else:
-            ties = (np.array(self._texts), keys)
-        rows = np.lexsort((*ties, self._numeric(column)))[ranks]
+            ties = (np.array(self._id_texts), keys)
+        # `lexsort` sorts by its last array first.
+        rows = np.lexsort((*ties, self._number_column(column)))[ranks]
         return self._drawn_units(rows, seed)[0]
 
     def units_of_levels(self, group: str, levels: tuple[str, ...], seed: int) -> DrawnUnits:
@@ -419,29 +429,31 @@ class ArrayPopulation(Population):
 
     def units_with_ids(self, ids: Sequence[str]) -> DrawnUnits:
         """Return the units that have one of these ids (as text); ids without a unit are ignored."""
-        if self._texts is None:
+        if self._id_texts is None:
             numbers = (int(text) for text in ids if text.isdecimal() and text == str(int(text)))
             rows = np.unique(np.array([row for row in numbers if row < self.size], dtype=np.int64))
         else:
-            rows = np.flatnonzero(np.isin(np.array(self._texts), np.array(list(ids), np.str_)))
+            rows = np.flatnonzero(np.isin(np.array(self._id_texts), np.array(list(ids), np.str_)))
         return self._drawn_units(rows, 0)[0]
 
     def _size_measure_values(self, size: SizeMeasure) -> FloatArray:
         """Return the size measure of each unit (N,)."""
         if size.formula is not None:
-            columns = {name: self._numeric(name) for name in size.formula.columns}
+            columns = {name: self._number_column(name) for name in size.formula.columns}
             return size.evaluate(size.formula.evaluate(columns))
         if size.column is None:
             return np.ones(self.size)
-        return size.evaluate(self._numeric(size.column), self.second_moments.get(size.column))
+        return size.evaluate(self._number_column(size.column), self.second_moments.get(size.column))
 
-    def _numeric(self, name: str) -> FloatArray:
+    def _number_column(self, name: str) -> FloatArray:
         """Return a proxy or a feature (N,); raise an error for categories."""
         if name in self.group_names and name not in (*self.proxy_names, *self.feature_names):
             raise InputError(f"column {name!r} contains categories", allowed="a proxy or a feature")
         return self._column(name)
 
-    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
+    def batches(
+        self, columns: tuple[str, ...], size: int = DEFAULT_BATCH_SIZE
+    ) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in row order."""
         arrays = {name: self._column(name) for name in columns if name != UNIT_ID}
         if UNIT_ID in columns:
@@ -464,7 +476,7 @@ class ArrayPopulation(Population):
         ----------
         seed : int
         test : callable
-            `test(rows, keys)` returns which of some units pass.
+            `test(rows, keys)` returns whether each unit passes (m,), given row numbers and keys (m,).
         max_key : uint64
             Only units whose permanent random number is at most `max_key` are tested.
         """
@@ -478,11 +490,12 @@ class ArrayPopulation(Population):
             return rows[passes], keys[passes]
 
         # Python computes the digests of texts, so that threads would wait for each other.
-        threads = self.threads if self._texts is None else 1
+        threads = self.threads if self._id_texts is None else 1
         rows, keys = zip(*map_slices(self.size, select_from_slice, threads), strict=True)
         return np.concatenate(rows), np.concatenate(keys)
 
     def _column(self, name: str) -> AnyArray:
+        """Return a proxy, a feature or a group column (N,)."""
         columns = {**self.features, **self.groups, **self.values}
         if name not in columns:
             raise InputError(f"no such column: {name!r}", allowed=suggest_names(name, columns))
@@ -515,7 +528,7 @@ class ArrayCounter:
         return distributions.MomentSteps.over(float(second_moments.min()), float(second_moments.max()))
 
     def extent(self, span: distributions.Span) -> distributions.Extent:
-        """Return smallest and largest proxy and count within the span."""
+        """Return the smallest and largest proxy, and the number of units, within the span."""
         values = self.values[_span_index(self.values, span)]
         if len(values) == 0:
             return distributions.Extent(math.nan, math.nan, 0)
@@ -523,12 +536,11 @@ class ArrayCounter:
 
     def distinct(self) -> distributions.Bins:
         """Return a bin for each distinct value."""
+        # The sum turns −0.0 into 0.0, because they are the same value.
         values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
         second_moments = None
-        if self.second_moments is not None:
-            steps = distributions.MomentSteps.over(
-                float(self.second_moments.min()), float(self.second_moments.max())
-            )
+        steps = self.steps
+        if self.second_moments is not None and steps is not None:
             sums = np.zeros(len(values), np.int64)
             np.add.at(sums, inverse, steps.numbers(self.second_moments))
             second_moments = steps.means(sums, counts)
@@ -548,7 +560,7 @@ class ArrayCounter:
             offsets += sums & ((1 << _COUNT_SHIFT) - 1)
             if second_moments is not None and moments is not None:
                 second_moments += moments
-        return distributions.Histogram(counts, offsets, second_moments, self._atoms(grid, span))
+        return distributions.Histogram(counts, offsets, second_moments, self._single_values(grid, span))
 
     def _count_slice(
         self,
@@ -577,18 +589,18 @@ class ArrayCounter:
         moments = steps.numbers(self.second_moments[rows][inside])
         return sums, np.bincount(bins, moments, minlength=distributions.BIN_COUNT).astype(np.int64)
 
-    def _atoms(self, grid: distributions.Grid, span: distributions.Span) -> FloatArray | None:
+    def _single_values(self, grid: distributions.Grid, span: distributions.Span) -> FloatArray | None:
         """Return the value of each bin, NaN if it is empty; `None` if a bin has two distinct values."""
-        atoms = np.full(distributions.BIN_COUNT, np.nan)
+        single_values = np.full(distributions.BIN_COUNT, np.nan)
         for start in (0, *range(_CHECKED_ROWS, len(self.values), BATCH_UNITS)):
             values = self.values[start : start + BATCH_UNITS if start else _CHECKED_ROWS]
             values = values[_span_index(values, span)]
             bins = grid.positions(values) >> distributions.OFFSET_BITS
-            is_empty = np.isnan(atoms[bins])
-            atoms[bins[is_empty]] = values[is_empty]
-            if not np.array_equal(atoms[bins], values):
+            is_empty = np.isnan(single_values[bins])
+            single_values[bins[is_empty]] = values[is_empty]
+            if not np.array_equal(single_values[bins], values):
                 return None
-        return atoms
+        return single_values
 
     def select_rows(self, rows: IntArray) -> ArrayCounter:
         """Return the counter of the units at these row numbers."""
@@ -609,31 +621,21 @@ def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter)
     """Return the distinct values within each level, given the number of each unit's level (N,)."""
     # The sum turns −0.0 into 0.0, because they are the same value.
     values = counter.values + 0.0
-    second_moments = counter.second_moments
     order = np.lexsort((values, level))
-    first = np.searchsorted(level[order], np.arange(len(names) + 1))
-    large: dict[int, ArrayCounter] = {}
-    # Levels with too many distinct values are left out here; their own counter counts them later.
+    level_limits = np.searchsorted(level[order], np.arange(len(names) + 1))
+    large = _counters_of_large_levels(counter, order, level_limits)
+    # The counter of a large level counts its values later.
     is_counted_here = np.ones(len(values), bool)
-    for number in np.flatnonzero(np.diff(first) > distributions.EXACT_LIMIT).tolist():
-        counter_of_level = counter.select_rows(np.sort(order[first[number] : first[number + 1]]))
-        if not distributions.has_distinct_value_bins(counter_of_level.extent(distributions.Span())):
-            large[number] = counter_of_level
-            is_counted_here[first[number] : first[number + 1]] = False
+    for number in large:
+        is_counted_here[level_limits[number] : level_limits[number + 1]] = False
     order = order[is_counted_here]
     values = values[order]
     level = level[order]
     starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
     counts = np.diff(np.append(starts, len(order)))
     means = None
-    if second_moments is not None and len(order):
-        low = np.full(len(names), np.inf)
-        high = np.full(len(names), -np.inf)
-        np.minimum.at(low, level, second_moments[order])
-        np.maximum.at(high, level, second_moments[order])
-        steps = distributions.MomentSteps.over(low, high)
-        sums = np.add.reduceat(steps[level].numbers(second_moments[order]), starts)
-        means = steps[level[starts]].means(sums, counts)
+    if counter.second_moments is not None and len(order):
+        means = _mean_moments_of_bins(counter.second_moments[order], level, len(names), starts, counts)
     return distributions.LevelBins(
         names=names,
         level=level[starts],
@@ -642,3 +644,42 @@ def count_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter)
         second_moments=means,
         large=large,
     )
+
+
+def _counters_of_large_levels(
+    counter: ArrayCounter, order: IntArray, level_limits: IntArray
+) -> dict[int, ArrayCounter]:
+    """Return the counters of the levels with too many distinct values for one bin per value, by number.
+
+    `order` (N,) sorts the units by level. Level l has the positions from `level_limits[l]` up to
+    `level_limits[l + 1]` in this order.
+    """
+    large = {}
+    for number in np.flatnonzero(np.diff(level_limits) > distributions.EXACT_LIMIT).tolist():
+        rows = order[level_limits[number] : level_limits[number + 1]]
+        counter_of_level = counter.select_rows(np.sort(rows))
+        if not distributions.has_distinct_value_bins(counter_of_level.extent(distributions.Span())):
+            large[number] = counter_of_level
+    return large
+
+
+def _mean_moments_of_bins(
+    second_moments: FloatArray, level: IntArray, n_levels: int, starts: IntArray, counts: IntArray
+) -> FloatArray:
+    """Return the mean second moment of each bin (B,).
+
+    Parameters
+    ----------
+    second_moments, level : (n,)
+        Second moment, and number of the level, of each unit in the order of the bins.
+    n_levels : int
+    starts, counts : int (B,)
+        Position of the first unit of each bin, and number of units.
+    """
+    low = np.full(n_levels, np.inf)
+    high = np.full(n_levels, -np.inf)
+    np.minimum.at(low, level, second_moments)
+    np.maximum.at(high, level, second_moments)
+    steps = distributions.MomentSteps.over(low, high)
+    sums = np.add.reduceat(steps[level].numbers(second_moments), starts)
+    return steps[level[starts]].means(sums, counts)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, Record
-from stratal.population.expressions import ArrayEvaluator, ByLevel, Cells, Expression, total
+from stratal.population.expressions import ArrayEvaluator, ByLevel, Cells, Expression, sum_of
 from stratal.population.population import Population
 from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, round_to_digits
 from stratal.proxy.proxy import Proxy
@@ -21,7 +21,7 @@ from stratal.proxy.proxy import Proxy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Influence(Record):
-    """The conditional moments of an estimand's influence u.
+    """The conditional moments of an estimand's influence u, given the columns x of a unit.
 
     Parameters
     ----------
@@ -57,13 +57,15 @@ class Influence(Record):
             mean = np.broadcast_to(self.mean.evaluate(batch), (size,))
             square = np.maximum(np.broadcast_to(self.square.evaluate(batch), (size,)), mean**2)
             batches.append((mean, square, self.cells.assign(batch)))
-        mean, square, cells = (np.concatenate(part) for part in zip(*batches, strict=True))
+        mean, square, cells = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
         return mean, square, cells
 
     @property
     def is_known(self) -> Expression:
         """The formula that is 1 for units in `known_cells`, and 0 for others."""
-        return total([test for name in self.known_cells if (test := self.cells.test_of(name)) is not None])
+        tests = [self.cells.test_of(name) for name in self.known_cells]
+        # The last cell has no test; its units count as not known.
+        return sum_of([test for test in tests if test is not None])
 
     def to_population(self, population: Population) -> Population:
         """Return the population with u as its proxy and the cells as its groups, for a plan."""
@@ -73,7 +75,7 @@ class Influence(Record):
         return Population.from_arrays(proxy=proxy, groups={CELL: cells})
 
 
-def averages(population: Population, formulas: list[Expression]) -> FloatArray:
+def population_means(population: Population, formulas: list[Expression]) -> FloatArray:
     """Return the population means (q,) of formulas.
 
     They are rounded to nine digits, because engines add numbers in any order.
@@ -87,7 +89,7 @@ def averages(population: Population, formulas: list[Expression]) -> FloatArray:
 def stratum_averages(population: Population, rule: Rule, formulas: list[Expression]) -> FloatArray:
     """Return the means (H, q) of formulas in each stratum of a rule."""
     if isinstance(rule, Everything):
-        return averages(population, formulas)[None, :]
+        return population_means(population, formulas)[None, :]
     sums, counts = _stratum_sums(population, rule, formulas)
     return np.asarray(sums / np.maximum(counts, 1.0)[:, None])
 
@@ -95,10 +97,10 @@ def stratum_averages(population: Population, rule: Rule, formulas: list[Expressi
 def _stratum_sums(
     population: Population, rule: Rule, formulas: list[Expression], level: ByLevel | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Return sums (K, q) of formulas and numbers of units (K,) in K parts of the population.
+    """Return sums (K, q) of formulas and numbers of units (K,) in the strata, or in their levels.
 
-    The parts are the strata. With a group of L levels, each stratum has L + 1 parts: its units of each level,
-    and those of other levels.
+    Without `level`, K is the number of strata. With L levels, each stratum is divided into L + 1 parts: its
+    units of each level, and those of other levels.
     """
     columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
     columns |= dict.fromkeys(rule.columns) | dict.fromkeys(() if level is None else level.columns)
@@ -127,7 +129,10 @@ def _stratum_sums(
 def _moments_of_levels(
     population: Population, rule: Rule, influence: Influence, levels: ByLevel
 ) -> FloatArray:
-    """Return the moments (4, L, H) of the influences of L levels; see `influence_moments`."""
+    """Return the moments (4, L, H) of the influences of L levels; see `influence_moments`.
+
+    `influence` is for the units of all levels, and `levels` assigns each unit the number of its level.
+    """
     formulas = [influence.mean, influence.mean * influence.mean, influence.square]
     sums, counts = _stratum_sums(population, rule, formulas, levels)
     shape = (rule.n_strata, len(levels.levels) + 1)
@@ -148,21 +153,22 @@ def influence_moments(population: Population, rule: Rule, influences: Sequence[I
         The averages of E[u | x], E[u | x]² and E[u² | x], and the share of units whose u is known without a
         label.
     """
-    single = [influence for influence in influences if influence.levels is None]
+    without_levels = [influence for influence in influences if influence.levels is None]
     formulas = []
-    for influence in single:
+    for influence in without_levels:
         mean = influence.mean
         formulas += [mean, mean * mean, influence.square, influence.is_known]
     # One pass over the population for all of them.
-    if single:
-        averages = stratum_averages(population, rule, formulas)
+    if without_levels:
+        means = stratum_averages(population, rule, formulas)
     else:
-        averages = np.empty((rule.n_strata, 0))
-    single_moments = iter(np.moveaxis(averages.reshape(rule.n_strata, len(single), 4), 0, 2))
+        means = np.empty((rule.n_strata, 0))
+    # The moments (4, H) of each influence without levels, in their order.
+    moments_without_levels = iter(np.moveaxis(means.reshape(rule.n_strata, len(without_levels), 4), 0, 2))
     moments = []
     for influence in influences:
         if influence.levels is None:
-            moments.append(next(single_moments).reshape(4, 1, -1))
+            moments.append(next(moments_without_levels)[:, None, :])
         else:
             moments.append(_moments_of_levels(population, rule, influence, influence.levels))
     return np.concatenate(moments, axis=1)

@@ -6,7 +6,7 @@ import math
 import os
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from stratal.tables.source import Source
 
 
+# Function that returns rows with at least the named columns.
+RowReader: TypeAlias = "Callable[[Sequence[str]], Rows]"
+
+
 def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
     """Return the models of a table with a row for each item and model; None for a row per item.
 
@@ -61,25 +65,28 @@ def judged_models(columns: Sequence[JsonMapping], rows: int) -> JsonDict | None:
         `column`, the column with the names of the models; `count`, their number; `id`, the column whose
         values occur once for each model, None if there is none.
     """
-    named = {row["name"].casefold(): row for row in columns}
-    model_column = next((named[name] for name in MODEL_NAMES if name in named), None)
+    column_by_name = {column["name"].casefold(): column for column in columns}
+    model_column = next((column_by_name[name] for name in MODEL_NAMES if name in column_by_name), None)
     if model_column is None or model_column["missing"] or not 1 < model_column["distinct"] <= rows // 2:
         return None
-    if any(row["distinct"] == rows and row["kind"] == "text" for row in columns):
+    # A column of ids that are unique shows that each row is an item.
+    if any(column["distinct"] == rows and column["kind"] == "text" for column in columns):
         return None
     columns_once_per_model = [
-        row for row in columns if row["distinct"] * model_column["distinct"] == rows and not row["missing"]
+        column
+        for column in columns
+        if column["distinct"] * model_column["distinct"] == rows and not column["missing"]
     ]
-    ids = (
-        row
-        for row in columns_once_per_model
-        if row is not model_column and (row["kind"] == "text" or "id" in row["name"].lower())
-    )
-    names = [row["name"] for row in ids]
+    possible_ids = [
+        column["name"]
+        for column in columns_once_per_model
+        if column is not model_column and (column["kind"] == "text" or "id" in column["name"].lower())
+    ]
+    usual_ids = [name for name in possible_ids if name.lower() in ID_NAMES]
     return {
         "column": model_column["name"],
         "count": model_column["distinct"],
-        "id": next((name for name in names if name.lower() in ID_NAMES), names[0] if names else None),
+        "id": next(iter([*usual_ids, *possible_ids]), None),
     }
 
 
@@ -90,11 +97,14 @@ ANSWER_COLUMN_NAMES = ("answer", "choice", "model_answer", "model_output", "outp
 # and the correct answer.
 _MIN_ANSWER_COLUMNS = 3
 
-# Largest number of columns of one query. For text in a small table it is larger, since each query parses the
-# file again. For JSON it is limited by the number of values.
+# Largest number of columns of one query.
 _MAX_QUERY_COLUMNS = 500
+
+# The same for text with up to `_SMALL_TABLE_ROWS` rows: larger, because each query parses the file again.
 _MAX_TEXT_COLUMNS = 2_000
 _SMALL_TABLE_ROWS = 10_000
+
+# Largest number of values of one query of a JSON file.
 _MAX_JSON_VALUES = 2_000_000
 
 
@@ -117,10 +127,7 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
         tool: its tool, proxy and cluster, the number of `failed` answers by filter or model, and of `missing`
         scores by column.
 
-    Raises
-    ------
-    InputError
-        For a file that does not exist or cannot be read.
+    Raises an `InputError` for a file that does not exist or cannot be read.
     """
     table = open_table(path, options)
     names = list(dict.fromkeys(table.names))
@@ -141,40 +148,55 @@ def describe_columns(path: str | os.PathLike[str], **options: Unpack[ReadOptions
             notes.append(f"the scores of the log can also be used as labels: --value {proxy}")
         return description | {"log": _describe_log(table.log)}
 
-    def read_again(names: Sequence[str]) -> Rows:
+    def read_rows(names: Sequence[str]) -> Rows:
         """Return rows with at least these columns."""
         rows: Rows = source
         if has_long_format:
             rows = table.read_columns(Declaration(id=names[0], shown=tuple(names)))
         return rows
 
-    softmax = models = None
-    if isinstance(source, Rows):
-        _describe_percentages(columns, read_again)
-        notes += _number_format_notes(columns, read_again)
-        softmax = softmax_among(
-            columns, lambda names: rows_with_shares(read_again(names), names).row_sum_facts(names)
-        )
-        models = judged_models(columns, row_count)
-    if softmax is not None:
-        description["softmax"] = as_pattern(softmax, names)
-        notes.append(
-            f"{len(softmax)} columns add up to 1 in each row: a softmax ({softmax[0]} … {softmax[-1]})"
-        )
+    is_in_duckdb = isinstance(source, Rows)
+    if is_in_duckdb:
+        _describe_percentages(columns, read_rows)
+        notes += _number_format_notes(columns, read_rows)
+        _describe_softmax(description, names, read_rows)
     answers = answer_columns(columns)
     if answers:
         notes.append(
             f"{len(answers)} columns contain answers ({answers[0]} … {answers[-1]}): the number that agree "
             "with a model's answer predicts whether it is right. Name that model's column in --predicted"
         )
-    if models is not None:
-        rows = read_again([models["column"]])
-        models["first"] = str(rows.query_row(f"min({rows.columns[models['column']]})")[0])
-        description["models"] = models
-        notes.append(
-            f"{models['column']!r} names {models['count']:,} models: a plan uses the rows of one model"
-        )
+    if is_in_duckdb:
+        _describe_models(description, read_rows)
     return description
+
+
+def _describe_softmax(description: JsonDict, names: Sequence[str], read_rows: RowReader) -> None:
+    """Add the columns of a softmax, and a note on them, to a description; `names` are all columns."""
+
+    def row_sum_facts(columns: Sequence[str]) -> JsonMapping:
+        return rows_with_shares(read_rows(columns), columns).row_sum_facts(columns)
+
+    softmax = find_softmax_columns(description["columns"], row_sum_facts)
+    if softmax is None:
+        return
+    description["softmax"] = column_pattern(softmax, names)
+    description["notes"].append(
+        f"{len(softmax)} columns add up to 1 in each row: a softmax ({softmax[0]} … {softmax[-1]})"
+    )
+
+
+def _describe_models(description: JsonDict, read_rows: RowReader) -> None:
+    """Add the models of a table with a row for each item and model, and a note on them, to a description."""
+    models = judged_models(description["columns"], description["rows"])
+    if models is None:
+        return
+    rows = read_rows([models["column"]])
+    models["first"] = str(rows.query_row(f"min({rows.columns[models['column']]})")[0])
+    description["models"] = models
+    description["notes"].append(
+        f"{models['column']!r} names {models['count']:,} models: a plan uses the rows of one model"
+    )
 
 
 def _describe_log(log: Log) -> JsonDict:
@@ -188,13 +210,13 @@ def _describe_log(log: Log) -> JsonDict:
     }
 
 
-def _describe_percentages(columns: Sequence[JsonDict], read_again: Callable[[Sequence[str]], Rows]) -> None:
+def _describe_percentages(columns: Sequence[JsonDict], read_rows: RowReader) -> None:
     """Describe columns of text in which every entry is a percentage as such, with the range of the shares."""
-    text_columns = {row["name"]: row for row in columns if row["kind"] == "text"}
+    text_columns = {column["name"]: column for column in columns if column["kind"] == "text"}
     names = list(text_columns)[:_MAX_QUERY_COLUMNS]
     if not names:
         return
-    rows = read_again(names)
+    rows = read_rows(names)
     types = rows.types()
     names = [name for name in names if types[name] == "varchar"]
     for name, facts in percentage_columns(rows, names).items():
@@ -204,14 +226,12 @@ def _describe_percentages(columns: Sequence[JsonDict], read_again: Callable[[Seq
             text_columns[name] |= {"kind": PERCENTAGE_KIND, **shares}
 
 
-def _number_format_notes(
-    columns: Sequence[JsonMapping], read_again: Callable[[Sequence[str]], Rows]
-) -> list[Note]:
+def _number_format_notes(columns: Sequence[JsonMapping], read_rows: RowReader) -> list[Note]:
     """Return notes on columns of text that hold numbers, which cannot be read as such."""
-    names = [row["name"] for row in columns if row["kind"] == "text"][:_MAX_QUERY_COLUMNS]
+    names = [column["name"] for column in columns if column["kind"] == "text"][:_MAX_QUERY_COLUMNS]
     if not names:
         return []
-    rows = read_again(names)
+    rows = read_rows(names)
     types = rows.types()
     names = [name for name in names if types[name] == "varchar"]
     notes = []
@@ -225,19 +245,23 @@ def _number_format_notes(
         if unreadable_score is not None:
             notes.append(Note(NUMBERS_AS_TEXT, unreadable_score))
             continue
-        nonempty = [entry for entry in entries if entry]
-        with_points = (entry.replace(",", ".").strip() for entry in nonempty if not is_percentage(entry))
-        if _all_numbers(with_points) and not _all_numbers(nonempty):
+        nonempty_entries = [entry for entry in entries if entry]
+        numbers = (entry for entry in nonempty_entries if not is_percentage(entry))
+        with_points = (entry.replace(",", ".").strip() for entry in numbers)
+        if _all_numbers(with_points) and not _all_numbers(nonempty_entries):
             text = f"{name!r} contains numbers with a decimal comma or a percent sign. {DECIMAL_POINT_REMEDY}"
             notes.append(Note(NUMBERS_AS_TEXT, text))
     return notes
 
 
 def _all_numbers(texts: Iterable[str]) -> bool:
+    """Return whether all texts are numbers in the format of Python."""
     return not any(math.isnan(number_of_text(text)) for text in texts)
 
 
-# Facts of a column in the order in which a query returns them; text has only the first two.
+# Facts of a column in the order in which a query returns them: the number of values that are not null, of
+# distinct values, of finite numbers and of NaN, and the range and mean of the finite numbers. Text has only
+# the first two.
 _FACT_NAMES = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 
 
@@ -285,8 +309,8 @@ def _query_facts(
     )
     finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
     with translate_engine_errors(rows.table_name):
-        answer = rows.connection.execute(f"SELECT {aggregates} FROM ({finite}) GROUP BY c0").fetchall()
-    return {row[0]: dict(zip(_FACT_NAMES, row[1:], strict=True)) for row in answer}
+        result = rows.connection.execute(f"SELECT {aggregates} FROM ({finite}) GROUP BY c0").fetchall()
+    return {position: dict(zip(_FACT_NAMES, facts, strict=True)) for position, *facts in result}
 
 
 def _text_columns_in_long_format(rows: Rows, names: Sequence[str]) -> Rows | None:
@@ -334,26 +358,31 @@ def _describe_source(source: Source, names: Sequence[str]) -> tuple[int, list[Js
     return row_of_facts["rows"], columns
 
 
-def softmax_among(
-    columns: Sequence[JsonDict], totals: Callable[[Sequence[str]], JsonMapping]
+def find_softmax_columns(
+    columns: Sequence[JsonDict], row_sum_facts: Callable[[Sequence[str]], JsonMapping]
 ) -> tuple[str, ...] | None:
     """Return the columns of probabilities that add up to 1 in each row; None if there are none.
 
-    Columns with the same first word are tried first, then all columns of probabilities together.
+    Columns with the same first word are tried first, then all columns of probabilities together. `columns`
+    are descriptions of columns, and `row_sum_facts(names)` returns the facts that `is_softmax` needs.
     """
     probability_columns = [
-        row["name"]
-        for row in columns
-        if row["kind"] != "text" and not row["missing"] and row["minimum"] >= 0 and row["maximum"] <= 1
+        column["name"]
+        for column in columns
+        if column["kind"] != "text"
+        and not column["missing"]
+        and column["minimum"] >= 0
+        and column["maximum"] <= 1
     ]
-    means = {row["name"]: row["mean"] for row in columns}
+    means = {column["name"]: column["mean"] for column in columns}
+    # Columns by the first word of their names.
     families: dict[str, list[str]] = {}
     for name in probability_columns:
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
     for group in [*families.values(), probability_columns]:
         # The means must add up to 1 as well. This condition saves the query for most groups.
         may_add_up = len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= SOFTMAX_TOLERANCE
-        if may_add_up and is_softmax(totals(group)):
+        if may_add_up and is_softmax(row_sum_facts(group)):
             return tuple(group)
     return None
 
@@ -361,62 +390,62 @@ def softmax_among(
 def answer_columns(columns: Sequence[JsonMapping]) -> tuple[str, ...]:
     """Return the columns of several models' answers: text or whole numbers with the same first word."""
     families: dict[str, list[str]] = {}
-    for row in columns:
-        family = re.split(r"[^A-Za-z]", row["name"])[0].casefold()
-        if family.startswith(ANSWER_COLUMN_NAMES) and row["distinct"] > 1 and _may_be_classes(row):
-            families.setdefault(family, []).append(row["name"])
+    for column in columns:
+        family = re.split(r"[^A-Za-z]", column["name"])[0].casefold()
+        if family.startswith(ANSWER_COLUMN_NAMES) and column["distinct"] > 1 and _may_be_classes(column):
+            families.setdefault(family, []).append(column["name"])
     largest = max(families.values(), key=len, default=[])
     if len(largest) >= _MIN_ANSWER_COLUMNS:
         return tuple(largest)
     return ()
 
 
-def _may_be_classes(row: JsonMapping) -> bool:
+def _may_be_classes(column: JsonMapping) -> bool:
     """Return whether a column is text, or numbers that could all be whole."""
-    return row["kind"] in ("text", PERCENTAGE_KIND) or may_be_whole(row)
+    return column["kind"] in ("text", PERCENTAGE_KIND) or may_be_whole(column)
 
 
-def answer_options(columns: JsonDict, predicted: str | None = None) -> list[str]:
+def answer_options(description: JsonDict, predicted: str | None = None) -> list[str]:
     """Return the options for a proxy computed from several columns of answers: `--predicted`, `--answers`.
 
     If `predicted` does not name the answers of the evaluated model, the first column is proposed.
     """
-    answers = answer_columns(columns["columns"])
+    answers = answer_columns(description["columns"])
     if not answers:
         return []
-    pattern = as_pattern(answers, [row["name"] for row in columns["columns"]])
+    pattern = column_pattern(answers, [column["name"] for column in description["columns"]])
     return [*([] if predicted else ["--predicted", answers[0]]), "--answers", pattern]
 
 
-def model_answer(columns: JsonDict, options: Sequence[str]) -> list[str]:
+def predicted_option(description: JsonDict, options: Sequence[str]) -> list[str]:
     """Return the option `--predicted` for the only column with few classes that is called like an answer.
 
     The result is empty if there is no such column or several. Columns in `options` are excluded.
     """
-    rows = columns["rows"]
+    rows = description["rows"]
     names = [
-        row["name"]
-        for row in columns["columns"]
-        if row["name"].casefold().startswith(ANSWER_COLUMN_NAMES)
-        and row["name"] not in options
-        and not row["missing"]
-        and 1 < row["distinct"] <= rows / 2
-        and _may_be_classes(row)
+        column["name"]
+        for column in description["columns"]
+        if column["name"].casefold().startswith(ANSWER_COLUMN_NAMES)
+        and column["name"] not in options
+        and not column["missing"]
+        and 1 < column["distinct"] <= rows / 2
+        and _may_be_classes(column)
     ]
     if len(names) == 1:
         return ["--predicted", names[0]]
     return []
 
 
-def group_columns(columns: JsonDict, options: Sequence[str]) -> list[str]:
+def likely_group_columns(description: JsonDict, options: Sequence[str]) -> list[str]:
     """Return the columns with few categories, for results by group, without the columns in `options`."""
-    recognition = recognise(facts_of_description(columns), StatedRoles(others=tuple(options)))
-    # The text of an object is no category; its entries are columns of their own.
-    objects = {row["name"].rpartition(".")[0] for row in columns["columns"]}
+    recognition = recognise(facts_of_description(description), StatedRoles(others=tuple(options)))
+    # The text of a JSON object is no category. Its entries are separate columns, such as `judge.score`.
+    objects = {column["name"].rpartition(".")[0] for column in description["columns"]}
     return [name for name in recognition.groups if name not in options and name not in objects]
 
 
-def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
+def column_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     """Return a pattern that matches only these columns, or all of their names."""
     prefix = names[0][: len(names[0]) - len(class_names(names)[0])]
     if prefix and [name for name in existing if name.startswith(prefix)] == list(names):
@@ -439,7 +468,7 @@ def _describe_column(name: str, rows: int, facts: JsonMapping) -> JsonDict:
 
 
 def describe_proxies(population: Population) -> JsonDict:
-    """Return, per proxy of a checked population, its scale, mean and deciles.
+    """Return the scale, mean and deciles of each proxy of a population.
 
     Parameters
     ----------
@@ -448,8 +477,8 @@ def describe_proxies(population: Population) -> JsonDict:
     Returns
     -------
     dict
-        `population_size`, `proxies`: name, predicts, declared, meaning, scaled, bounds, mean, distinct,
-        quantiles (0, 10, …, 100%), and `groups`: the number of levels of each.
+        `population_size`; `proxies`: name, predicts, declared, meaning, scaled, bounds, mean, bins (number of
+        bins of the distribution), quantiles (0, 10, …, 100%), and `groups`: the number of levels of each.
     """
     proxies = []
     for info, score in zip(population.proxies, population.scores, strict=True):
@@ -472,16 +501,16 @@ def describe_proxies(population: Population) -> JsonDict:
 
 
 def suggested_score(
-    columns: JsonMapping, suggested: Sequence[str], answer: str | None = None
+    description: JsonMapping, suggested: Sequence[str], answer: str | None = None
 ) -> JsonDict | None:
     """Return the quantity that the suggested proxy predicts, inferred from its smallest and largest value.
 
     Parameters
     ----------
-    columns : mapping
+    description : mapping
         The result of `describe_columns`.
     suggested : sequence of str
-        The result of `suggestion`.
+        The result of `suggested_options`.
     answer : str, optional
         The column of the model's answers, if it is suggested.
 
@@ -491,49 +520,48 @@ def suggested_score(
         `name`, `predicts`, `declared` and `meaning`; None if no proxy is suggested.
     """
     options = dict(zip(suggested[::2], suggested[1::2], strict=False))
-    rows = {row["name"]: row for row in columns["columns"]}
+    column_by_name = {column["name"]: column for column in description["columns"]}
     proxy = options.get("--proxy", "")
-    row = rows.get(proxy) or rows.get(proxy.partition(",")[0])
-    if row is None or row["minimum"] is None:
+    # The first of several proxies; a name may contain a comma itself.
+    column = column_by_name.get(proxy) or column_by_name.get(proxy.partition(",")[0])
+    if column is None or column["minimum"] is None:
         return None
-    info = infer_proxy_info(row["name"], row["minimum"], row["maximum"], None, None)
+    info = infer_proxy_info(column["name"], column["minimum"], column["maximum"], None, None)
     return info.score(answer).described()
 
 
-def suggestion(
-    columns: JsonDict, id_name: str | None, proxy: str | None, softmax: str | None = None
+def suggested_options(
+    description: JsonDict, id_name: str | None, proxy: str | None, softmax: str | None = None
 ) -> list[str]:
     """Return options for the next command: `--id`, `--proxy` or `--softmax`, and `--missing`.
 
     If there are several scores from 0 to 1, all are proposed, because a plan stratifies by their mean.
     """
-    models = columns.get("models") or {}
+    models = description.get("models") or {}
     proxies = None if proxy is None else split_names(proxy)
     stated = StatedRoles(
         id=id_name or models.get("id"),
         proxies=proxies,
-        others=(*answer_columns(columns["columns"]), *([models["column"]] if models else [])),
+        others=(*answer_columns(description["columns"]), *([models["column"]] if models else [])),
     )
-    recognition = recognise(facts_of_description(columns), stated)
+    recognition = recognise(facts_of_description(description), stated)
     id_options = ["--id", recognition.id or ROW_NUMBER_ID]
-    softmax = softmax or columns.get("softmax")
+    softmax = softmax or description.get("softmax")
     if softmax and proxy is None:
         return [*id_options, "--softmax", softmax]
     if proxy is not None:
         return [*id_options, "--proxy", proxy]
-    if "log" in columns:
-        proxy_column = columns["log"]["proxy"]
+    if "log" in description:
+        proxy_column = description["log"]["proxy"]
     else:
         proxy_column = recognition.plan_proxy
     if proxy_column is None:
         return id_options
-    missing = next(row["missing"] for row in columns["columns"] if row["name"] == proxy_column)
+    missing = next(column["missing"] for column in description["columns"] if column["name"] == proxy_column)
     if missing:
         return [*id_options, "--proxy", proxy_column, "--missing", OWN_STRATUM]
+    further_scores: Sequence[str] = ()
     if proxy_column == recognition.plan_proxy:
-        names = (proxy_column, *recognition.further_scores)
-    else:
-        names = (proxy_column,)
-    # A name with a comma would be split.
-    proxy_columns = ",".join((proxy_column, *(name for name in names[1:] if "," not in name)))
-    return [*id_options, "--proxy", proxy_columns]
+        # A name with a comma would be split.
+        further_scores = [name for name in recognition.further_scores if "," not in name]
+    return [*id_options, "--proxy", ",".join((proxy_column, *further_scores))]

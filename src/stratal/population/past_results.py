@@ -30,7 +30,7 @@ _MODEL_COLUMN = "model"
 _WIDE_BATCH_ROWS = 2_048
 _LONG_BATCH_ROWS = 65_536
 
-# Codes of results in addition to right (1) and wrong (0).
+# Codes of results in addition to right (1) and wrong (0): an empty cell, no row, and any other value.
 _MISSING = -1
 _NO_ROW = -2
 _INVALID = 2
@@ -53,10 +53,8 @@ def as_history(source: object, ids: object = None, read_options: ReadOptions | N
     read_options : ReadOptions, optional
         How to read a file: format, threads, memory.
 
-    Raises
-    ------
-    InputError
-        For a table without ids, a duplicated item or result, and a result that is neither right nor wrong.
+    Raises an `InputError` for a table without ids, a duplicated item or result, and a result that is neither
+    right nor wrong.
     """
     if isinstance(source, History):
         return source
@@ -133,47 +131,51 @@ def _find_result_column(table: Table, others: tuple[str, str]) -> str:
 
 
 def _read_wide(rows: Rows, id_column: str, names: Sequence[str]) -> tuple[AnyArray, list[Any]]:
-    """Return results (N, M) and the items of a table with a column for each model."""
+    """Return results (N, M), as codes, and the N items of a table with a column for each of M models."""
     types = rows.types()
     items: list[Any] = []
     results = np.empty((rows.query_row("count(*)")[0], len(names)), np.int8)
     expressions = (_result_sql(rows, name, types[name]) for name in names)
-    for ids, *columns in _read(rows, _WIDE_BATCH_ROWS, _text_sql(rows, id_column), *expressions):
+    for ids, *columns in _read_batches(rows, _WIDE_BATCH_ROWS, _text_sql(rows, id_column), *expressions):
         for j, column in enumerate(columns):
             results[len(items) : len(items) + len(ids), j] = _result_codes(column)
         items += ids.to_pylist()
     return results, items
 
 
-def _read_long(rows: Rows, id_column: str, model: str, result: str) -> tuple[AnyArray, list[Any], list[Any]]:
-    """Return results (N, M), items and models of a table with a row for each result.
+def _read_long(
+    rows: Rows, id_column: str, model_column: str, result_column: str
+) -> tuple[AnyArray, list[Any], list[Any]]:
+    """Return results (N, M), as codes, the N items and the M models of a table with a row for each result.
 
     The file is read twice, so that its rows need not fit into memory.
     """
-    item_rows: dict[Any, int] = {}
-    model_columns: dict[Any, int] = {}
-    text_columns = (_text_sql(rows, id_column), _text_sql(rows, model))
+    # The row of each item, and the column of each model, in the matrix of results.
+    row_of_item: dict[Any, int] = {}
+    column_of_model: dict[Any, int] = {}
+    text_columns = (_text_sql(rows, id_column), _text_sql(rows, model_column))
     n_results = 0
-    for items, models in _read(rows, _LONG_BATCH_ROWS, *text_columns):
+    for items, models in _read_batches(rows, _LONG_BATCH_ROWS, *text_columns):
         n_results += len(items)
         for text in items.unique().to_pylist():
-            item_rows.setdefault(text, len(item_rows))
+            row_of_item.setdefault(text, len(row_of_item))
         for text in models.unique().to_pylist():
-            model_columns.setdefault(text, len(model_columns))
-    if None in model_columns:
+            column_of_model.setdefault(text, len(column_of_model))
+    if None in column_of_model:
         raise InputError(
-            f"{rows.table_name}: a result has no model", allowed=f"a name in the column {model!r}"
+            f"{rows.table_name}: a result has no model", allowed=f"a name in the column {model_column!r}"
         )
-    results = np.full((len(item_rows), len(model_columns)), _NO_ROW, np.int8)
-    result_sql = _result_sql(rows, result, rows.types()[result])
-    for items, models, column in _read(rows, _LONG_BATCH_ROWS, *text_columns, result_sql):
-        item_codes = _text_codes(items, item_rows.__getitem__)
-        model_codes = _text_codes(models, model_columns.__getitem__)
-        results[item_codes, model_codes] = _result_codes(column)
+    results = np.full((len(row_of_item), len(column_of_model)), _NO_ROW, np.int8)
+    result_sql = _result_sql(rows, result_column, rows.types()[result_column])
+    for items, models, column in _read_batches(rows, _LONG_BATCH_ROWS, *text_columns, result_sql):
+        item_rows = _text_codes(items, row_of_item.__getitem__)
+        model_columns = _text_codes(models, column_of_model.__getitem__)
+        results[item_rows, model_columns] = _result_codes(column)
     # A second result for the same item and model has overwritten the first.
     if np.count_nonzero(results != _NO_ROW) < n_results:
         raise InputError(f"{rows.table_name}: a model has two results for one item", allowed="one at most")
-    return np.maximum(results, _MISSING, out=results), list(item_rows), list(model_columns)
+    # Results without a row become missing results.
+    return np.maximum(results, _MISSING, out=results), list(row_of_item), list(column_of_model)
 
 
 def _text_sql(rows: Rows, name: str) -> str:
@@ -206,14 +208,14 @@ def _result_codes(column: Any) -> AnyArray:
 
 
 def _text_codes(column: Any, code: Callable[[Any], int]) -> AnyArray:
-    """Return the integer (n,) of each text of an Arrow column."""
+    """Return `code(text)` (n,) for each text of an Arrow column; it is called once per distinct text."""
     encoded = column.dictionary_encode(null_encoding="encode")
     codes = np.array([code(text) for text in encoded.dictionary.to_pylist()], np.int64)
     return np.asarray(codes[encoded.indices.to_numpy()])
 
 
-def _read(rows: Rows, size: int, *expressions: str) -> Iterator[list[Any]]:
-    """Yield the columns of batches of up to `size` rows."""
+def _read_batches(rows: Rows, size: int, *expressions: str) -> Iterator[list[Any]]:
+    """Yield the Arrow columns of SQL expressions, in batches of up to `size` rows."""
     with translate_engine_errors(rows.table_name):
         for batch in arrow_reader(rows.connection.sql(rows.sql(*expressions)), size):
             yield batch.columns

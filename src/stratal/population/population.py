@@ -37,8 +37,11 @@ from stratal.question.scores import Score
 from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import ReadOptions
 
-# Columns of numbers by name, each with its smallest and largest value.
+# Columns of numbers by name, as arrays or Ibis columns, each with its smallest and largest value.
 NumberColumns = dict[str, tuple[Any, tuple[float, float]]]
+
+# Number of units that `Population.batches` yields at once.
+DEFAULT_BATCH_SIZE = 2**18
 
 # Keywords in the line of code that an error message proposes.
 _EXAMPLE_KEYWORDS = "id='ID', proxy='PROXY'"
@@ -161,8 +164,8 @@ class Population(ABC):
 
     def __repr__(self) -> str:
         named = {"proxies": self.proxy_names, "groups": self.group_names, "features": self.feature_names}
-        parts = "".join(f", {role}={list(names)}" for role, names in named.items() if names)
-        return f"Population({self.size:,} units{parts})"
+        columns_text = "".join(f", {role}={list(names)}" for role, names in named.items() if names)
+        return f"Population({self.size:,} units{columns_text})"
 
     # ---- distributions
 
@@ -246,7 +249,15 @@ class Population(ABC):
     def _units_below_limits(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int
     ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
-        """Return the m units whose key is at most the limit of their stratum (H,).
+        """Return the m units whose key is at most the limit of their stratum.
+
+        Parameters
+        ----------
+        rule : Rule
+        limits : uint64 (H,)
+        counts : int (H,)
+            Number of units to draw from each stratum. Strata with 0 may be left out.
+        seed : int
 
         Returns
         -------
@@ -279,7 +290,9 @@ class Population(ABC):
         return {}
 
     @abstractmethod
-    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
+    def batches(
+        self, columns: tuple[str, ...], size: int = DEFAULT_BATCH_SIZE
+    ) -> Iterator[dict[str, AnyArray]]:
         """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order.
 
         The name `UNIT_ID` stands for the ids.

@@ -18,7 +18,7 @@ AnyPopulation = TypeVar("AnyPopulation", bound=Population)
 def with_predictions(
     population: AnyPopulation, predicts: Predictions | None, *, scaled: bool | None = None
 ) -> AnyPopulation:
-    """Return the population with what its proxies are declared to predict.
+    """Return the population with the declared quantities that its proxies predict.
 
     Parameters
     ----------
@@ -28,11 +28,8 @@ def with_predictions(
     scaled : bool, optional
         Whether the proxies were declared to be on the scale of the outcome.
 
-    Raises
-    ------
-    InputError
-        For a declaration that contradicts the values, the classes of the model's answers, or an earlier
-        declaration.
+    Raises an `InputError` for a declaration that contradicts the values, the classes of the model's answers,
+    or an earlier declaration.
     """
     scores = declared_scores(predicts, population.proxy_names)
     if not scores:
@@ -46,8 +43,8 @@ def with_predictions(
             continue
         require_same_meaning(previous_scores[info.name], score)
         _check_score(population, score, scaled)
-        compares = bool(population.roles.answer)
-        infos.append(with_declared_scale(info, score, population.label_bounds, compares=compares))
+        has_answer = bool(population.roles.answer)
+        infos.append(with_declared_scale(info, score, population.label_bounds, has_answer=has_answer))
     result = copy.copy(population)
     result.proxies = tuple(infos)
     result.predicts = {**population.predicts, **{name: score.predicts for name, score in scores.items()}}
@@ -79,7 +76,7 @@ def _refuse_unknown_class(population: Population, score: Score) -> None:
 
 
 def with_declared_scale(
-    info: ProxyInfo, score: Score, label_bounds: tuple[float, float] | None, *, compares: bool
+    info: ProxyInfo, score: Score, label_bounds: tuple[float, float] | None, *, has_answer: bool
 ) -> ProxyInfo:
     """Return the properties of a proxy with the scale that follows from what it predicts.
 
@@ -90,21 +87,22 @@ def with_declared_scale(
     score : Score
     label_bounds : (float, float), optional
         Declared bounds of the labels.
-    compares : bool
-        Whether labels are compared with answers. Then the outcome is whether the answer is right, unless
-        bounds of the labels are declared, and the probability of a class is on another scale.
+    has_answer : bool
+        Whether the population has answers of the model, with which labels are compared. Then the outcome is
+        whether the answer is right, unless bounds of the labels are declared, and the probability of a class
+        is on another scale.
     """
     outcome_bounds = label_bounds
     # Bounds of 0 and 1 may have been inferred from the proxy; the outcome may have others.
     if outcome_bounds is None and info.bounds != (0.0, 1.0):
         outcome_bounds = info.bounds
-    if outcome_bounds is None and compares:
+    if outcome_bounds is None and has_answer:
         outcome_bounds = (0.0, 1.0)
     if score.predicts == ORDER:
         return replace(info, scaled=False, second_moment=None)
     if score.bounds is None:
         return replace(info, scaled=True, bounds=outcome_bounds or info.bounds)
-    is_other_outcome = compares and score.of_class is not None
+    is_other_outcome = has_answer and score.of_class is not None
     if is_other_outcome or outcome_bounds not in (None, score.bounds):
         return replace(info, scaled=False, bounds=outcome_bounds or score.bounds, second_moment=None)
     return replace(info, scaled=True, bounds=score.bounds)

@@ -80,14 +80,11 @@ def infer_proxy_info(
     label_bounds : (float, float), optional
         Declared bounds of the labels. A proxy on another scale only orders units.
 
-    Raises
-    ------
-    InputError
-        If values lie outside the declared bounds.
+    Raises an `InputError` if values lie outside the declared bounds.
     """
-    declared = label_bounds or bounds
-    if scaled is None and declared is not None and _is_on_another_scale(low, high, declared):
-        return ProxyInfo(name=name, scaled=False, bounds=declared)
+    outcome_bounds = label_bounds or bounds
+    if scaled is None and outcome_bounds is not None and _is_on_another_scale(low, high, outcome_bounds):
+        return ProxyInfo(name=name, scaled=False, bounds=outcome_bounds)
     if max(abs(low), abs(high)) > MAX_PROXY:
         problem = f"proxy '{name}' is too large to be squared"
         allowed = f"up to {MAX_PROXY:g} in size"
@@ -96,10 +93,10 @@ def infer_proxy_info(
     predicts_other_quantity = label_bounds is not None and bounds not in (None, label_bounds)
     exceeds_labels = label_bounds is not None and bounds is None and not _is_within(low, high, label_bounds)
     if scaled is False or predicts_other_quantity or exceeds_labels:
-        return ProxyInfo(name=name, scaled=False, bounds=declared)
-    if declared is not None:
-        _require_within_bounds(name, low, high, declared)
-        return ProxyInfo(name=name, scaled=True, bounds=declared, second_moment=second_moment)
+        return ProxyInfo(name=name, scaled=False, bounds=outcome_bounds)
+    if outcome_bounds is not None:
+        _require_within_bounds(name, low, high, outcome_bounds)
+        return ProxyInfo(name=name, scaled=True, bounds=outcome_bounds, second_moment=second_moment)
     if _is_within(low, high, (0.0, 1.0)):
         return ProxyInfo(name=name, scaled=True, bounds=(0.0, 1.0), second_moment=second_moment)
     return ProxyInfo(name=name, scaled=bool(scaled), bounds=None, second_moment=second_moment)

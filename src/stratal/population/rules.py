@@ -1,10 +1,11 @@
-"""Rules that assign units to strata from columns; `queries.table` does the same for a table."""
+"""Rules that assign units to strata by their columns, in memory. `queries.table` has the rules as queries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -17,22 +18,22 @@ from stratal.population.expressions import (
     Cells,
     Expression,
     factors_of,
-    is_of_levels,
     levels_in,
+    reads_only_levels,
 )
 
-# Units that are assigned at once, so that temporary memory does not grow with N.
+# Number of units of a batch. Temporary memory depends on it and not on N.
 BATCH_UNITS = 1 << 16
 
-# Bits of the positions of values within their span for exact standard deviations: the sum of the squares of
-# 2^18 rows fits into 64 bits.
+# Exact standard deviations are computed from whole numbers of this number of bits. The sum of 2^18 squares is
+# then below 2^60, and fits into 64 bits.
 _DEVIATION_BITS = 20
 
-# A column whose span is at most this share of its values is constant up to rounding.
+# A column is constant up to rounding if its span is at most this share of its smallest value.
 _CONSTANT_TOLERANCE = 1e-12
 
-# Bits of a sum of products of coordinates and centres, without the margin: with it and the factor 2 the sum
-# stays below 2^53, where doubles are exact.
+# Bits of the sum of products of d coordinates of a unit and of a centre. With the margin of the units'
+# coordinates and the factor 2, it is below 2^53, where doubles are exact.
 _CENTRE_BITS = 44
 
 # Coordinates up to 2^6 times the largest coordinate of a centre are not clipped.
@@ -47,16 +48,7 @@ MAX_STORED_LEVELS = 200
 
 
 class Rule(Described, noun="stratification rule", registry={}):
-    """Base of all rules. Subclasses are registered by `kind`, which names them in a sample file.
-
-    Examples
-    --------
-    >>> rule = CutPoints(column="proxy", cuts=np.array([0.5]))
-    >>> rule.assign({"proxy": np.array([0.2, 0.5])})
-    array([0, 1])
-    >>> Rule.from_dict(rule.to_dict()) == rule
-    True
-    """
+    """Base of all rules. Subclasses are registered by `kind`, which names them in a sample file."""
 
     __slots__ = ()
 
@@ -69,7 +61,7 @@ class Rule(Described, noun="stratification rule", registry={}):
 
     @property
     def n_strata(self) -> int:
-        """H."""
+        """Number of strata, H."""
         raise NotImplementedError
 
     def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
@@ -77,8 +69,8 @@ class Rule(Described, noun="stratification rule", registry={}):
         arrays = {name: np.asarray(column) for name, column in columns.items()}
         codes = np.zeros(len(next(iter(arrays.values()))), np.int64)
         for start in range(0, len(codes), BATCH_UNITS):
-            part = slice(start, start + BATCH_UNITS)
-            codes[part] = self.codes_of({name: column[part] for name, column in arrays.items()})
+            batch = slice(start, start + BATCH_UNITS)
+            codes[batch] = self.codes_of({name: column[batch] for name, column in arrays.items()})
         return codes
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
@@ -88,13 +80,7 @@ class Rule(Described, noun="stratification rule", registry={}):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Everything(Rule, kind="everything"):
-    """One stratum: simple random sampling.
-
-    Examples
-    --------
-    >>> Everything().n_strata
-    1
-    """
+    """One stratum: simple random sampling."""
 
     columns = ()
     n_strata = 1
@@ -106,7 +92,7 @@ class Everything(Rule, kind="everything"):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CutPoints(Rule, kind="cut-points"):
-    """Intervals of one column: stratum h holds `cuts[h−1] <= x < cuts[h]`.
+    """Intervals of one column: stratum h contains the units with `cuts[h−1] <= x < cuts[h]`.
 
     Parameters
     ----------
@@ -114,11 +100,6 @@ class CutPoints(Rule, kind="cut-points"):
         Name of a numeric column, usually a proxy.
     cuts : float (H − 1,)
         Strictly increasing.
-
-    Examples
-    --------
-    >>> CutPoints(column="proxy", cuts=np.array([0.5, 0.9])).assign({"proxy": np.array([0.9, 0.1, 0.7])})
-    array([2, 0, 1])
     """
 
     column: str
@@ -133,7 +114,7 @@ class CutPoints(Rule, kind="cut-points"):
 
     @property
     def n_strata(self) -> int:
-        """Cut points plus one."""
+        """Number of cut points plus one."""
         return len(self.cuts) + 1
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
@@ -150,7 +131,7 @@ class CutPoints(Rule, kind="cut-points"):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Categories(Rule, kind="categories"):
-    """An existing column of categories, possibly with some merged.
+    """The levels of a group column; several levels may be one stratum.
 
     Parameters
     ----------
@@ -160,12 +141,6 @@ class Categories(Rule, kind="categories"):
         Every level that occurs, sorted.
     codes : int (L,)
         Stratum of each level.
-
-    Examples
-    --------
-    >>> rule = Categories(column="language", levels=("de", "en"), codes=np.array([0, 1]))
-    >>> rule.assign({"language": np.array(["en", "de"])})
-    array([1, 0])
     """
 
     column: str
@@ -186,7 +161,7 @@ class Categories(Rule, kind="categories"):
 
     @property
     def n_strata(self) -> int:
-        """Distinct codes."""
+        """Number of distinct codes."""
         return code_count(self.codes)
 
     def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
@@ -204,7 +179,7 @@ class Categories(Rule, kind="categories"):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class IntegerGrid:
-    """A grid of whole numbers over scaled columns: sums of their products are exact, in any order.
+    """A grid on which the values of d columns become whole numbers, whose sums of products are exact.
 
     Floating-point sums depend on the processor, the libraries and the number of threads. Subtraction,
     division and rounding down of single values do not (IEEE 754).
@@ -227,7 +202,8 @@ class IntegerGrid:
     ) -> IntegerGrid:
         """Return the grid on which values between `low` and `high` (d,) have up to ±2^bits steps.
 
-        Coordinates are clipped at `margin` times this number.
+        `scale` (d,) has the units of the columns: distances in a column are divided by it. Coordinates are
+        clipped at ± `margin` · 2^bits.
         """
         # Halved first, because the difference of the largest floats overflows.
         half = high / 2.0 - low / 2.0
@@ -248,9 +224,10 @@ class IntegerGrid:
 
 
 def exact_deviations(rows: FloatArray, spans: FloatArray) -> FloatArray:
-    """Return the standard deviation (d,) of each column of rows (n, d), from whole numbers; 1 if constant.
+    """Return the standard deviation (d,) of each column of rows (n, d); 1 for a constant column.
 
-    `spans` (d,) is each column's largest value minus its smallest.
+    `spans` (d,) is each column's largest value minus its smallest. The deviations are computed from whole
+    numbers, so that they are identical on every machine.
     """
     low = rows.min(axis=0)
     is_constant = spans <= _CONSTANT_TOLERANCE * np.abs(low)
@@ -278,14 +255,6 @@ class NearestCentre(Rule, kind="nearest-centre"):
         In the units of the columns.
     scale : float (d,)
         Positive divisors of the columns before distances are computed.
-
-    Examples
-    --------
-    >>> rule = NearestCentre(names=("a", "b"), centres=np.array([[0.0, 0.0], [1.0, 1.0]]), scale=np.ones(2))
-    >>> rule.assign({"a": np.array([0.9, 0.2]), "b": np.array([0.4, 0.1])})
-    array([1, 0])
-    >>> Rule.from_dict(rule.to_dict()) == rule
-    True
     """
 
     names: tuple[str, ...]
@@ -342,7 +311,7 @@ def feature_rows(columns: Mapping[str, AnyArray], names: tuple[str, ...]) -> Flo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
-    """A category crossed with rules that differ from category to category.
+    """Groups of levels of a column, each divided into strata by its own rule.
 
     Parameters
     ----------
@@ -350,17 +319,6 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
         Assigns a unit to one of G groups by its level.
     inner : tuple of Rule (G,)
         The strata within each group, usually `CutPoints` of one column. Strata are numbered group by group.
-
-    Examples
-    --------
-    >>> languages = Categories(column="language", levels=("de", "en"), codes=np.array([0, 1]))
-    >>> halves = CutPoints(column="proxy", cuts=np.array([0.5]))
-    >>> whole = CutPoints(column="proxy", cuts=np.array([]))
-    >>> rule = Crossed(categories=languages, inner=(halves, whole))
-    >>> rule.assign({"language": np.array(["en", "de", "de"]), "proxy": np.array([0.9, 0.5, 0.1])})
-    array([2, 1, 0])
-    >>> Rule.from_dict(rule.to_dict()) == rule
-    True
     """
 
     categories: Categories
@@ -405,7 +363,7 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
         if self.cuts is not None:
             # One search for all groups, since there may be many.
             column, cuts = self.cuts
-            counts = [len(part) for part in cuts]
+            counts = [len(group_cuts) for group_cuts in cuts]
             # NumPy orders complex numbers by the real part, here the group, and then by the imaginary part.
             keyed_cuts = np.repeat(np.arange(len(cuts)), counts) + 1j * np.concatenate(cuts)
             n_below = np.searchsorted(keyed_cuts, groups + 1j * columns[column], side="right")
@@ -421,14 +379,16 @@ class Crossed(Rule, kind="crossed", nested={"categories": Rule, "inner": Rule}):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived(Rule, kind="derived"):
-    """A rule that uses formulas of columns.
+    """A rule of two columns, `cell` and `influence`, that are computed by formulas of the user's columns.
 
     Parameters
     ----------
     inner : Rule
-        Reads the columns `cell` and `influence`, which are computed by the formulas.
+        The rule of these two columns.
     cells : Cells
+        The formulas of `cell`.
     influence : Expression
+        The formula of `influence`.
     """
 
     nested: ClassVar[Mapping[str, type[Described]]] = {"inner": Rule, "cells": Cells, "influence": Expression}
@@ -458,22 +418,24 @@ CELL = "cell"
 INFLUENCE = "influence"
 
 
-# Significant digits of the values of a formula. Values that agree in these are equal: their difference is
-# rounding.
-DIGITS = 12
+# Significant digits to which values of a formula are rounded. A smaller difference between values is a
+# rounding error of the engine.
+SIGNIFICANT_DIGITS = 12
 
 
 def round_to_digits(values: FloatArray) -> FloatArray:
-    """Return values rounded to `DIGITS` significant digits."""
+    """Return values (n,) rounded to `SIGNIFICANT_DIGITS`."""
     size = np.abs(values)
-    digits = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
-    # The scale must not overflow, and its inverse must not either.
+    digits = SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
+    # Neither the scale nor its inverse may overflow.
     scale = 10.0 ** np.clip(digits, -290, 290)
     return np.asarray(np.round(values * scale) / scale)
 
 
 def cut_between(rule: Rule, values: FloatArray) -> Rule:
-    """Return a rule that divides values (n,) equally, with each cut in the middle between two values.
+    """Return a rule with the same strata of `values`, in which each cut is in the middle between two values.
+
+    Rounding errors of an engine then move no value across a cut.
 
     Parameters
     ----------
@@ -483,11 +445,11 @@ def cut_between(rule: Rule, values: FloatArray) -> Rule:
         In ascending order.
     """
     if isinstance(rule, Crossed):
-        return replace(rule, inner=tuple(cut_between(part, values) for part in rule.inner))
+        return replace(rule, inner=tuple(cut_between(inner, values) for inner in rule.inner))
     if not isinstance(rule, CutPoints) or len(rule.cuts) == 0:
         return rule
     above = np.searchsorted(values, rule.cuts)
-    # A cut outside the values divides none of them, and stays where it is.
+    # A cut outside the values does not divide them, and is not changed.
     is_between = (above > 0) & (above < len(values))
     low = values[np.maximum(above - 1, 0)]
     high = values[np.minimum(above, len(values) - 1)]
@@ -495,9 +457,9 @@ def cut_between(rule: Rule, values: FloatArray) -> Rule:
 
 
 def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArray:
-    """Return which levels (L,) of a column can occur in each stratum, and whether another one can (H, L + 1).
+    """Return whether each level of a column, and any other level, can occur in each stratum (H, L + 1).
 
-    A level is possible unless the rule excludes it: strata of a proxy can have every level.
+    A level can occur unless the rule excludes it: strata of a proxy can have every level.
 
     Parameters
     ----------
@@ -505,12 +467,12 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
     column : str
         The group column, such as the model's answers.
     levels : tuple of str (L,)
-        The last column of the result stands for all levels that are not among them.
+        The last column of the result is for all levels that are not among them.
     """
     if isinstance(rule, Categories) and rule.column == column:
         possible = np.zeros((rule.n_strata, len(levels) + 1), dtype=bool)
-        number = {level: k for k, level in enumerate(levels)}
-        possible[rule.codes, [number.get(level, len(levels)) for level in rule.levels]] = True
+        position = {level: k for k, level in enumerate(levels)}
+        possible[rule.codes, [position.get(level, len(levels)) for level in rule.levels]] = True
         return possible
     if isinstance(rule, Crossed):
         groups = possible_levels(rule.categories, column, levels)
@@ -521,8 +483,9 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
         names = tuple(dict.fromkeys(rule.cells.names))
         by_cell = _possible_levels_of_cells(rule.cells, column, levels)
         by_name = np.array([by_cell[np.array(rule.cells.names) == name].any(axis=0) for name in names])
-        cells = possible_levels(rule.inner, CELL, names)[:, :-1]
-        return np.asarray((cells[:, :, None] & by_name).any(axis=1))
+        cells_of_strata = possible_levels(rule.inner, CELL, names)[:, :-1]
+        # A level can occur in a stratum if it can occur in one of the cells of the stratum.
+        return np.asarray((cells_of_strata[:, :, None] & by_name).any(axis=1))
     return np.ones((rule.n_strata, len(levels) + 1), dtype=bool)
 
 
@@ -531,7 +494,6 @@ def value_ranges(rule: Rule, column: str) -> FloatArray:
 
     Limits that the rule does not guarantee are infinite.
     """
-    intervals = np.tile([-np.inf, np.inf], (rule.n_strata, 1))
     if isinstance(rule, CutPoints) and rule.column == column:
         edges = np.concatenate([[-np.inf], rule.cuts, [np.inf]])
         return np.column_stack([edges[:-1], edges[1:]])
@@ -541,7 +503,7 @@ def value_ranges(rule: Rule, column: str) -> FloatArray:
         cells = cells_of(rule)
         if cells is not None:
             return _ranges_of_cells(rule.cells, column)[cells]
-    return intervals
+    return np.tile([-np.inf, np.inf], (rule.n_strata, 1))
 
 
 def _ranges_of_cells(cells: Cells, column: str) -> FloatArray:
@@ -549,18 +511,22 @@ def _ranges_of_cells(cells: Cells, column: str) -> FloatArray:
     ranges = []
     low = -np.inf
     for test in cells.tests:
-        limits = [part.limit for part in factors_of(test) if isinstance(part, Below) and part.name == column]
+        factors = factors_of(test)
+        limits = [factor.limit for factor in factors if isinstance(factor, Below) and factor.name == column]
         high = min(limits, default=np.inf)
         ranges.append((low, high))
         # If the test depends on nothing else, all units below the limit are in this or an earlier cell, and
         # none are in later ones.
-        if len(limits) == len(factors_of(test)):
+        if len(limits) == len(factors):
             low = max(low, high)
     return np.array([*ranges, (low, np.inf)])
 
 
 def cells_of(rule: Rule) -> IntArray | None:
-    """Return the cell of each stratum (H,); None if the rule has no cells or a stratum has several."""
+    """Return the number of the cell of each stratum (H,).
+
+    None if the rule has no cells, or if a stratum contains units of several cells.
+    """
     if not isinstance(rule, Derived):
         return None
     cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
@@ -572,49 +538,58 @@ def cells_of(rule: Rule) -> IntArray | None:
 # If there are more combinations of the levels of all columns, only the levels of one column are tried.
 _MAX_COMBINATIONS = 100_000
 
-# Stands for any level that no test names; the names follow it, so that it equals none of them.
+# Start of the text that represents all levels that no test names. The named levels follow it, so that the
+# text differs from each of them.
 _OTHER_LEVEL_PREFIX = "another than "
 
 
 def _possible_levels_of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
-    """Return which levels the units of each cell can have (C, L + 1).
+    """Return whether each level of a column, and any other level, can occur in each cell (C, L + 1).
 
     The tests are evaluated for every combination of levels of the columns that they compare. A test, or a
     factor of a test, that reads other columns may be passed or not.
     """
-    factors = [[part for part in factors_of(test) if is_of_levels(part)] for test in cells.tests]
-    compared = [part for parts in factors for part in parts]
-    is_compared = any(isinstance(part, Agree) for part in compared)
+    level_factors = [list(filter(reads_only_levels, factors_of(test))) for test in cells.tests]
+    combinations = _level_combinations(list(chain.from_iterable(level_factors)), column, levels)
+    size = len(combinations[column])
+    # Whether a unit with a combination of levels may have failed all tests of earlier cells.
+    may_remain = np.ones(size, dtype=bool)
+    may_be_in_cell = []
+    for test, factors in zip(cells.tests, level_factors, strict=True):
+        evaluated_factors = [factor for factor in factors if set(factor.columns) <= set(combinations)]
+        passes = np.ones(size, dtype=bool)
+        for factor in evaluated_factors:
+            passes &= np.broadcast_to(factor.evaluate(combinations), (size,)) > 0.5
+        may_be_in_cell.append(may_remain & passes)
+        # If the test depends on nothing else, all units that pass are in this or an earlier cell, and none
+        # are in later ones.
+        if len(evaluated_factors) == len(factors_of(test)):
+            may_remain = may_remain & ~passes
+    may_be_in_cell.append(may_remain)
+    position = {level: k for k, level in enumerate(levels)}
+    # Levels that occur only in a test belong to the other levels.
+    codes = np.array([position.get(level, len(levels)) for level in combinations[column].tolist()])
+    possible = np.zeros((len(may_be_in_cell), len(levels) + 1), dtype=bool)
+    for cell, is_possible in enumerate(may_be_in_cell):
+        possible[cell, codes[is_possible]] = True
+    return possible
+
+
+def _level_combinations(
+    factors: list[Expression], column: str, levels: tuple[str, ...]
+) -> dict[str, AnyArray]:
+    """Return all combinations of levels of `column` and of the columns of factors, as arrays by column."""
     levels_and_other = [*levels, _OTHER_LEVEL_PREFIX + ", ".join(levels)]
-    values = {column: levels_and_other}
-    for name in dict.fromkeys(name for part in compared for name in part.columns):
-        named = levels_in(compared, name)
-        if name == column or is_compared:
+    has_comparisons = any(isinstance(factor, Agree) for factor in factors)
+    levels_by_column = {column: levels_and_other}
+    for name in dict.fromkeys(name for factor in factors for name in factor.columns):
+        # If columns are compared with each other, every column may have the levels of `column`.
+        if name == column or has_comparisons:
             candidates = levels_and_other
         else:
             candidates = levels_and_other[-1:]
-        values[name] = list(dict.fromkeys([*named, *candidates]))
-    if math.prod(map(len, values.values())) > _MAX_COMBINATIONS:
-        values = {column: levels_and_other}
-    grid = dict(zip(values, map(np.ravel, np.meshgrid(*values.values(), indexing="ij")), strict=True))
-    size = len(grid[column])
-    undecided = np.ones(size, dtype=bool)
-    possible = []
-    for test, parts in zip(cells.tests, factors, strict=True):
-        tried = [part for part in parts if set(part.columns) <= set(grid)]
-        passes = np.ones(size, dtype=bool)
-        for part in tried:
-            passes &= np.broadcast_to(part.evaluate(grid), (size,)) > 0.5
-        possible.append(undecided & passes)
-        # If the test depends on nothing else, all units that pass are in this or an earlier cell, and none
-        # are in later ones.
-        if len(tried) == len(factors_of(test)):
-            undecided = undecided & ~passes
-    possible.append(undecided)
-    position = {level: k for k, level in enumerate(levels_and_other)}
-    # Levels that occur only in a test belong to the other levels.
-    codes = np.array([position.get(level, len(levels)) for level in grid[column].tolist()])
-    possible_levels_of_cells = np.zeros((len(possible), len(levels_and_other)), dtype=bool)
-    for cell, units in enumerate(possible):
-        possible_levels_of_cells[cell, codes[units]] = True
-    return possible_levels_of_cells
+        levels_by_column[name] = list(dict.fromkeys([*levels_in(factors, name), *candidates]))
+    if math.prod(map(len, levels_by_column.values())) > _MAX_COMBINATIONS:
+        levels_by_column = {column: levels_and_other}
+    grids = np.meshgrid(*levels_by_column.values(), indexing="ij")
+    return {name: grid.ravel() for name, grid in zip(levels_by_column, grids, strict=True)}

@@ -21,7 +21,7 @@ SIZE_STEPS = 2.0**32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeMeasure:
-    """A size measure x of each unit, to which inclusion probabilities are proportional.
+    """The definition of the size measure x of a unit.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class SizeProfile(Record):
     largest : float (m,)
         The m largest sizes, in decreasing order.
     rest : float
-        Sum of all other sizes; 0 if a size is not positive, which the designs refuse.
+        Sum of all other sizes; 0 if a size is not positive: the designs raise an error in this case.
     """
 
     units: int
@@ -98,6 +98,7 @@ class SizeProfile(Record):
         largest = np.sort(top)[::-1]
         low = float(sizes.min())
         cap = float(largest[-1])
+        # See `sum_of_other_sizes` for the limit.
         if low > 0:
             total = int(_round_to_steps(np.minimum(sizes, cap), cap).sum())
         else:
@@ -116,7 +117,7 @@ def _round_to_steps(sizes: FloatArray, cap: float) -> IntArray:
 
 
 def sum_of_other_sizes(total: int, cap: float, count: int) -> float:
-    """Return the sum of all sizes except the `count` largest.
+    """Return the sum of all sizes except the `count` largest, from exact integers.
 
     Parameters
     ----------

@@ -9,7 +9,8 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record, code_count
 from stratal.errors import InputError
 
-# Relative rounding error of a sum of squares minus the square of a sum: that of one addition, four times.
+# Relative rounding error of a variance that is computed as the mean square minus the squared mean: four times
+# that of one operation.
 _ROUNDING_ERROR = 4 * np.finfo(np.float64).eps
 
 # A standard deviation of at most this share of the mean is a rounding error of a constant proxy.
@@ -18,7 +19,7 @@ _MAX_DEVIATION_OF_CONSTANT = 1e-12
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumSummary(Record):
-    """Sizes and proxy moments of the strata of a population.
+    """Sizes of the H strata of a population, and moments of its k proxies in them.
 
     Parameters
     ----------
@@ -28,13 +29,6 @@ class StratumSummary(Record):
         Mean of each of the k proxies over the N_h units.
     proxy_covariances : float (H, k, k)
         Covariances of the proxies over the N_h units, divisor N_h.
-
-    Examples
-    --------
-    >>> StratumSummary(
-    ...     sizes=np.array([2]), proxy_means=np.array([[0.5]]), proxy_covariances=np.array([[[0.25]]])
-    ... ).size
-    2
     """
 
     sizes: IntArray
@@ -48,7 +42,7 @@ class StratumSummary(Record):
             raise InputError("stratum sizes, proxy means and covariances do not match")
 
     def select_proxies(self, columns: list[int]) -> StratumSummary:
-        """Return the summary of the proxies at these positions."""
+        """Return the summary of the proxies at the positions `columns`, from 0."""
         return replace(
             self,
             proxy_means=self.proxy_means[:, columns],
@@ -98,13 +92,6 @@ class StratumSummary(Record):
         products : float (H, k, k)
             Sums of the products of two differences; only the lower triangles are read.
         centres : float (k,)
-
-        Examples
-        --------
-        >>> StratumSummary.from_centred_sums(
-        ...     np.array([2]), np.array([[1.0]]), np.array([[[1.0]]]), np.array([10.0])
-        ... ).proxy_covariances.ravel()
-        array([0.25])
         """
         divisor = np.maximum(counts, 1)
         means = sums / divisor[:, None]
@@ -120,15 +107,7 @@ class StratumSummary(Record):
         return cls(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
 
     def select_strata(self, mask: BoolArray) -> StratumSummary:
-        """Return the summary of the strata for which `mask` (H,) is true.
-
-        Examples
-        --------
-        >>> both = StratumSummary(sizes=np.array([1, 2]), proxy_means=np.zeros((2, 0)),
-        ...                       proxy_covariances=np.zeros((2, 0, 0)))
-        >>> both.select_strata(np.array([False, True])).sizes
-        array([2])
-        """
+        """Return the summary of the strata for which `mask` (H,) is true."""
         return StratumSummary(
             sizes=self.sizes[mask],
             proxy_means=self.proxy_means[mask],
@@ -136,15 +115,7 @@ class StratumSummary(Record):
         )
 
     def merge_strata(self, codes: IntArray) -> StratumSummary:
-        """Return the summary of merged strata, given the number of the new stratum of each stratum (H,).
-
-        Examples
-        --------
-        >>> fine = StratumSummary(sizes=np.array([1, 1]), proxy_means=np.array([[0.0], [1.0]]),
-        ...                       proxy_covariances=np.zeros((2, 1, 1)))
-        >>> fine.merge_strata(np.array([0, 0])).proxy_covariances.ravel()
-        array([0.25])
-        """
+        """Return the summary of merged strata, given the number of the new stratum of each stratum (H,)."""
         n_merged = code_count(codes)
         k = self.proxy_means.shape[1]
         sizes = np.bincount(codes, self.sizes, minlength=n_merged)

@@ -24,9 +24,9 @@ from stratal.population.expressions import (
     Expression,
     NumberColumn,
     logistic,
-    total,
+    sum_of,
 )
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, population_means
 from stratal.population.population import Population
 from stratal.protocols import Keywords
 from stratal.regression.features import INTERCEPT, NumericFeatures
@@ -177,7 +177,7 @@ class Coefficient(Estimand):
         residual = outcome.mean - _INVERSE_LINKS[self.family](self._linear_combination(fit.theta))
         square = weight * weight * (residual * residual + outcome.variance)
         # The mean square is 0 if the proxy determines the outcome and the fit is perfect.
-        mean_square = max(float(averages(population, [square])[0]), NO_DIVISOR)
+        mean_square = max(float(population_means(population, [square])[0]), NO_DIVISOR)
         return Influence(
             value=float(fit.theta[index]),
             mean=(_ORDERING_MEAN / mean_square**0.5) * square,
@@ -214,7 +214,7 @@ class Coefficient(Estimand):
         """
         intercept, *slopes = (float(f"{coefficient:.9g}") for coefficient in coefficients)
         terms = [slope * NumberColumn(name=name) for slope, name in zip(slopes, self.numbers, strict=True)]
-        return total([Constant(value=intercept), *terms])
+        return sum_of([Constant(value=intercept), *terms])
 
     takes: ClassVar[tuple[str, ...]] = _FIT_OPTIONS
 
@@ -278,11 +278,11 @@ class Quantile(Estimand):
             distribution.values, distribution.counts.astype(np.float64), self.probability
         )
         # The logistic distribution needs a variance, even if the proxy determines the outcome.
-        residual_sd = max(float(averages(population, [outcome.variance])[0]), _MIN_DIVISOR) ** 0.5
+        residual_sd = max(float(population_means(population, [outcome.variance])[0]), _MIN_DIVISOR) ** 0.5
         slope = _LOGISTIC_SCALE / residual_sd
         probability_below = logistic(slope * (theta - outcome.mean))
         unit_density = slope * probability_below * (1.0 - probability_below)
-        density, mean_probability = averages(population, [unit_density, probability_below])
+        density, mean_probability = population_means(population, [unit_density, probability_below])
         # The density is 0 if no unit has an expected value near the quantile.
         scale = 1.0 / max(float(density), _MIN_DIVISOR)
         # The expected share below θ, which is near β, replaces β, so that the mean influence is 0.

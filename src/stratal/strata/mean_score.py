@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.population import rules
-from stratal.population.expressions import Cells, Expression, NumberColumn, total
+from stratal.population.expressions import Cells, Expression, NumberColumn, sum_of
 from stratal.population.population import Population
 from stratal.proxy.proxy import Proxy
 from stratal.strata.strata import Strata
@@ -121,7 +121,7 @@ class MeanScore:
     @property
     def formula(self) -> Expression:
         """The mean as a formula of the columns."""
-        return (1.0 / len(self.names)) * total([NumberColumn(name=name) for name in self.names])
+        return (1.0 / len(self.names)) * sum_of([NumberColumn(name=name) for name in self.names])
 
     @cached_property
     def mean_population(self) -> Population:

@@ -1,1 +1,1 @@
-"""Files, dataframes and connections as plain columns; no population is known here."""
+"""Read files, dataframes and tables of connections as columns."""

@@ -18,7 +18,8 @@ from stratal.tables.small_table import SmallTable, formats_with_percentages, is_
 # Kind of a described column of text in which every entry is a percentage.
 PERCENTAGE_KIND = "percentage"
 
-# Distinct values that are kept; a column with more holds free text or measurements, or very many classes.
+# Largest number of distinct values in the facts. A column with more has free text, measurements or very many
+# classes.
 _MAX_VALUES = 2_000
 # Entries that are inspected for dates, nested values and their length.
 _MAX_INSPECTED = 200
@@ -42,45 +43,43 @@ def facts_of_table(table: SmallTable) -> list[ColumnFacts]:
 
 
 def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:
-    """Return the facts of columns that `describe_columns` described; values are unknown.
-
-    Whole numbers are inferred: the range must have room for the distinct values.
-    """
+    """Return the facts of the columns in a result of `describe_columns`, which has no values of columns."""
     metrics = (description.get("log") or {}).get("proxies", ())
     rows = description["rows"]
     return [
         ColumnFacts(
-            name=row["name"],
+            name=column["name"],
             rows=rows,
-            present=rows - row["missing"],
-            distinct=row["distinct"],
-            is_number=row["kind"] == "number",
-            minimum=row["minimum"],
-            maximum=row["maximum"],
-            is_whole=may_be_whole(row),
-            values=_binary_values(row),
-            is_metric=row["name"] in metrics,
-            is_percentage=row["kind"] == PERCENTAGE_KIND,
+            present=rows - column["missing"],
+            distinct=column["distinct"],
+            is_number=column["kind"] == "number",
+            minimum=column["minimum"],
+            maximum=column["maximum"],
+            is_whole=may_be_whole(column),
+            values=_binary_values(column),
+            is_metric=column["name"] in metrics,
+            is_percentage=column["kind"] == PERCENTAGE_KIND,
         )
-        for row in description["columns"]
+        for column in description["columns"]
     ]
 
 
-def may_be_whole(row: JsonMapping) -> bool:
-    """Return whether the description of a column is of numbers that may all be whole."""
-    if row["kind"] != "number" or row["minimum"] is None:
+def may_be_whole(column: JsonMapping) -> bool:
+    """Return whether a described column has numbers that may all be whole.
+
+    The smallest and largest number must be whole, and the range must contain enough whole numbers.
+    """
+    if column["kind"] != "number" or column["minimum"] is None:
         return False
-    low = float(row["minimum"])
-    high = float(row["maximum"])
-    return low.is_integer() and high.is_integer() and row["distinct"] <= high - low + 1
+    low = float(column["minimum"])
+    high = float(column["maximum"])
+    return low.is_integer() and high.is_integer() and column["distinct"] <= high - low + 1
 
 
-def _binary_values(row: Mapping[str, object]) -> frozenset[str] | None:
-    """Return 0 and 1 if a column of numbers has no other values."""
-    is_binary = (
-        row["kind"] == "number" and row["distinct"] == 2 and (row["minimum"], row["maximum"]) == (0, 1)
-    )
-    if is_binary:
+def _binary_values(column: Mapping[str, object]) -> frozenset[str] | None:
+    """Return the texts 0 and 1 for a described column of these numbers, None for other columns."""
+    extent = (column["minimum"], column["maximum"])
+    if column["kind"] == "number" and column["distinct"] == 2 and extent == (0, 1):
         return frozenset({"0", "1"})
     return None
 
@@ -90,7 +89,7 @@ def facts_of_column(name: str, entries: Sequence[object], is_metric: bool = Fals
     present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
     head = present[:_MAX_INSPECTED]
     texts = {str(plain_text(entry)) for entry in present}
-    # The first entry shows most columns of text, which saves reading all of theirs as numbers.
+    # If the first entry is no number, the others need not be converted.
     if _number(plain_text(next(iter(head), ""))) is not None:
         numbers = [_number(text) for text in texts]
     else:
@@ -135,6 +134,7 @@ def _differing_entries(entries: Sequence[object], mark: str) -> tuple[str | None
     The forms are numbers, and percentages with a decimal mark. None if more than a few entries do not begin
     like numbers.
     """
+    # The first entries exclude most columns.
     if not _begin_like_numbers(list(map(str, entries[:_MAX_INSPECTED]))):
         return None
     texts = [str(plain_text(entry)) for entry in entries]
@@ -143,9 +143,9 @@ def _differing_entries(entries: Sequence[object], mark: str) -> tuple[str | None
     is_number = [_number(text) is not None for text in texts]
     is_share = [not math.isnan(share_of_percentage(text, mark)) for text in texts]
     has_usual_form = max(is_number, is_share, key=sum)
-    usual = next((text for text, is_usual in zip(texts, has_usual_form, strict=True) if is_usual), None)
-    others = (text for text, is_usual in zip(texts, has_usual_form, strict=True) if not is_usual)
-    return usual, next(others)
+    usual_entries = (text for text, is_usual in zip(texts, has_usual_form, strict=True) if is_usual)
+    other_entries = (text for text, is_usual in zip(texts, has_usual_form, strict=True) if not is_usual)
+    return next(usual_entries, None), next(other_entries)
 
 
 def _begin_like_numbers(texts: Sequence[str]) -> bool:
@@ -155,6 +155,7 @@ def _begin_like_numbers(texts: Sequence[str]) -> bool:
 
 
 def _is_no_answer(entry: object) -> bool:
+    """Return whether an entry is a text that means no answer."""
     return isinstance(entry, str) and is_no_answer(entry)
 
 
@@ -167,6 +168,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _are_dates(entries: Iterable[object]) -> bool:
+    """Return whether there are entries, and all are dates or times."""
     are_dates = [
         isinstance(entry, datetime.date | datetime.time)
         or (isinstance(entry, str) and _DATE.fullmatch(entry.strip()) is not None)
@@ -176,6 +178,7 @@ def _are_dates(entries: Iterable[object]) -> bool:
 
 
 def _are_nested(entries: Iterable[object]) -> bool:
+    """Return whether an entry is a list or an object, also as text."""
     return any(
         isinstance(entry, list | dict) or (isinstance(entry, str) and _may_be_nested_text(entry.strip()))
         for entry in entries

@@ -17,7 +17,7 @@ from stratal.tables.source import ColumnSelection, Rows, Table
 
 
 def csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
-    """Return a CSV file as a table of text columns; the log of an evaluation tool as such."""
+    """Return a CSV file as a table of text columns, or of a log if an evaluation tool wrote it."""
     delimiter, first_line, names = files.csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
@@ -56,7 +56,7 @@ def csv_table(connection: object, file: Path, delimiter: str | None) -> Table:
     return Table(table_name=str(file), names=tuple(names), read_columns=read_columns)
 
 
-def _csv_sql(file: Path, columns: int, delimiter: str, skipped_lines: int) -> str:
+def _csv_sql(file: Path, n_columns: int, delimiter: str, skipped_lines: int) -> str:
     """Return the SQL of a CSV file with text columns `c0`, `c1`, …, without detection of types.
 
     `skipped_lines` is the number of lines before the header.
@@ -64,7 +64,7 @@ def _csv_sql(file: Path, columns: int, delimiter: str, skipped_lines: int) -> st
     rows = function_sql(
         "read_csv",
         quote_text(duckdb_path(file)),
-        columns=columns_sql((f"c{position}" for position in range(columns)), "VARCHAR"),
+        columns=columns_sql((f"c{position}" for position in range(n_columns)), "VARCHAR"),
         header="true",
         auto_detect="false",
         skip=str(skipped_lines),
@@ -74,29 +74,31 @@ def _csv_sql(file: Path, columns: int, delimiter: str, skipped_lines: int) -> st
         buffer_size=str(2 * files.MAX_LINE_CHARACTERS),
     )
     # In a file with one column, a blank line is a missing value and no unit.
-    if columns == 1:
+    if n_columns == 1:
         return f"(SELECT * FROM {rows} WHERE c0 IS NOT NULL)"
     return rows
 
 
-# Regular expression of DuckDB for a character that is not white space for `str.strip` of Python.
+# Regular expression of DuckDB for a character that Python's `str.strip` does not remove.
 _VISIBLE_CHARACTER = r"[^\s\p{Z}\x0b\x1c-\x1f\x85]"
 
 
-def _drop_blank_rows(rows: Rows, ids: str | None, columns: int) -> Rows:
+def _drop_blank_rows(rows: Rows, id_column: str | None, n_columns: int) -> Rows:
     """Return the rows without the blank rows that spreadsheets write, and with a note on their number.
 
-    `ids` is the internal name of the id column, and `columns` the number of columns. A file in which every
-    row has an id has no blank rows.
+    `id_column` is the internal name of the id column. A file in which every row has an id has no blank rows,
+    so that no other column needs to be read.
     """
-    if ids and not rows.query_row(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
-        return rows
-    row_text = f"concat({', '.join(f'c{position}' for position in range(columns))})"
+    if id_column is not None:
+        is_blank_id = f"{id_column} IS NULL OR trim({id_column}) = ''"
+        if not rows.query_row(f"count(*) FILTER ({is_blank_id})")[0]:
+            return rows
+    row_text = f"concat({', '.join(f'c{position}' for position in range(n_columns))})"
     not_blank = f"regexp_matches({row_text}, '{_VISIBLE_CHARACTER}')"
     blank_count = rows.query_row(f"count(*) FILTER (NOT {not_blank})")[0]
     from_clause = f"(SELECT * FROM {rows.from_clause} WHERE {not_blank})"
-    notes = blank_note(rows.table_name, blank_count)
     if blank_count:
+        notes = blank_note(rows.table_name, blank_count)
         return replace(rows, from_clause=from_clause, notes=(*rows.notes, *notes))
     return rows
 

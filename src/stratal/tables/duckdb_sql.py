@@ -10,7 +10,7 @@ from stratal.tables.spilling import private_file
 
 
 def function_sql(function: str, path: str, **options: str) -> str:
-    """Return the SQL of a table function such as `read_csv`, with its options."""
+    """Return the SQL of a table function such as `read_csv`; the path and the options are SQL, too."""
     return f"{function}({', '.join([path, *(f'{name} = {value}' for name, value in options.items())])})"
 
 
@@ -56,5 +56,5 @@ def quote_name(name: str) -> str:
 
 
 def quote_text(value: str) -> str:
-    """Return a string literal."""
+    """Return the SQL literal of a text."""
     return "'" + value.replace("'", "''") + "'"

@@ -12,13 +12,12 @@ from pathlib import Path
 from stratal.protocols import Foreign, Keywords
 from stratal.tables.spilling import private_folder
 
-# DuckDB needs memory for every thread, or a group-by fails instead of spilling to disk (measured).
+# Smallest memory limit of DuckDB, and memory for the buffers of each thread. With less, a group-by fails
+# instead of spilling to disk (measured).
 _MIN_MEMORY_MB = 700
-
-# Each thread of DuckDB has buffers of its own.
 _MEMORY_MB_PER_THREAD = 250
 
-# Engines that accept tables in memory, order text by its bytes, and aggregate structs.
+# Names of the Ibis backends that accept tables in memory, order text by its bytes, and aggregate structs.
 ANALYTIC_ENGINES = ("duckdb", "pyspark")
 
 
@@ -54,7 +53,10 @@ def duckdb_connection(
 
 
 def _database(process: int, folder: Path, threads: int | None, memory: str | None) -> Foreign:
-    """Return a new database of a process, which spills to a folder."""
+    """Return a connection to a new database, which spills to a subfolder of `folder`.
+
+    `process` is part of the key of the cache: a process that was forked has its own database.
+    """
     import duckdb
 
     spill = folder / uuid.uuid4().hex
@@ -138,7 +140,7 @@ def md5_digest(backend: Foreign, text: Foreign) -> Foreign:
 
 
 def key_bits(backend: Foreign, text: Foreign) -> Foreign:
-    """Return the first 32 bits of a text's MD5 digest as an integer, as an Ibis expression."""
+    """Return the first 32 bits of a text's MD5 digest as an integer, in the functions of each engine."""
     import ibis
 
     # DuckDB has the digest as a number, which is cheaper than its text; its bytes are reversed.
@@ -150,7 +152,7 @@ def key_bits(backend: Foreign, text: Foreign) -> Foreign:
         return _builtin_function("conv")(hexadecimal, 16, 10).cast("int64")
     key_bytes = _builtin_function("decode")(hexadecimal, "hex")
     return reduce(
-        lambda total, at: total * 256 + _builtin_function("get_byte")(key_bytes, at).cast("int64"),
+        lambda bits, position: bits * 256 + _builtin_function("get_byte")(key_bytes, position).cast("int64"),
         range(4),
         0,
     )
@@ -163,17 +165,17 @@ def byte_order_key(backend: Foreign, text: Foreign) -> Foreign:
     return _builtin_function("convert_to")(text, "UTF8")
 
 
-def timestamp_text(moment: Foreign) -> Foreign:
-    """Return timestamps as text; those with a time zone in UTC, whatever zone the engine displays."""
+def timestamp_text(timestamps: Foreign) -> Foreign:
+    """Return timestamps as text; those with a time zone are in UTC and end with `+00:00`."""
     import ibis
 
     # Ibis sets the zone of Spark to UTC, and does not distinguish timestamps with and without a zone.
-    if moment.get_backend().name == "pyspark":
-        zoned = _builtin_function("typeof")(moment) == "timestamp"
-        return moment.cast("string") + ibis.ifelse(zoned, "+00:00", "")
-    if moment.type().timezone is None:
-        return moment.cast("string")
-    return _builtin_function("timezone")("UTC", moment.cast("timestamp('UTC')")).cast("string") + "+00:00"
+    if timestamps.get_backend().name == "pyspark":
+        zoned = _builtin_function("typeof")(timestamps) == "timestamp"
+        return timestamps.cast("string") + ibis.ifelse(zoned, "+00:00", "")
+    if timestamps.type().timezone is None:
+        return timestamps.cast("string")
+    return _builtin_function("timezone")("UTC", timestamps.cast("timestamp('UTC')")).cast("string") + "+00:00"
 
 
 # Functions of engines that Ibis lacks: the types of the parameters, then the type of the result.

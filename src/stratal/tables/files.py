@@ -99,7 +99,7 @@ def existing_file(path: Path) -> Path:
 
 
 def format_of(path: Path) -> str:
-    """Return the format of a file by its name."""
+    """Return the format of a file by its name, such as `csv` for `.csv` and `.csv.gz`."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     kind = FORMATS.get(suffixes[-1]) if suffixes else None
     if kind is None:
@@ -115,10 +115,7 @@ def format_of(path: Path) -> str:
 def format_of_file(path: Path, stated_format: str | None = None) -> str:
     """Return the format of an existing file: the stated format, or the format of its name.
 
-    Raises
-    ------
-    InputError
-        For a missing file, and for an unknown format.
+    Raises an `InputError` for a missing file, and for an unknown format.
     """
     existing_file(path)
     if stated_format is None:
@@ -137,23 +134,24 @@ def open_text(path: Path) -> TextIO:
 
 
 def check_gzip(path: Path) -> None:
-    """Refuse a damaged compressed file: engines do not verify the checksum.
+    """Raise an error for a damaged compressed file, because engines do not verify the checksum.
 
-    Raises
-    ------
-    InputError
-        For a damaged file, and for a line of more than `MAX_LINE_CHARACTERS` characters; reading stops there.
+    Raises an `InputError` for a damaged file, and for a line of more than `MAX_LINE_CHARACTERS` characters;
+    reading stops there.
     """
     if not path.name.lower().endswith(".gz"):
         return
     try:
         with gzip.open(path, "rb") as stream:
+            # Bytes since the last line break.
             line_length = 0
             while chunk := stream.read(_CHUNK_SIZE):
                 first_break = chunk.find(b"\n")
                 last_break = chunk.rfind(b"\n")
-                if line_length + (len(chunk) if first_break < 0 else first_break) > 4 * MAX_LINE_CHARACTERS:
-                    raise _too_long_error(path)
+                bytes_to_first_break = first_break if first_break >= 0 else len(chunk)
+                # A character has at most four bytes in UTF-8.
+                if line_length + bytes_to_first_break > 4 * MAX_LINE_CHARACTERS:
+                    raise _line_too_long_error(path)
                 if last_break < 0:
                     line_length = line_length + len(chunk)
                 else:
@@ -166,11 +164,12 @@ def bounded_lines(text: TextIO, table_name: Path | str) -> Iterator[str]:
     """Yield the lines of a text; a line of more than `MAX_LINE_CHARACTERS` characters is an error."""
     while line := text.readline(MAX_LINE_CHARACTERS + 1):
         if len(line) > MAX_LINE_CHARACTERS:
-            raise _too_long_error(table_name)
+            raise _line_too_long_error(table_name)
         yield line
 
 
-def _too_long_error(table_name: Path | str) -> InputError:
+def _line_too_long_error(table_name: Path | str) -> InputError:
+    """Return the error for a line of more than `MAX_LINE_CHARACTERS` characters."""
     return InputError(
         f"{table_name}: a line is too long",
         allowed=f"up to {MAX_LINE_CHARACTERS:,} characters",
@@ -183,7 +182,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 
 
 def csv_cell(value: object) -> Any:
-    """Return a value for a CSV file: a text that a spreadsheet would run as a formula gets an apostrophe."""
+    """Return a value for a CSV file: text that would be a formula begins with an apostrophe."""
     if isinstance(value, int | float):
         return value
     text = "" if value is None else str(value)
@@ -264,32 +263,31 @@ def translate_read_errors(path: Path) -> Iterator[None]:
 
 
 def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list[str] | None]:
-    """Return the delimiter of a CSV file, the line of its header, and the columns (None for an empty file).
+    """Return the delimiter of a CSV file, the line number of its header, and the names of the columns.
 
-    Without a stated delimiter it is the default of the suffix, unless the header contains only another one.
+    The names are None for an empty file. Without a stated delimiter, it is inferred from the first line.
     """
     with open_text(path) as text, translate_read_errors(path):
         if delimiter is None:
-            if ".tsv" in (suffix.lower() for suffix in path.suffixes):
-                default_delimiter = "\t"
-            else:
-                default_delimiter = ","
             first_line = next((line for line in bounded_lines(text, path) if line.strip()), "")
-            other_delimiter = next(
-                (
-                    mark
-                    for mark in OTHER_DELIMITERS
-                    if default_delimiter not in first_line and mark in first_line
-                ),
-                default_delimiter,
-            )
-            delimiter = named_delimiter(first_line) or other_delimiter
+            delimiter = named_delimiter(first_line) or _delimiter_of_header(first_line, path)
             text.seek(0)
         if len(delimiter) != 1 or delimiter in '"\r\n':
             raise InputError(
                 "the delimiter must be one character", given=repr(delimiter), allowed="',', ';', '|', tab"
             )
         return delimiter, *next(csv_records(text, delimiter), (0, None))
+
+
+def _delimiter_of_header(header: str, path: Path) -> str:
+    """Return the delimiter of the file's suffix, unless the header contains only another one."""
+    if ".tsv" in (suffix.lower() for suffix in path.suffixes):
+        default_delimiter = "\t"
+    else:
+        default_delimiter = ","
+    if default_delimiter in header:
+        return default_delimiter
+    return next((mark for mark in OTHER_DELIMITERS if mark in header), default_delimiter)
 
 
 def flatten_record(record: JsonDict) -> JsonDict:
@@ -302,11 +300,11 @@ def flatten_record(record: JsonDict) -> JsonDict:
 
 
 def _unique_keys(pairs: list[tuple[str, object]]) -> JsonDict:
-    """Return a JSON object, refusing a duplicate key."""
+    """Return a JSON object from its keys and values; raise a `ValueError` for a duplicate key."""
     record = dict(pairs)
     if len(record) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} occurs twice")
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice")
     return record
 
 
@@ -315,19 +313,20 @@ def json_document(
 ) -> Any:
     """Return the document in a JSON file of at most `max_characters` and `MAX_JSON_VALUES` values.
 
-    Raises
-    ------
-    InputError
-        For a file that is not JSON, or is larger.
+    `purpose` completes the sentence "… is too large" in the error.
+
+    Raises an `InputError` for a file that is not JSON, or is larger.
     """
-    parts = list[str]()
-    characters = values = 0
+    chunks = list[str]()
+    n_characters = 0
+    n_values = 0
     try:
         with open_text(path) as text:
-            while part := text.read(_CHUNK_SIZE):
-                characters = characters + len(part)
-                values = values + sum(map(part.count, ",[{"))
-                if characters > max_characters or values > MAX_JSON_VALUES:
+            while chunk := text.read(_CHUNK_SIZE):
+                n_characters = n_characters + len(chunk)
+                # An upper bound: each value follows a comma or the start of a list or an object.
+                n_values = n_values + sum(map(chunk.count, ",[{"))
+                if n_characters > max_characters or n_values > MAX_JSON_VALUES:
                     raise InputError(
                         f"{path} is too large {purpose}",
                         allowed=f"up to {max_characters // 2**20:,} MiB of text "
@@ -335,8 +334,8 @@ def json_document(
                         action="Write one object per line and name the file .jsonl, or keep only the columns "
                         "that are needed.",
                     )
-                parts.append(part)
-        return json.loads("".join(parts), object_pairs_hook=_unique_keys)
+                chunks.append(chunk)
+        return json.loads("".join(chunks), object_pairs_hook=_unique_keys)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
@@ -351,10 +350,7 @@ def json_document(
 def json_array(document: Any, path: Path) -> list[JsonDict]:
     """Return the objects in a JSON document: an array of objects, or an object that contains one such array.
 
-    Raises
-    ------
-    InputError
-        For any other document.
+    Raises an `InputError` for any other document.
     """
     if isinstance(document, dict):
         # Exports often have the records under one key, next to their metadata.
@@ -366,6 +362,7 @@ def json_array(document: Any, path: Path) -> list[JsonDict]:
 
 
 def _is_object_list(entry: object) -> bool:
+    """Return whether an entry is a list of JSON objects, and not empty."""
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
@@ -374,14 +371,15 @@ def _decode_quickly(line: str) -> JsonDict | None:
 
     `msgspec` is four times as fast as `json`, accepts less, and keeps the last of two equal keys.
     """
-    # Only JSON needs it.
+    # Imported late, because only JSON needs it.
     import msgspec
 
     try:
         record = msgspec.json.decode(line)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        # The slow reader decides whether the line is invalid, and has the message.
+        # `json` decides whether the line is invalid, and has the message.
         return None
+    # Every key is followed by a colon. With more colons, a key may occur twice, or be nested.
     if isinstance(record, dict) and len(record) == line.count(":"):
         return record
     return None
@@ -398,10 +396,7 @@ def json_records(
 
     `parse_number` converts the text of numbers, if given.
 
-    Raises
-    ------
-    InputError
-        For a line that is not a JSON object.
+    Raises an `InputError` for a line that is not a JSON object.
     """
     for number, line in enumerate(itertools.islice(bounded_lines(text, path), max_lines), start=1):
         if not line.strip():
@@ -426,7 +421,8 @@ def json_records(
 # ---- size limits of tables that are read completely: a small file may expand to a large table
 
 
-# Largest table of labels. Larger ones are populations or attacks, and no answers of annotators.
+# Largest table of labels, in rows and in bytes or characters. Larger ones are populations or attacks, and no
+# answers of annotators.
 MAX_TABLE_ROWS = 2_000_000
 MAX_TABLE_BYTES = 2**28
 
@@ -440,17 +436,17 @@ def limit_records(
     max_rows: int = MAX_TABLE_ROWS,
     max_characters: int = MAX_TABLE_BYTES,
 ) -> Iterator[RecordT]:
-    """Yield records up to a maximum number of rows and characters.
+    """Yield records up to a maximum number of rows and characters; `size` returns the characters of a record.
 
     Raises
     ------
     InputError
         If there are more.
     """
-    total = 0
+    n_characters = 0
     for number, record in enumerate(records, start=1):
-        total += size(record)
-        if number > max_rows or total > max_characters:
+        n_characters += size(record)
+        if number > max_rows or n_characters > max_characters:
             raise too_large_error(path, max_rows, max_characters)
         yield record
 

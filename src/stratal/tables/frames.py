@@ -23,7 +23,7 @@ from stratal.tables.row_index import index_name, row_index
 from stratal.tables.source import Rows, Source, Table, translate_engine_errors
 from stratal.tables.spark_files import ibis_table
 
-# Name of a table in memory in messages; a file has its path.
+# Name of a table in memory in messages; that of a file is its path.
 DEFAULT_TABLE_NAME = "the table"
 
 
@@ -62,7 +62,7 @@ def register_columns(connection: Foreign, columns: Mapping[str, Foreign], table_
     import pyarrow as pa
 
     readable_columns = [_readable_column(name, column, table_name) for name, column in columns.items()]
-    view_name = f"held_{uuid.uuid4().hex}"
+    view_name = f"registered_{uuid.uuid4().hex}"
     with translate_engine_errors(table_name):
         connection.register(
             view_name, pa.table({f"c{number}": column for number, column in enumerate(readable_columns)})
@@ -72,27 +72,34 @@ def register_columns(connection: Foreign, columns: Mapping[str, Foreign], table_
 
 
 def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Foreign]]]:
-    """Return the names of a dataframe's columns, and a function that returns some as Arrow columns by name.
+    """Return the names of a dataframe's columns, and a function that reads some as Arrow columns by name.
 
-    pandas is converted without the Arrow interface, whose conversion replaces NaN by null, turns any index
-    into a column, and fails for duplicate names. An index that identifies rows is the last column.
+    The function can be called only once for a stream. pandas is converted without the Arrow interface, whose
+    conversion replaces NaN by null, turns any index into a column, and fails for duplicate names. An index
+    that identifies rows is the last column.
     """
     if isinstance(table, PandasFrame):
         names = [name if isinstance(name, str) else repr(name) for name in table.columns]
         index = row_index(table)
         if index is not None and index.nlevels == 1:
             names.append(index_name(index, names))
-        return names, lambda selected: _pandas_columns(table, {name: names.index(name) for name in selected})
+
+        def read_pandas(selected: Sequence[str]) -> dict[str, Foreign]:
+            return _pandas_columns(table, {name: names.index(name) for name in selected})
+
+        return names, read_pandas
     reader = _arrow_reader(table)
-    names = reader.schema.names
+    top_names = reader.schema.names
     # If a name occurs twice, structs are not searched. Reading this column raises the error.
-    if len(set(names)) == len(names):
+    if len(set(top_names)) == len(top_names):
         paths = arrow_field_paths(reader.schema)
     else:
-        paths = {name: (name,) for name in names}
-    return [*names, *(name for name in paths if name not in names)], lambda selected: _arrow_columns(
-        reader, {name: paths[name] for name in selected}
-    )
+        paths = {name: (name,) for name in top_names}
+
+    def read_arrow(selected: Sequence[str]) -> dict[str, Foreign]:
+        return _arrow_columns(reader, {name: paths[name] for name in selected})
+
+    return [*top_names, *(name for name in paths if name not in top_names)], read_arrow
 
 
 def _arrow_reader(table: object) -> Foreign:
@@ -211,10 +218,10 @@ def _readable_column(name: str, column: Foreign, table_name: str) -> Foreign:
     import pyarrow as pa
 
     try:
-        plain_column = _plain_column(column)
-        if _is_unsupported(plain_column.type):
-            raise KeyError(plain_column.type)
-        return plain_column
+        standard_column = _standard_column(column)
+        if _is_unsupported(standard_column.type):
+            raise KeyError(standard_column.type)
+        return standard_column
     except (KeyError, ValueError, pa.ArrowException):
         raise InputError(
             f"{table_name}: column {name!r} has a type that no engine can read",
@@ -227,35 +234,33 @@ def _is_unsupported(column_type: Foreign) -> bool:
     """Return whether DuckDB reads a type of PyArrow incorrectly or not at all."""
     import pyarrow as pa
 
-    is_nested = (
-        pa.types.is_union(column_type)
-        or pa.types.is_list_view(column_type)
-        or pa.types.is_large_list_view(column_type)
-    )
-    return bool(is_nested or pa.types.is_interval(column_type))
+    is_list_view = pa.types.is_list_view(column_type) or pa.types.is_large_list_view(column_type)
+    return bool(is_list_view or pa.types.is_union(column_type) or pa.types.is_interval(column_type))
 
 
-def _plain_column(column: Foreign) -> Foreign:
-    """Return a column without extension types, half floats and similar types; durations become text."""
+def _standard_column(column: Foreign) -> Foreign:
+    """Return a column in a type that DuckDB has, such as text for UUIDs and durations."""
     import pyarrow as pa
 
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
     column_type = column.type
     if isinstance(column_type, pa.UuidType):
-        return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()])])
+        return pa.chunked_array(
+            [pa.array([None if value is None else str(value) for value in column.to_pylist()])]
+        )
     if isinstance(column_type, pa.BaseExtensionType):
-        return _plain_column(
+        return _standard_column(
             pa.chunked_array([chunk.storage for chunk in column.chunks], type=column_type.storage_type)
         )
     if pa.types.is_dictionary(column_type):
         # Categories stay categories: DuckDB decodes them batch by batch.
         chunks = [
-            pa.DictionaryArray.from_arrays(chunk.indices, _plain_column(chunk.dictionary).combine_chunks())
+            pa.DictionaryArray.from_arrays(chunk.indices, _standard_column(chunk.dictionary).combine_chunks())
             for chunk in column.chunks
         ]
         return pa.chunked_array(
-            chunks, None if chunks else _plain_column(pa.array([], column_type.value_type)).type
+            chunks, None if chunks else _standard_column(pa.array([], column_type.value_type)).type
         )
     # Engines would round durations to microseconds.
     if pa.types.is_duration(column_type):

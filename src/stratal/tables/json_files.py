@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
@@ -27,7 +28,7 @@ _MAX_INSPECTED_RECORDS = 1000
 
 
 def json_lines_table(connection: object, file: Path) -> Table:
-    """Return a JSON Lines file as a table; the log of an evaluation tool as such."""
+    """Return a JSON Lines file as a table: of a log if an evaluation tool wrote it, else of its objects."""
     with closing(files.open_text(file)) as text:
         log = read_log_lines((record for _, record in files.json_records(text, file)), str(file))
     if log is not None:
@@ -38,7 +39,10 @@ def json_lines_table(connection: object, file: Path) -> Table:
 
 
 def json_document_table(connection: object, file: Path) -> Table:
-    """Return a table of a log, or of an array of JSON objects, which is converted to JSON Lines."""
+    """Return a JSON document as a table: of a log if an evaluation tool wrote it, else of an object array.
+
+    The array is written to a temporary file of JSON Lines, which DuckDB reads.
+    """
     document = files.json_document(file)
     log = read_log_document(document, str(file))
     if log is not None:
@@ -64,6 +68,7 @@ def _json_table(
 
     Nested columns have dotted names. `locate` is as in `Source`.
     """
+    # Keys of the objects, and dotted names of their nested entries, in order of occurrence.
     top_names = dict[str, None]()
     nested_names = dict[str, None]()
     for record in records:
@@ -82,17 +87,17 @@ def _json_table(
 
     def read_columns(selection: ColumnSelection) -> Rows:
         key_paths = {name: _key_path_of_name(name, top_names) for name in selection.existing_columns(names)}
-        numbers = set(selection.number_columns)
+        number_columns = set(selection.number_columns)
         if len(key_paths) > _MAX_SQL_KEYS and size <= _MAX_WIDE_BYTES:
-            columns = _columns_of_wide_file(file, key_paths, numbers)
+            columns = _columns_of_wide_file(file, key_paths, number_columns)
             return replace(register_columns(connection, columns, table_name), all_text=True, locate=locate)
         return Rows(
             table_name=table_name,
             connection=connection,
             from_clause=_json_sql(file_without_mark(), key_paths.values()),
             columns={
-                name: _json_text_sql(_json_value_sql(place), name in numbers)
-                for name, place in key_paths.items()
+                name: _json_text_sql(_json_value_sql(key_path), is_number=name in number_columns)
+                for name, key_path in key_paths.items()
             },
             all_text=True,
             materialise=size <= source.MAX_STORED_BYTES,
@@ -140,7 +145,6 @@ def _json_values(file: Path, table_name: str) -> tuple[dict[str, list[Any]], lis
 # Largest number of keys for which DuckDB converts JSON faster than Python.
 _MAX_SQL_KEYS = 200
 
-
 # Largest size in bytes of a JSON file whose values fit in memory as Python objects.
 _MAX_WIDE_BYTES = 2**26
 
@@ -176,7 +180,7 @@ def _json_value_sql(key_path: Sequence[str]) -> str:
     return quote_name(key_path[0])
 
 
-def _json_text_sql(column: str, is_number: bool) -> str:
+def _json_text_sql(column: str, *, is_number: bool) -> str:
     """Return the SQL of a column of JSON as text.
 
     Text is unquoted, and numbers keep their digits. As in a dataframe, whole floating-point numbers below 2⁵³
@@ -201,7 +205,7 @@ class _JsonNumber(str):
 
 
 def _columns_of_wide_file(
-    file: Path, key_paths: dict[str, tuple[str, ...]], numbers: set[str]
+    file: Path, key_paths: dict[str, tuple[str, ...]], number_columns: set[str]
 ) -> dict[str, Any]:
     """Return the text columns of a file with many keys, as `_json_text_sql` writes them.
 
@@ -219,21 +223,19 @@ def _columns_of_wide_file(
                         value = value.get(key)
                     else:
                         value = None
-                columns[name].append(_json_value_text(value, name in numbers))
+                columns[name].append(_json_value_text(value, is_number=name in number_columns))
     try:
         return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
     except UnicodeEncodeError as error:
         raise lone_surrogate_error(str(file), error.object[error.start : error.end]) from None
 
 
-def _json_value_text(value: object, is_number: bool) -> str | None:
+def _json_value_text(value: object, *, is_number: bool) -> str | None:
     """Return a value of JSON as text, as `_json_text_sql` writes it."""
     if isinstance(value, _JsonNumber) and not value.lstrip("-").isdecimal():
         number = float(value)
-        if number != number:
-            if is_number:
-                return "NaN"
-            return None
+        if math.isnan(number):
+            return "NaN" if is_number else None
         if number.is_integer() and abs(number) < MAX_EXACT_INTEGER:
             return str(int(number))
         return str(value)

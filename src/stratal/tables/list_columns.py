@@ -15,15 +15,15 @@ from stratal.question.facts import verdict_numbers
 from stratal.question.tags import list_of_text
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
-# What a list counts as.
+# Kinds of rules: a row for each entry, or one number for each list; see `ListRule`.
 ROWS = "rows"
 MEAN = "mean"
 PRECISION = "precision"
 HIT = "hit"
-# For errors about an unknown rule.
+# The rules in error messages.
 LIST_RULES = "rows, mean, precision@K, hit@K"
 
-# Texts of entries that no user would mean as tags: a list of tags is one label, a set of names.
+# Texts of entries that are labels. Other words may be tags: a list of tags is one label, a set of names.
 _ZERO_OR_ONE = frozenset({"0", "1"})
 
 # Columns of a table with a row for each entry of a list.
@@ -50,10 +50,7 @@ class ListRule:
     def parse(cls, text: str) -> ListRule:
         """Return the rule that a text states.
 
-        Raises
-        ------
-        InputError
-            If the text is not a known rule.
+        Raises an `InputError` if the text is not a known rule.
         """
         match = re.fullmatch(r"(rows|mean)|(precision|hit)@([1-9]\d*)", text.strip())
         if match is None:
@@ -85,23 +82,21 @@ class ListRule:
         if self.kind == MEAN:
             return sum(entries) / len(entries) if entries else None
         assert self.depth is not None
-        first = entries[: self.depth]
+        first_entries = entries[: self.depth]
         if self.kind == HIT:
-            return max(first, default=0.0)
-        return sum(first) / self.depth
+            return max(first_entries, default=0.0)
+        return sum(first_entries) / self.depth
 
 
 def list_columns(rows: SmallTable, *, is_stated: bool = False) -> dict[str, list[list[Cell] | None]]:
     """Return the columns of lists: each cell a list or None; lists of objects become a column per key.
 
-    Raises
-    ------
-    InputError
-        If the user stated that the table has lists, and some cells of a column of lists are not lists.
+    Raises an `InputError` if the user stated that the table has lists, and some cells of a column of lists
+    are not lists.
     """
     columns: dict[str, list[list[Cell] | None]] = {}
     for name, entries in rows.columns.items():
-        # Most columns are not lists, which their first entry shows; their other texts then need no parsing.
+        # If the first entry is no list, the others need not be parsed.
         first = next((entry for entry in entries if not _is_absent(entry)), None)
         if _parse_list(first) is None:
             continue
@@ -180,51 +175,47 @@ def explode_lists(rows: SmallTable, unit: str | None) -> tuple[SmallTable, str]:
             action="Add such a column, or use a rule with one number for each unit: mean, precision@K, "
             "hit@K.",
         )
-    nested = {_source_column(rows, name) for name in columns}
-    plain = {name: entries for name, entries in rows.columns.items() if name not in nested}
+    list_names = {_source_column(rows, name) for name in columns}
+    other_columns = {name: entries for name, entries in rows.columns.items() if name not in list_names}
     unit = unit or "unit"
-    units = plain.get(unit, [str(row + 1) for row in range(len(rows))])
+    units = other_columns.get(unit, [str(row + 1) for row in range(len(rows))])
     if len(set(map(str, units))) < len(units):
         raise InputError(
             f"{rows.table_name}: column {unit!r} contains an id twice", allowed="one row for each unit"
         )
-    lists: dict[str, list[Cell]] = {unit: [units[row] for row in source_rows]}
-    lists |= {name: [entries[row] for row in source_rows] for name, entries in plain.items()}
-    for name, cells in columns.items():
-        lists[name] = [None if cells[row] is None else entry for row, entry in _row_entries(cells, lengths)]
+    exploded: dict[str, list[Cell]] = {unit: [units[row] for row in source_rows]}
+    exploded |= {name: [entries[row] for row in source_rows] for name, entries in other_columns.items()}
+    exploded |= {name: _explode_column(cells, lengths) for name, cells in columns.items()}
     # A column of this name may state other ranks, such as those before a reranking.
-    lists.setdefault(RANK, ranks)
-    lists[ENTRY] = [f"{units[row]}:{rank}" for row, rank in zip(source_rows, ranks, strict=True)]
+    exploded.setdefault(RANK, ranks)
+    exploded[ENTRY] = [f"{units[row]}:{rank}" for row, rank in zip(source_rows, ranks, strict=True)]
     places = tuple(rows.places[row] for row in source_rows)
-    return replace(SmallTable.of(lists, rows.table_name), places=places), unit
+    return replace(SmallTable.of(exploded, rows.table_name), places=places), unit
 
 
 def reduce_lists(rows: SmallTable, rule: ListRule) -> SmallTable:
     """Return the table with a number in place of each list of numbers; other lists are left out.
 
-    A list without labels gives None; a partly labelled list is refused.
+    A list without labels gives None; a partly labelled list raises an error.
     """
     columns = _list_columns_of_equal_length(rows)
-    nested = {_source_column(rows, name) for name in columns}
-    lists = {name: entries for name, entries in rows.columns.items() if name not in nested}
+    list_names = {_source_column(rows, name) for name in columns}
+    reduced = {name: entries for name, entries in rows.columns.items() if name not in list_names}
     for name, cells in columns.items():
         numbers = _parse_numbers(cells)
         if numbers is None:
             continue
-        lists[name] = [
+        reduced[name] = [
             None if entries is None else _reduce_list(f"{rows.table_name}, {place}", name, entries, rule)
             for place, entries in zip(rows.places, numbers, strict=True)
         ]
-    return rows.with_columns(lists)
+    return rows.with_columns(reduced)
 
 
 def has_binary_lists(rows: SmallTable, column: str, rule: ListRule) -> bool:
     """Return whether the lists of a column contain only 0 and 1, or verdicts that count as these.
 
-    Raises
-    ------
-    LabelError
-        For other numbers if the rule counts ones.
+    Raises a `LabelError` for other numbers if the rule counts ones.
     """
     cells = list_columns(rows).get(column)
     if cells is None:
@@ -267,7 +258,7 @@ def _parse_list(entry: Cell) -> list[Cell] | None:
 
 
 def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell] | None]]:
-    """Return the columns of lists, refusing lists of different lengths in one row."""
+    """Return the columns of lists; lists of different lengths in one row raise an error."""
     columns = list_columns(rows, is_stated=True)
     if not columns:
         raise InputError(
@@ -287,11 +278,11 @@ def _list_columns_of_equal_length(rows: SmallTable) -> dict[str, list[list[Cell]
     return columns
 
 
-def _row_entries(cells: Sequence[list[Cell] | None], lengths: Sequence[int]) -> list[tuple[int, Cell]]:
-    """Return the row and the entry of each position in the lists of a column."""
+def _explode_column(cells: Sequence[list[Cell] | None], lengths: Sequence[int]) -> list[Cell]:
+    """Return the entries of all lists of a column; a missing list has None for each entry of its row."""
     return [
-        (row, entry)
-        for row, (cell, length) in enumerate(zip(cells, lengths, strict=True))
+        entry
+        for cell, length in zip(cells, lengths, strict=True)
         for entry in (cell if cell is not None else [None] * length)
     ]
 
@@ -318,16 +309,16 @@ def _distinct_numbers(numbers: Sequence[Sequence[float | None] | None] | None) -
 
 
 def _reduce_list(place: str, name: str, numbers: Sequence[float | None], rule: ListRule) -> float | None:
-    """Return the number of one list; None where none of the entries that count has a label."""
-    counted = numbers[: rule.depth]
-    present = [number for number in counted if number is not None]
-    if len(present) == len(counted):
-        return rule.reduce(present)
-    if not present:
+    """Return the number of one list; None if none of the entries that count has a label."""
+    counted_numbers = numbers[: rule.depth]
+    labelled_numbers = [number for number in counted_numbers if number is not None]
+    if len(labelled_numbers) == len(counted_numbers):
+        return rule.reduce(labelled_numbers)
+    if not labelled_numbers:
         return None
     raise LabelError(
         f"{place}: the list in {name!r} has labels for only some of its entries",
-        given=f"{len(present)} of {len(counted)} entries",
+        given=f"{len(labelled_numbers)} of {len(counted_numbers)} entries",
         allowed="labels for all entries that count, or for none",
         action="Label the other entries too, or count only the first ones: precision@K, hit@K.",
     )

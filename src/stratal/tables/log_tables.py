@@ -27,7 +27,10 @@ def log_table(connection: object, log: Log, table_name: str) -> Table:
 
 
 def _log_column(values: Sequence[Any]) -> Any:
-    """Return values as an Arrow column; without any value it is text, and lone surrogates are replaced."""
+    """Return numbers or texts as an Arrow column; a column without values is text.
+
+    Lone surrogates are replaced by question marks, because Arrow cannot store them.
+    """
     import pyarrow as pa
 
     are_texts = any(isinstance(value, str) for value in values) or all(value is None for value in values)

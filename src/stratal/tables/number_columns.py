@@ -23,26 +23,29 @@ def csv_number_format(rows: Rows, columns: dict[str, str], delimiter: str) -> nu
         return number_format.column_format({}, may_group=False)
     all_columns = replace(rows, columns=columns)
     head = all_columns.head(list(columns), number_format.HEAD_ROWS)
-    number_columns = [name for name, entries in head.items() if number_format.column_facts(entries).is_number]
-    facts = _facts_of_columns(all_columns, number_columns)
-    return number_format.file_format(facts, may_group=delimiter == ";")
+    number_columns = [
+        name for name, entries in head.items() if number_format.count_formats(entries).is_number
+    ]
+    counts = _format_counts(all_columns, number_columns)
+    return number_format.file_format(counts, may_group=delimiter == ";")
 
 
-def _facts_of_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_format.ColumnNumbers]:
+def _format_counts(rows: Rows, names: Sequence[str]) -> dict[str, number_format.FormatCounts]:
     """Return the number of entries in each number format of columns of text, from all rows."""
-    facts = {}
+    counts = {}
     for start in range(0, len(names), _MAX_FORMAT_COLUMNS):
         group = names[start : start + _MAX_FORMAT_COLUMNS]
-        expressions = [number_format.column_facts_sql(rows.columns[name], quote_text) for name in group]
+        expressions = [number_format.format_counts_sql(rows.columns[name], quote_text) for name in group]
         row = rows.query_row(*itertools.chain.from_iterable(expressions))
-        width = len(expressions[0])
+        n_values = len(expressions[0])
         for position, name in enumerate(group):
-            facts[name] = number_format.column_facts_of_row(row[position * width : (position + 1) * width])
-    return facts
+            values = row[position * n_values : (position + 1) * n_values]
+            counts[name] = number_format.format_counts_of_row(values)
+    return counts
 
 
-def percentage_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_format.ColumnNumbers]:
-    """Return the facts of those of some columns of text in which every number has a percent sign."""
+def percentage_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_format.FormatCounts]:
+    """Return the counts of formats of the columns of text in which every number has a percent sign."""
     if not names:
         return {}
     candidates = [
@@ -50,19 +53,19 @@ def percentage_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_for
         for name, entries in rows.head(names, number_format.HEAD_ROWS).items()
         if any(map(number_format.is_percentage, entries))
     ]
-    facts = _facts_of_columns(rows, candidates)
-    return {name: column for name, column in facts.items() if column.percent_mark is not None}
+    counts = _format_counts(rows, candidates)
+    return {name: column for name, column in counts.items() if column.percent_mark is not None}
 
 
 def first_differing_entries(rows: Rows, name: str, *, are_percentages: bool) -> tuple[str, str] | None:
-    """Return the first number, or percentage, of a column of text, and the first other entry; None without.
+    """Return the first number (or percentage) of a column of text, and the first other entry, of all rows.
 
-    It reads all rows, unlike `facts_of_column` of the first ones.
+    None if one of them does not exist.
     """
     column = rows.columns[name]
     is_usual = f"(TRY_CAST({column} AS DOUBLE) IS NOT NULL)"
     if are_percentages:
-        mark = _facts_of_columns(rows, [name])[name].most_common_mark
+        mark = _format_counts(rows, [name])[name].most_common_mark
         is_usual = f"regexp_full_match(trim({column}), {quote_text(number_format.percentage_pattern(mark))})"
     is_other = f"NOT {is_usual} AND trim({column}) <> ''"
     usual, other = rows.query_row(
@@ -73,9 +76,9 @@ def first_differing_entries(rows: Rows, name: str, *, are_percentages: bool) -> 
     return str(usual), str(other)
 
 
-def share_range_sql(column: str, facts: number_format.ColumnNumbers) -> tuple[str, str, str]:
+def share_range_sql(column: str, counts: number_format.FormatCounts) -> tuple[str, str, str]:
     """Return the SQL of the smallest, the largest and the mean share of a column of percentages."""
-    share = f"TRY_CAST({number_format.share_sql(column, facts.most_common_mark, quote_text)} AS DOUBLE)"
+    share = f"TRY_CAST({number_format.share_sql(column, counts.most_common_mark, quote_text)} AS DOUBLE)"
     return f"min({share})", f"max({share})", f"avg({share})"
 
 
@@ -88,7 +91,7 @@ def with_shares(table: Table) -> Table:
     def read_columns(selection: ColumnSelection) -> Foreign:
         rows = table.read_columns(selection)
         names = [name for name in (*selection.number_columns, *selection.softmax) if name != selection.id]
-        # A table on another engine is converted by its owner.
+        # A table on another engine is not converted.
         if not isinstance(rows, Rows):
             return rows
         return rows_with_shares(rows, [name for name in names if name in rows.columns])
@@ -102,38 +105,35 @@ def rows_with_shares(rows: Rows, names: Sequence[str]) -> Rows:
         return rows
     numbers = replace(rows, columns={name: rows.columns[name] for name in names})
     types = numbers.types()
-    facts = percentage_columns(rows, [name for name in names if types[name] == "varchar"])
+    counts = percentage_columns(rows, [name for name in names if types[name] == "varchar"])
     shares = {
         name: number_format.share_sql(rows.columns[name], str(column.percent_mark), quote_text)
-        for name, column in facts.items()
+        for name, column in counts.items()
     }
     if not rows.all_text:
         # In a table with types, numbers have a type; a text that is no percentage leaves the column text.
-        facts = {name: column for name, column in facts.items() if column.has_only_percentages}
-        shares = {name: f"CAST({shares[name]} AS DOUBLE)" for name in facts}
+        counts = {name: column for name, column in counts.items() if column.has_only_percentages}
+        shares = {name: f"CAST({shares[name]} AS DOUBLE)" for name in counts}
     return replace(
         rows,
         columns={**rows.columns, **shares},
-        notes=(*rows.notes, *number_format.percentage_notes(facts)),
+        notes=(*rows.notes, *number_format.percentage_notes(counts)),
     )
 
 
 def with_decimal_points(
-    rows: Rows, selection: ColumnSelection, file_numbers: number_format.NumberFormat
+    rows: Rows, selection: ColumnSelection, file_format: number_format.NumberFormat
 ) -> Rows:
     """Return rows of text with numbers written as in Python, and notes on the conversion; ids are unchanged.
 
-    Raises
-    ------
-    InputError
-        For a column of numbers with two interpretations.
+    Raises an `InputError` for a column of numbers with two interpretations.
     """
-    file_numbers.require_unambiguous(rows.table_name, selection.number_columns)
+    file_format.require_unambiguous(rows.table_name, selection.number_columns)
     converted_columns = {
-        name: number_format.number_sql(column, file_numbers.decimals[name], quote_text)
+        name: number_format.number_sql(column, file_format.decimals[name], quote_text)
         for name, column in rows.columns.items()
-        if name in file_numbers.decimals and name != selection.id
+        if name in file_format.decimals and name != selection.id
     }
-    ambiguous = {name: entry for name, entry in file_numbers.ambiguous.items() if name in rows.columns}
-    notes = (*rows.notes, *number_format.number_format_notes(file_numbers, list(converted_columns)))
+    ambiguous = {name: entry for name, entry in file_format.ambiguous.items() if name in rows.columns}
+    notes = (*rows.notes, *number_format.number_format_notes(file_format, list(converted_columns)))
     return replace(rows, columns={**rows.columns, **converted_columns}, notes=notes, ambiguous=ambiguous)

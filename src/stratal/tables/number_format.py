@@ -19,25 +19,30 @@ from stratal.errors import InputError
 POINT = "."
 COMMA = ","
 
-# Characters in front of a percent sign: a space, which is a no-break space, wide or narrow, in several
-# languages.
+# Characters in front of a percent sign. Several languages write a no-break space, which may be narrow.
 _SPACES = " \t\u00a0\u202f"
 # The second sign is as wide as the characters of East Asian text.
 _PERCENT_SIGNS = "%\uff05"
 
-# Parts of all patterns.
+# Sign and exponent in all patterns.
 _SIGN = r"[-+]?"
 _EXPONENT = r"([eE][-+]?[0-9]+)?"
 # Patterns of the entries of a column of numbers; `{mark}` is a point or comma, and `{other}` the other one.
+# 12, and 1234 without a separator of thousands.
 _WHOLE = rf"{_SIGN}[0-9]+{_EXPONENT}"
 _LONG_WHOLE = rf"{_SIGN}[1-9][0-9]{{3,}}"
+# 1.234, in which the mark may be either a decimal mark or a separator of thousands.
 _ONE_GROUP = rf"{_SIGN}[1-9][0-9]{{0,2}}{{mark}}[0-9]{{{{3}}}}"
+# 0.5, in which the mark is a decimal mark unless the entry is also `_ONE_GROUP`.
 _DECIMALS = rf"{_SIGN}([0-9]*{{mark}}[0-9]+|[0-9]+{{mark}}){_EXPONENT}"
+# 1.234.567 and 1.234,5, in which the mark certainly separates thousands.
 _GROUPS = (
     rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}}({{mark}}[0-9]{{{{3}}}})+|"
     rf"({{mark}}[0-9]{{{{3}}}})+{{other}}[0-9]+)"
 )
+# 12.5 %.
 _PERCENT = rf"{_SIGN}([0-9]+{{mark}}?|[0-9]*{{mark}}[0-9]+)[{_SPACES}]*[{_PERCENT_SIGNS}]"
+# A number with or without decimals whose thousands are separated by the mark.
 _GROUPED = rf"{_SIGN}[1-9][0-9]{{0,2}}({{mark}}[0-9]{{{{3}}}})+({{other}}[0-9]+)?{_EXPONENT}"
 
 # Next step in error messages on numbers that are written with a comma or a percent sign.
@@ -71,11 +76,12 @@ def _with_marks(pattern: str, mark: str) -> str:
     return filled.replace("{{", "{").replace("}}", "}")
 
 
-# Patterns whose matching entries are counted, by name.
+# Patterns whose matching entries are counted, by name. The name of a pattern with a mark ends with it, as in
+# `one.`. `zeros` are entries of `one` that end with 0.
 PATTERNS: dict[str, str] = {"whole": _WHOLE, "long": _LONG_WHOLE} | {
-    f"{fact}{mark}": _with_marks(pattern, mark)
+    f"{name}{mark}": _with_marks(pattern, mark)
     for mark in (POINT, COMMA)
-    for fact, pattern in (("one", _ONE_GROUP), ("decimals", _DECIMALS), ("groups", _GROUPS))
+    for name, pattern in (("one", _ONE_GROUP), ("decimals", _DECIMALS), ("groups", _GROUPS))
 }
 PATTERNS |= {f"percent{mark}": _with_marks(_PERCENT, mark) for mark in (POINT, COMMA)}
 # Pattern of a percentage with either decimal mark.
@@ -87,7 +93,7 @@ PATTERNS |= {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnNumbers:
+class FormatCounts:
     """Number of entries of a column in each number format.
 
     Parameters
@@ -97,7 +103,7 @@ class ColumnNumbers:
     counts : mapping of str to int
         Entries of each of `PATTERNS`.
     first : mapping of str to str
-        The first entry of each.
+        The first entry of each of `PATTERNS`, None if there is none.
     """
 
     present: int
@@ -140,8 +146,8 @@ class ColumnNumbers:
         return self.percent_mark is not None and self.counts[f"percent{self.percent_mark}"] == self.present
 
     @property
-    def evidence(self) -> set[str]:
-        """The decimal marks that at least one entry proves."""
+    def proven_marks(self) -> set[str]:
+        """The decimal marks that an entry proves, by decimals or by a separator of thousands."""
         return {
             mark
             for mark, other in ((POINT, COMMA), (COMMA, POINT))
@@ -181,23 +187,18 @@ class NumberFormat:
     ----------
     decimals : mapping of str to str
         Decimal mark of each column that differs from the number format of Python.
-    facts : mapping of str to ColumnNumbers
+    counts : mapping of str to FormatCounts
+        The counts of each column of numbers.
     ambiguous : mapping of str to str
         An entry of each column with two interpretations.
     """
 
     decimals: Mapping[str, str]
-    facts: Mapping[str, ColumnNumbers]
+    counts: Mapping[str, FormatCounts]
     ambiguous: Mapping[str, str]
 
     def require_unambiguous(self, table_name: str, names: Sequence[str]) -> None:
-        """Raise an error for columns of numbers with two interpretations.
-
-        Raises
-        ------
-        InputError
-            With both interpretations of an entry.
-        """
+        """Raise an error for columns of numbers with two interpretations."""
         for name in names:
             if name in self.ambiguous:
                 raise ambiguous_number_error(table_name, name, self.ambiguous[name])
@@ -216,14 +217,14 @@ def ambiguous_number_error(table_name: str, name: str, entry: str) -> InputError
     )
 
 
-def column_facts(entries: Sequence[str | None]) -> ColumnNumbers:
+def count_formats(entries: Sequence[str | None]) -> FormatCounts:
     """Return the number of entries in each number format."""
     present = [entry.strip() for entry in entries if entry and entry.strip()]
     matches = {
         name: [entry for entry in present if re.fullmatch(pattern, entry)]
         for name, pattern in PATTERNS.items()
     }
-    return ColumnNumbers(
+    return FormatCounts(
         present=len(present),
         counts={name: len(matching) for name, matching in matches.items()},
         first={name: next(iter(matching), None) for name, matching in matches.items()},
@@ -249,15 +250,15 @@ def share_of_percentage(entry: str, mark: str) -> float:
     return float(f"{digits}e-2")
 
 
-def percentage_notes(facts: Mapping[str, ColumnNumbers]) -> tuple[str, ...]:
+def percentage_notes(counts: Mapping[str, FormatCounts]) -> tuple[str, ...]:
     """Return the note on columns of percentages that are read as shares, with an example; empty for none."""
-    if not facts:
+    if not counts:
         return ()
-    column = next(iter(facts.values()))
+    column = next(iter(counts.values()))
     mark = str(column.percent_mark)
     entry = str(column.first[f"percent{mark}"])
-    verb = "are" if len(facts) > 1 else "is"
-    names = ", ".join(map(repr, facts))
+    verb = "are" if len(counts) > 1 else "is"
+    names = ", ".join(map(repr, counts))
     share = share_of_percentage(entry, mark)
     return (f"{names} {verb} written as percentages: {entry!r} is read as {share:g}",)
 
@@ -265,34 +266,37 @@ def percentage_notes(facts: Mapping[str, ColumnNumbers]) -> tuple[str, ...]:
 def column_format(columns: Mapping[str, Sequence[str | None]], *, may_group: bool) -> NumberFormat:
     """Return the number format of columns in memory; see `file_format`."""
     return file_format(
-        {name: column_facts(entries) for name, entries in columns.items()}, may_group=may_group
+        {name: count_formats(entries) for name, entries in columns.items()}, may_group=may_group
     )
 
 
-def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: bool = True) -> NumberFormat:
+def file_format(
+    counts: Mapping[str, FormatCounts], *, may_group: bool, have_one_format: bool = True
+) -> NumberFormat:
     """Return the number format of the columns of a file.
 
     Parameters
     ----------
-    facts : mapping of column to ColumnNumbers
+    counts : mapping of column to FormatCounts
     may_group : bool
         Whether `1.234` may mean a thousand if no other entry decides: in files whose delimiter is a
         semicolon, which spreadsheets write in locales with a decimal comma.
-    shared : bool
-        Whether all columns have one format; in a workbook only numbers typed as text have such marks.
+    have_one_format : bool
+        Whether all columns have the same format. They need not in a workbook, in which only numbers that were
+        typed as text have marks.
     """
     numbers = {
         name: column
-        for name, column in facts.items()
-        if column.is_number and not _ID_NAME.search(name.lower()) and len(column.evidence) < 2
+        for name, column in counts.items()
+        if column.is_number and not _ID_NAME.search(name.lower()) and len(column.proven_marks) < 2
     }
-    file_marks = set().union(*(column.evidence for column in numbers.values()))
+    file_marks = set().union(*(column.proven_marks for column in numbers.values()))
     decimals: dict[str, str] = {}
     ambiguous: dict[str, str] = {}
     for name, column in numbers.items():
-        marks = column.evidence
+        marks = column.proven_marks
         # Another column of the file shows the decimal mark.
-        if not marks and shared and len(file_marks) == 1:
+        if not marks and have_one_format and len(file_marks) == 1:
             marks = file_marks
         mark = next(iter(marks), None)
         ambiguous_mark = column.ambiguous_mark()
@@ -302,10 +306,10 @@ def file_format(facts: Mapping[str, ColumnNumbers], *, may_group: bool, shared: 
                 ambiguous[name] = str(column.first[f"one{ambiguous_mark}"])
         if mark is not None and _needs_conversion(column, mark):
             decimals[name] = mark
-    return NumberFormat(decimals=decimals, facts=numbers, ambiguous=ambiguous)
+    return NumberFormat(decimals=decimals, counts=numbers, ambiguous=ambiguous)
 
 
-def _needs_conversion(column: ColumnNumbers, mark: str) -> bool:
+def _needs_conversion(column: FormatCounts, mark: str) -> bool:
     """Return whether Python would misread or reject an entry of a column."""
     other = _other_mark(mark)
     grouped = column.counts[f"one{other}"] or column.counts[f"groups{other}"]
@@ -319,7 +323,7 @@ def number_format_notes(number_format: NumberFormat, names: Sequence[str]) -> tu
     for name in names:
         mark = number_format.decimals[name]
         other = _other_mark(mark)
-        first_entries = number_format.facts[name].first
+        first_entries = number_format.counts[name].first
         grouped = first_entries[f"groups{other}"] or first_entries[f"one{other}"]
         if mark == COMMA:
             with_comma = first_entries["decimals,"]
@@ -348,23 +352,23 @@ def python_number(entry: str, mark: str) -> str:
     return entry.replace(other, "").replace(mark, POINT)
 
 
-def column_facts_sql(column: str, text: Callable[[str], str]) -> list[str]:
-    """Return SQL for the number of entries of a column, and the count and first entry of each pattern.
+def format_counts_sql(column: str, quote: Callable[[str], str]) -> list[str]:
+    """Return the SQL of a column's number of entries, and of the count and first entry of each pattern.
 
-    `text` quotes a text for SQL.
+    `quote` returns a text as an SQL literal, here and below.
     """
     trimmed = f"trim({column})"
     expressions = [f"count(*) FILTER ({trimmed} <> '')"]
     for pattern in PATTERNS.values():
-        match = f"regexp_full_match({trimmed}, {text(pattern)})"
+        match = f"regexp_full_match({trimmed}, {quote(pattern)})"
         expressions += [f"count(*) FILTER ({match})", f"first({trimmed}) FILTER ({match})"]
     return expressions
 
 
-def column_facts_of_row(row: Sequence[int | str | None]) -> ColumnNumbers:
-    """Return the facts of a column from a result row of `column_facts_sql`."""
+def format_counts_of_row(row: Sequence[int | str | None]) -> FormatCounts:
+    """Return the counts of a column from a result row of `format_counts_sql`."""
     counts = row[1::2]
-    return ColumnNumbers(
+    return FormatCounts(
         present=int(row[0] or 0),
         counts={name: int(count or 0) for name, count in zip(PATTERNS, counts, strict=True)},
         first={
@@ -374,19 +378,19 @@ def column_facts_of_row(row: Sequence[int | str | None]) -> ColumnNumbers:
     )
 
 
-def number_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
+def number_sql(column: str, mark: str, quote: Callable[[str], str]) -> str:
     """Return the SQL of a column with numbers in the format of Python; other entries are unchanged."""
     other = _other_mark(mark)
     patterns = (_with_marks(_GROUPED, other), _with_marks(_DECIMALS, mark))
-    match = " OR ".join(f"regexp_full_match(trim({column}), {text(pattern)})" for pattern in patterns)
-    plain = f"replace(replace({column}, {text(other)}, ''), {text(mark)}, '.')"
-    return f"CASE WHEN {match} THEN {plain} ELSE {column} END"
+    match = " OR ".join(f"regexp_full_match(trim({column}), {quote(pattern)})" for pattern in patterns)
+    number = f"replace(replace({column}, {quote(other)}, ''), {quote(mark)}, '.')"
+    return f"CASE WHEN {match} THEN {number} ELSE {column} END"
 
 
-def share_sql(column: str, mark: str, text: Callable[[str], str]) -> str:
+def share_sql(column: str, mark: str, quote: Callable[[str], str]) -> str:
     """Return the SQL of a column of percentages as shares; other entries are unchanged."""
-    match = f"regexp_full_match(trim({column}), {text(percentage_pattern(mark))})"
-    digits = f"regexp_replace({column}, {text('[^-+0-9.,]')}, '', 'g')"
+    match = f"regexp_full_match(trim({column}), {quote(percentage_pattern(mark))})"
+    digits = f"regexp_replace({column}, {quote('[^-+0-9.,]')}, '', 'g')"
     # The exponent shifts the decimal point exactly, unlike a division.
-    share = f"replace({digits}, {text(mark)}, '.') || 'e-2'"
+    share = f"replace({digits}, {quote(mark)}, '.') || 'e-2'"
     return f"CASE WHEN {match} THEN CAST(CAST({share} AS DOUBLE) AS VARCHAR) ELSE {column} END"

@@ -61,8 +61,10 @@ def arrow_field_paths(schema: Foreign) -> dict[str, tuple[str, ...]]:
 SAMPLE_KEY = b"stratal"
 
 
-def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mapping[str, Path]) -> None:
-    """Refuse parts whose types differ, or whose columns conflict with the folder names.
+def refuse_unlike_parts(
+    parts: Sequence[Path], used_columns: Sequence[str], folder_columns: Mapping[str, Path]
+) -> None:
+    """Raise an error for parts with different types, or with columns that are also in the names of folders.
 
     Integers of several widths are compatible, and so are floating-point numbers.
 
@@ -70,43 +72,18 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
     ----------
     parts : sequence of Path
         Parquet files.
-    used : sequence of str
+    used_columns : sequence of str
         Columns to read.
-    keys : mapping of str to Path
+    folder_columns : mapping of str to Path
         Columns in the names of folders, as in `language=de/0.parquet`, with a part in such a folder.
-
-    Raises
-    ------
-    InputError
-        With the part and the column.
     """
-    if len(parts) < 2 and not keys:
+    if len(parts) < 2 and not folder_columns:
         return
     schemas = {part: _read_schema(part) for part in parts}
     if len({tuple(schema.names) for schema in schemas.values()}) > 1:
-        # Engines ignore case, and distinguish `P` and `p` only by position, which differs between parts.
-        for part, schema in schemas.items():
-            counts = Counter(map(str.lower, schema.names))
-            clashing_names = [name for name in schema.names if counts[name.lower()] > 1]
-            if clashing_names:
-                names = f"{clashing_names[0]!r} and {clashing_names[1]!r}"
-                problem = f"{part}: an engine cannot distinguish the columns {names}"
-                action = "Rename or drop one of them, or give every part the same columns in the same order."
-                raise InputError(problem, action=action)
-    lowercase_names = {name.lower() for name in used}
-    # Engines prefer the name of the folder to the column of a part.
-    for key, example_part in keys.items():
-        if str(example_part).lower().count(f"{key.lower()}=") > 1:
-            raise InputError(
-                f"{example_part}: two folder names contain {key!r}", action="Rename one of them."
-            )
-        for part, schema in schemas.items():
-            if key.lower() in lowercase_names.intersection(map(str.lower, schema.names)):
-                raise InputError(
-                    f"{part}: column {key!r} occurs both in the file and in the name of its folder",
-                    action="Rename the folders, or write the parts without the column.",
-                )
-    file_columns = [name for name in used if name not in keys]
+        _refuse_names_that_differ_by_case(schemas)
+    _refuse_columns_in_folders_and_files(schemas, used_columns, folder_columns)
+    file_columns = [name for name in used_columns if name not in folder_columns]
     first_part, *other_parts = (
         (part, _column_kinds(part, schema, file_columns)) for part, schema in schemas.items()
     )
@@ -117,6 +94,42 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
                     f"{part}: column {name!r} holds {kind}",
                     allowed=f"{first_part[1][name]}, as in {first_part[0].name}",
                     action="Write the column with the same type in all parts of the directory.",
+                )
+
+
+def _refuse_names_that_differ_by_case(schemas: Mapping[Path, Foreign]) -> None:
+    """Raise an error if two columns of a part differ only in case.
+
+    Engines ignore case, and distinguish `P` and `p` only by position, which differs between the parts.
+    """
+    for part, schema in schemas.items():
+        counts = Counter(map(str.lower, schema.names))
+        clashing_names = [name for name in schema.names if counts[name.lower()] > 1]
+        if clashing_names:
+            names = f"{clashing_names[0]!r} and {clashing_names[1]!r}"
+            problem = f"{part}: an engine cannot distinguish the columns {names}"
+            action = "Rename or drop one of them, or give every part the same columns in the same order."
+            raise InputError(problem, action=action)
+
+
+def _refuse_columns_in_folders_and_files(
+    schemas: Mapping[Path, Foreign], used_columns: Sequence[str], folder_columns: Mapping[str, Path]
+) -> None:
+    """Raise an error for a column in two folder names, and for one that is also in a file.
+
+    Engines prefer the name of the folder to the column of a part.
+    """
+    lowercase_names = {name.lower() for name in used_columns}
+    for column, example_part in folder_columns.items():
+        if str(example_part).lower().count(f"{column.lower()}=") > 1:
+            raise InputError(
+                f"{example_part}: two folder names contain {column!r}", action="Rename one of them."
+            )
+        for part, schema in schemas.items():
+            if column.lower() in lowercase_names.intersection(map(str.lower, schema.names)):
+                raise InputError(
+                    f"{part}: column {column!r} occurs both in the file and in the name of its folder",
+                    action="Rename the folders, or write the parts without the column.",
                 )
 
 
@@ -146,13 +159,12 @@ def partition_keys(part: Path) -> list[str]:
     return list(dict.fromkeys(name for key in encoded_keys for name in (unquote(key), key)))
 
 
-def parquet_column_names(part: Path, count: int) -> list[str]:
-    """Return the column names in the file; an engine that ignores case renames `ID` next to `id`.
+def parquet_column_names(part: Path, max_count: int) -> list[str]:
+    """Return the column names in the file, because an engine that ignores case renames `ID` next to `id`.
 
-    Raises
-    ------
-    InputError
-        For a sample file, and for a file that cannot be read.
+    The result is empty for more than `max_count` names.
+
+    Raises an `InputError` for a sample file, and for a file that cannot be read.
     """
     schema = _read_schema(part)
     if SAMPLE_KEY in (schema.metadata or {}):
@@ -162,16 +174,16 @@ def parquet_column_names(part: Path, count: int) -> list[str]:
             "estimate`.",
         )
     names = list(schema.names)
-    if len(names) <= count:
+    if len(names) <= max_count:
         return names
     return []
 
 
-def _column_kinds(part: Path, schema: Foreign, used: Sequence[str]) -> dict[str, str]:
-    """Return the type names of the columns and struct fields to read."""
+def _column_kinds(part: Path, schema: Foreign, used_columns: Sequence[str]) -> dict[str, str]:
+    """Return the names of the types, in error messages, of the columns and struct fields to read."""
     paths = arrow_field_paths(schema)
     kinds = {}
-    for name in used:
+    for name in used_columns:
         if name not in paths:
             raise InputError(
                 f"{part}: no column {name!r}", allowed="the same columns in every part of a directory"
@@ -222,6 +234,7 @@ def _read_schema(part: Path) -> Foreign:
 
 
 def _type_name(kind: Foreign) -> str:
+    """Return the name of a PyArrow type in error messages, which is the same for compatible types."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(kind):
@@ -238,7 +251,7 @@ def _type_name(kind: Foreign) -> str:
 # ---- size limits: a small file may expand to a large table
 
 
-# Memory in bytes for one decoded column, and the number of rows that an engine decodes at once.
+# Largest memory in bytes for one decoded column, and the number of rows that an engine decodes at once.
 MAX_BATCH_BYTES = 2**29
 BATCH_ROWS = 2048
 
@@ -252,7 +265,10 @@ _MAX_INSPECTED_BYTES = 2**28
 _MIN_SUSPICIOUS_BYTES = 2**28
 _MAX_COMPRESSION_RATIO = 200
 
-# Physical types of fixed width, whose size the footer states.
+# Largest number of rows that are read at once from a file with a size limit.
+_MAX_ROWS_PER_BATCH = 2**16
+
+# Physical types of fixed width.
 _FIXED_WIDTH_TYPES = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
 
 
@@ -272,7 +288,7 @@ def read_bounded_table(file: Foreign, max_bytes: int = MAX_TABLE_BYTES) -> Forei
     if total_bytes <= max_bytes:
         total_bytes = 0
         # A batch needs at most an eighth of the limit, even if all rows are as large as the largest can be.
-        rows = max(1, min(2**16, max_bytes // 8 // max(_largest_row(file, groups), 1)))
+        rows = max(1, min(_MAX_ROWS_PER_BATCH, max_bytes // 8 // max(_max_row_bytes(file, groups), 1)))
         for batch in file.iter_batches(batch_size=rows):
             batches.append(batch)
             total_bytes += batch.nbytes
@@ -285,7 +301,7 @@ def read_bounded_table(file: Foreign, max_bytes: int = MAX_TABLE_BYTES) -> Forei
     return file.schema_arrow.empty_table()
 
 
-def _largest_row(file: Foreign, groups: Sequence[Foreign]) -> int:
+def _max_row_bytes(file: Foreign, groups: Sequence[Foreign]) -> int:
     """Return an upper bound of the bytes of a row: a text or list needs at most the size of its column."""
     columns = [file.schema.column(position) for position in range(len(file.schema))]
     are_fixed_width = [
@@ -299,16 +315,11 @@ def _largest_row(file: Foreign, groups: Sequence[Foreign]) -> int:
     )
 
 
-def refuse_expanding_columns(part: Path, used: Sequence[str]) -> None:
-    """Refuse a Parquet file in which a column to read expands to a multiple of its stored size.
+def refuse_expanding_columns(part: Path, used_columns: Sequence[str]) -> None:
+    """Raise an error for a Parquet file in which a column to read expands to a multiple of its stored size.
 
     A text that occurs in many rows is stored once. An engine decodes it for thousands of rows, outside its
     memory limit.
-
-    Raises
-    ------
-    InputError
-        With the column.
     """
     import pyarrow as pa
     import pyarrow.parquet
@@ -317,23 +328,26 @@ def refuse_expanding_columns(part: Path, used: Sequence[str]) -> None:
         return
     try:
         metadata = pyarrow.parquet.read_metadata(part)
-        columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+        columns = [metadata.schema.column(position) for position in range(metadata.num_columns)]
         text_columns = {column.path for column in columns if column.physical_type == "BYTE_ARRAY"}
-        texts = text_columns.intersection(used)
+        texts = text_columns.intersection(used_columns)
         with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=sorted(texts)) as file:
             for number in range(metadata.num_row_groups if texts else 0):
                 group = metadata.row_group(number)
-                for place, column in enumerate(columns):
+                for position, column in enumerate(columns):
                     if column.path in texts:
-                        _refuse_chunk(part, file, number, group.column(place))
+                        _refuse_expanding_chunk(part, file, number, group.column(position))
     except InputError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
         raise unreadable_file_error(part, error) from None
 
 
-def _refuse_chunk(part: Path, file: Foreign, group: int, chunk: Foreign) -> None:
-    """Refuse a text column of a row group that expands to a multiple of its stored size."""
+def _refuse_expanding_chunk(part: Path, file: Foreign, group: int, chunk: Foreign) -> None:
+    """Raise an error for a text column of a row group that expands to a multiple of its stored size.
+
+    `chunk` is the metadata of this column in the row group with number `group`.
+    """
     name = chunk.path_in_schema
     unpacked = chunk.total_uncompressed_size
     packed = chunk.total_compressed_size
@@ -350,8 +364,13 @@ def _refuse_chunk(part: Path, file: Foreign, group: int, chunk: Foreign) -> None
             refuse_long_categories(part, name, batch.column(0), chunk.num_values, unpacked)
 
 
-def refuse_long_categories(path: Path, name: str, column: Foreign, count: int, unpacked: int = 0) -> None:
-    """Refuse an Arrow column with a category that is too long to be decoded for its number of rows."""
+def refuse_long_categories(
+    path: Path, name: str, column: Foreign, n_rows: int, uncompressed_bytes: int = 0
+) -> None:
+    """Raise an error for an Arrow column of categories with one that is too long to occur in `n_rows` rows.
+
+    `uncompressed_bytes` is the uncompressed size of the column in a Parquet file.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -362,12 +381,12 @@ def refuse_long_categories(path: Path, name: str, column: Foreign, count: int, u
     if kind not in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         return
     if isinstance(column, pa.ChunkedArray):
-        pieces = column.chunks
+        chunks = column.chunks
     else:
-        pieces = [column]
-    rows = min(count, BATCH_ROWS)
-    longest = max((pc.max(pc.binary_length(piece.dictionary)).as_py() or 0 for piece in pieces), default=0)
-    if longest * rows > max(MAX_BATCH_BYTES, _MAX_EXPANSION * unpacked):
+        chunks = [column]
+    rows = min(n_rows, BATCH_ROWS)
+    longest = max((pc.max(pc.binary_length(chunk.dictionary)).as_py() or 0 for chunk in chunks), default=0)
+    if longest * rows > max(MAX_BATCH_BYTES, _MAX_EXPANSION * uncompressed_bytes):
         raise InputError(
             f"{path}: a string in column {name!r} is too long to occur in many rows",
             given=f"{longest:,} bytes, {rows:,} rows at once",

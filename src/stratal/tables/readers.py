@@ -117,6 +117,7 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
         The files to read: `file`, or those in the directory.
     """
     local_parts = [part for part in parts if isinstance(part, Path)]
+    # Columns in the names of folders, each with a part in such a folder.
     partition_parts = {
         key: part for part in local_parts for key in parquet.partition_keys(part.relative_to(file))
     }
@@ -150,8 +151,8 @@ def _parquet_table(connection: Any, file: Path | str, parts: Sequence[Path | str
         lambda column_type: dict(column_type.children) if column_type.id == "struct" else {},
     )
     columns = {
-        name: "".join([top_columns[top], *(f"[{quote_text(part)}]" for part in inner)])
-        for name, (top, *inner) in fields.items()
+        name: "".join([top_columns[top], *(f"[{quote_text(field)}]" for field in inner_fields)])
+        for name, (top, *inner_fields) in fields.items()
     }
 
     def read_columns(selection: ColumnSelection) -> Rows:
@@ -189,7 +190,7 @@ def _inspect_table(connection: object, file: Path) -> Table:
     return log_table(connection, read_inspect_file(file), str(file))
 
 
-# Readers by format; those of CSV files and workbooks have further arguments.
+# Readers of the other formats by name; those of CSV files and workbooks have further arguments.
 _READERS = {
     "jsonl": json_lines_table,
     "json": json_document_table,

@@ -19,17 +19,14 @@ _ADDRESS = re.compile(r"(https?|s3):/+(.+)")
 # Other addresses, such as gs:// and hdfs://, which only Spark reads.
 _OTHER_ADDRESS = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
 
-# Time of the last change that DuckDB gets for files on the web, whose time is unknown.
+# Time of the last change of files on the web, whose true time is unknown. Any constant is sufficient.
 _UNKNOWN_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
     """Return the address if a path is that of a remote file, None for a local file.
 
-    Raises
-    ------
-    InputError
-        For an address if `remote` is false.
+    Raises an `InputError` for an address if `remote` is false.
     """
     text = os.fspath(path)
     match = _ADDRESS.fullmatch(text)
@@ -51,20 +48,20 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
 
 def register_address(connection: Any, address: str) -> None:
     """Register the file system of an address with a DuckDB connection, which then reads parts of the file."""
-    with remote_filesystem(address) as system:
+    with remote_filesystem(address) as filesystem:
         # Raises the error for a missing file here, in translated form.
-        system.info(address)
+        filesystem.info(address)
         # DuckDB requests the time of the last change, which fsspec does not know for the web.
         if address.startswith("http"):
-            system.modified = lambda path: _UNKNOWN_TIME
-        connection.register_filesystem(system)
+            filesystem.modified = lambda path: _UNKNOWN_TIME
+        connection.register_filesystem(filesystem)
 
 
 def fetch_copy(address: str) -> Path:
     """Download a remote file and return the copy, which is deleted when the process ends."""
     copy = private_file("-" + (address.split("?")[0].rsplit("/", 1)[-1] or "file"))
-    with remote_filesystem(address) as system:
-        system.get_file(address, str(copy))
+    with remote_filesystem(address) as filesystem:
+        filesystem.get_file(address, str(copy))
     return copy
 
 
@@ -72,10 +69,8 @@ def fetch_copy(address: str) -> Path:
 def remote_filesystem(address: str) -> Iterator[Any]:
     """Yield the fsspec file system of an address, and translate its errors into an `InputError`.
 
-    Raises
-    ------
-    MissingExtraError
-        If fsspec, or the package that it requires for this kind of address, is not installed.
+    Raises a `MissingExtraError` if fsspec, or the package that it requires for this kind of address, is not
+    installed.
     """
     try:
         import fsspec

@@ -10,20 +10,22 @@ import numpy as np
 
 from stratal.arrays import IntArray
 from stratal.question.facts import ColumnFacts
+from stratal.tables.logs.log import occurrence_numbers
 from stratal.tables.small_table import SmallTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedRuns:
-    """The questions of which a table has several rows, one for each run.
+    """A table with several rows for each question, one for each run.
 
     Parameters
     ----------
     column : str
         Column of the questions.
     questions : int
+        Number of questions.
     min_runs, max_runs : int
-        Runs of a question.
+        Smallest and largest number of runs of a question.
     """
 
     column: str
@@ -33,13 +35,13 @@ class RepeatedRuns:
 
     @classmethod
     def of(cls, column: str, questions: Sequence[str]) -> RepeatedRuns:
-        """Return the runs of a column with the question of each row."""
+        """Return the runs, given the name of the column of questions and the question of each row."""
         counts = Counter(questions).values()
         return cls(column=column, questions=len(counts), min_runs=min(counts), max_runs=max(counts))
 
     @property
     def sentence(self) -> str:
-        """How the rows are taken, in words."""
+        """Sentence on the units of the estimate: the questions are clusters of runs."""
         runs = f"{self.max_runs:,}"
         if self.min_runs < self.max_runs:
             runs = f"{self.min_runs:,} to {runs}"
@@ -47,9 +49,9 @@ class RepeatedRuns:
 
 
 def repeated_runs(rows: SmallTable, facts: Iterable[ColumnFacts]) -> RepeatedRuns | None:
-    """Return the repeated runs of a table with a column of runs; None of other tables.
+    """Return the repeated runs of a table with a column of runs; None for other tables.
 
-    Every question has each run once at most, and a run is not one question's alone.
+    Each pair of a question and a run occurs once, and runs occur for several questions.
     """
     columns = [column for column in facts if column.is_complete and column.name in rows.columns]
     runs = [column for column in columns if column.may_be_runs]
@@ -60,17 +62,12 @@ def repeated_runs(rows: SmallTable, facts: Iterable[ColumnFacts]) -> RepeatedRun
         max_runs = max(Counter(questions).values())
         for run in runs:
             pairs = set(zip(questions, rows.texts(run.name).tolist(), strict=True))
-            # More distinct runs than any question has are runs of single questions, such as timestamps.
+            # With more distinct runs than any question has, each question has other runs, such as timestamps.
             if run.name != question.name and run.distinct <= max_runs and len(pairs) == len(rows):
                 return RepeatedRuns.of(question.name, questions)
     return None
 
 
 def numbers_of_repeats(units: Sequence[str], models: Sequence[str]) -> IntArray:
-    """Return for each row (n,) how many rows of its unit and model are before it."""
-    counts = Counter[tuple[str, str]]()
-    numbers = []
-    for pair in zip(units, models, strict=True):
-        numbers.append(counts[pair])
-        counts[pair] += 1
-    return np.array(numbers, dtype=np.int64)
+    """Return for each row (n,) how many previous rows have the same unit and model."""
+    return np.array(occurrence_numbers(zip(units, models, strict=True)), dtype=np.int64) - 1

@@ -1,4 +1,4 @@
-"""Which rows of a table were labelled in groups, and what follows: clusters, a refusal, or a warning."""
+"""Detect whether the rows of a table were labelled in groups: as clusters, or with a possible bias."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from stratal.tables.small_table import SmallTable, plain_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFindings:
-    """How rows were labelled in groups.
+    """The result of `detect_clusters`.
 
     Parameters
     ----------
     clusters : LabelledGroups, optional
         The groups that were drawn as a whole; None if single rows were drawn.
     warnings : tuple of Note
-        Where labels are in some groups without being a random sample of them.
+        Warnings that the labelled rows or groups are no random sample.
     """
 
     clusters: LabelledGroups | None = None
@@ -37,9 +37,10 @@ class ClusterFindings:
 def labelled_groups(
     rows: SmallTable, column: str, is_labelled: BoolArray, stratum: str | None = None
 ) -> LabelledGroups:
-    """Return the groups of rows with an equal entry of a column, and which rows have labels (n,).
+    """Return the groups of rows with the same entry in a column, given which rows have labels (n,).
 
-    A row without an entry is a group of its own. Rows at random are drawn within each level of `stratum`.
+    A row without an entry is a separate group. `stratum` is the column of the strata within which rows or
+    groups were drawn.
     """
     return LabelledGroups(
         column=column,
@@ -65,7 +66,7 @@ def candidate_groups(
         return []
     groups = []
     for column in facts:
-        # Columns are gone if a row for each unit and model has become one for each unit.
+        # A table with a row for each unit and model was converted, and may have lost columns.
         if column.name in excluded or column.name not in rows.columns or not column.may_be_groups:
             continue
         grouping = labelled_groups(rows, column.name, is_labelled, stratum)
@@ -83,7 +84,7 @@ def detect_clusters(
     allows_second_stage: bool = False,
     override_hint: str = "",
 ) -> ClusterFindings:
-    """Return the groups that were drawn as a whole, and warnings about others in which labels concentrate.
+    """Return the groups that were drawn as a whole, and warnings that labels are concentrated in others.
 
     If conversations are nested in users, users count as the sampling units if the conversations with labels
     are in fewer users than randomly selected conversations would be.
@@ -103,10 +104,8 @@ def detect_clusters(
     override_hint : str
         How to state that single rows were drawn after all.
 
-    Raises
-    ------
-    InputError
-        If some rows of some groups have labels: an interval of single rows would be too narrow.
+    Raises an `InputError` if some rows of some groups have labels: an interval of single rows would be too
+    narrow.
     """
     clusters = unit
     candidates = [] if is_stated else groups
@@ -118,7 +117,7 @@ def detect_clusters(
     if not is_stated and not allows_second_stage:
         for grouping in concentrated:
             _refuse_second_stage(rows.table_name, grouping, clusters, override_hint)
-    # Finer groups lie within the coarsest one, of which the warning is.
+    # One warning is sufficient: the finer groups are nested in the coarsest ones, which are last.
     warnings = [_concentration_warning(grouping, clusters) for grouping in concentrated[-1:]]
     if clusters is not None:
         warnings += _cluster_warnings(rows, clusters)
@@ -126,7 +125,7 @@ def detect_clusters(
 
 
 def with_missing_groups(rows: SmallTable, column: str) -> SmallTable:
-    """Return the table with a group of its own for each row that has no entry in a column."""
+    """Return the table in which each row without an entry in a column has a unique entry there."""
     entries = [
         f"row {row + 1} without {column}" if plain_text(entry) is None else entry
         for row, entry in enumerate(rows.values(column))
@@ -153,8 +152,8 @@ def _with_units_as_rows(grouping: LabelledGroups, clusters: LabelledGroups | Non
 
 def _are_concentrated(grouping: LabelledGroups, clusters: LabelledGroups | None) -> bool:
     """Return whether labels are in fewer groups than those of units at random."""
-    in_units = _with_units_as_rows(grouping, clusters)
-    return in_units is not None and in_units.are_concentrated
+    by_unit = _with_units_as_rows(grouping, clusters)
+    return by_unit is not None and by_unit.are_concentrated
 
 
 def _unit_name(clusters: LabelledGroups | None) -> str:
@@ -167,17 +166,17 @@ def _unit_name(clusters: LabelledGroups | None) -> str:
 def _refuse_second_stage(
     label: str, grouping: LabelledGroups, clusters: LabelledGroups | None, override_hint: str
 ) -> None:
-    """Refuse labels in some units of some groups if the groups are sampling units."""
-    in_units = _with_units_as_rows(grouping, clusters)
-    if in_units is None or in_units.are_fully_labelled or not in_units.are_sampling_units:
+    """Raise an error if only some units of the labelled groups have labels, and groups are sampling units."""
+    by_unit = _with_units_as_rows(grouping, clusters)
+    if by_unit is None or by_unit.are_fully_labelled or not by_unit.are_sampling_units:
         return
     unit = _unit_name(clusters)
     raise InputError(
         f"{label}: only some {unit} of the labelled levels of {grouping.column!r} have labels, as in "
         "two-stage sampling",
-        given=f"labels in {in_units.labelled:,} of {len(in_units.sizes):,} levels of {grouping.column!r} "
-        f"(about {in_units.expected:,.0f} expected if {unit} were chosen at random), and in "
-        f"{in_units.labelled_share:.0%} of their {unit}",
+        given=f"labels in {by_unit.labelled:,} of {len(by_unit.sizes):,} levels of {grouping.column!r} "
+        f"(about {by_unit.expected:,.0f} expected if {unit} were chosen at random), and in "
+        f"{by_unit.labelled_share:.0%} of their {unit}",
         allowed=f"labels in all {unit} of the chosen groups, or {unit} that were chosen individually",
         action=f"Label the other {unit} of these groups, or leave the unlabelled {unit} out of the "
         f"table{override_hint}.",
@@ -186,18 +185,18 @@ def _refuse_second_stage(
 
 def _concentration_warning(grouping: LabelledGroups, clusters: LabelledGroups | None) -> Note:
     """Return the warning that labels are concentrated in some groups."""
-    in_units = _with_units_as_rows(grouping, clusters)
-    assert in_units is not None
+    by_unit = _with_units_as_rows(grouping, clusters)
+    assert by_unit is not None
     unit = _unit_name(clusters)
     column = grouping.column
     text = (
         f"the labelled {unit} are not a random sample of the table: labels occur in "
-        f"{in_units.labelled:,} of {len(in_units.sizes):,} levels of {column!r}; the same number of randomly "
-        f"chosen {unit} would fall in about {in_units.expected:,.0f}. The interval may miss the value of all "
+        f"{by_unit.labelled:,} of {len(by_unit.sizes):,} levels of {column!r}; the same number of randomly "
+        f"chosen {unit} would fall in about {by_unit.expected:,.0f}. The interval may miss the value of all "
         "rows. "
         f"If {unit} of the other levels are not of interest, leave them out"
     )
-    if in_units.are_fully_labelled:
+    if by_unit.are_fully_labelled:
         text += f"; if whole levels were drawn: {option_of('cluster', column)}"
     return Note(LABELS_BY_GROUP, text)
 
@@ -227,16 +226,16 @@ def _cluster_warnings(rows: SmallTable, clusters: LabelledGroups) -> list[Note]:
 
 
 def _row_positions(rows: SmallTable, column: str) -> FloatArray | None:
-    """Return the time or position of each row (n,); None if the column holds neither.
+    """Return the time or position of each row (n,); None if the column has neither.
 
-    The order of other numbers, such as ids, says nothing.
+    Other numbers, such as ids, have no meaningful order.
     """
     entries = rows.values(column)
     (facts,) = facts_of_table(SmallTable.of({column: entries}, rows.table_name))
     if not facts.is_measurement:
         return None
-    places = np.array([_parse_position(plain_text(entry) or "") for entry in entries])
-    return places if np.all(np.isfinite(places)) else None
+    positions = np.array([_parse_position(plain_text(entry) or "") for entry in entries])
+    return positions if np.all(np.isfinite(positions)) else None
 
 
 def _parse_position(text: str) -> float:
@@ -245,5 +244,5 @@ def _parse_position(text: str) -> float:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return number_of_text(text)
-    # Without a time zone, any will do: only the order matters.
+    # Only the order matters, so that any time zone is suitable for a time without one.
     return moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()

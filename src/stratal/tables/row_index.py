@@ -23,8 +23,8 @@ def row_index(rows: object) -> Foreign | None:
     if not isinstance(rows, PandasObject):
         return None
     index = rows.index
-    numbered = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
-    if numbered and np.array_equal(index.to_numpy(), np.arange(len(index))):
+    may_be_row_numbers = index.nlevels == 1 and index.name is None and index.dtype.kind in "iu"
+    if may_be_row_numbers and np.array_equal(index.to_numpy(), np.arange(len(index))):
         return None
     return index
 
@@ -43,12 +43,9 @@ def index_name(index: Foreign, columns: Collection[Foreign] = ()) -> str:
 
 
 def require_unique_index(index: Foreign, table_name: str) -> Foreign:
-    """Return an index that identifies rows.
+    """Return an index unchanged if it identifies rows, else raise an error.
 
-    Raises
-    ------
-    InputError
-        For an index of several levels, and for one with duplicates.
+    Raises an `InputError` for an index of several levels, and for one with duplicates.
     """
     action = "Name a column of unique ids, or drop the index: reset_index(drop=True)."
     if index.nlevels > 1:
@@ -64,11 +61,8 @@ def require_unique_index(index: Foreign, table_name: str) -> Foreign:
 def shared_index(columns: Mapping[str, Foreign]) -> Foreign | None:
     """Return the common index of the pandas objects among columns, None if no index identifies rows.
 
-    Raises
-    ------
-    InputError
-        For an index that cannot serve as the ids, and if two objects have different ones: their rows may be
-        in different orders.
+    Raises an `InputError` for an index that cannot serve as the ids, and if two objects have different ones:
+    their rows may be in different orders.
     """
     indexes = {name: row_index(values) for name, values in columns.items()}
     first_name = next((name for name, index in indexes.items() if index is not None), None)
@@ -88,7 +82,7 @@ def shared_index(columns: Mapping[str, Foreign]) -> Foreign | None:
 
 
 def refuse_two_ids(index: str, columns: Sequence[str], table_name: str, keyword: str = "id") -> None:
-    """Refuse a table whose index and one of `columns` may both have the ids, if neither was named."""
+    """Raise an error if `columns` may have the ids as well as the index, of which neither was named."""
     if columns:
         raise InputError(
             f"{table_name}: the index {index!r} and the column {columns[0]!r} may both contain the ids",

@@ -16,10 +16,10 @@ _MAX_ROWS_SEARCHED = 2_000_000
 
 
 def row_locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[int], str]:
-    """Return a function that describes a row number, from 0, by its line, which it finds by reading the file.
+    """Return a function that describes a row number, from 0, by its line in the file, such as `line 17`.
 
-    `lines(text)` yields the line number of each row. It differs from the row number because of the header,
-    blank lines and quoted line breaks.
+    The function reads the file again. `lines(text)` yields the line number of each row, which differs from
+    the row number because of the header, blank lines and quoted line breaks.
     """
 
     def locate(row: int) -> str:

@@ -25,9 +25,9 @@ from stratal.tables.frames import frame_columns
 from stratal.tables.logs.log import Log
 from stratal.tables.number_format import (
     HEAD_ROWS,
-    ColumnNumbers,
+    FormatCounts,
     ambiguous_number_error,
-    column_facts,
+    count_formats,
     is_percentage,
     percentage_notes,
     share_of_percentage,
@@ -46,10 +46,11 @@ class SmallTable:
     table_name : str
         Name in error messages.
     columns : mapping of column to list (m,)
+        The entries of each column.
     places : tuple of str (m,)
         Position of each row: `line 7` of a text file, else `row 7`.
     repeated : mapping of column to int
-        Number of columns with each name that occurs more than once.
+        Number of columns with the same name, for each name that occurs more than once.
     notes : tuple of str
         Notes about reading the table, such as blank rows and the sheet.
     log : Log, optional
@@ -82,15 +83,12 @@ class SmallTable:
     def of(
         cls, table: object, table_name: str, required_columns: Sequence[str] = (), *, has_any: bool = False
     ) -> SmallTable:
-        """Return a path, a mapping of columns or a dataframe as a small table; a small table as it is.
+        """Return a path, a mapping of columns or a dataframe as a small table; a small table is unchanged.
 
-        Of a workbook with several sheets the one is read that has the `required_columns` columns, or, if
-        `has_any`, one of them.
+        If a workbook has several sheets, the one with all `required_columns` is read, or, if `has_any`, the
+        one with any of them.
 
-        Raises
-        ------
-        InputError
-            For a file that cannot be read, an empty table, and other types.
+        Raises an `InputError` for a file that cannot be read, an empty table, and other types.
         """
         if isinstance(table, SmallTable):
             return table
@@ -100,9 +98,9 @@ class SmallTable:
         if isinstance(table, Mapping):
             lists = {str(name): np.asarray(column, dtype=object).tolist() for name, column in table.items()}
         elif isinstance(table, ArrowStream | HuggingFaceDataset):
-            names, read = frame_columns(table)
+            names, read_columns = frame_columns(table)
             repeated = _repeated_names(names)
-            lists = {name: column.to_pylist() for name, column in read(names).items()}
+            lists = {name: column.to_pylist() for name, column in read_columns(names).items()}
             lists |= {name: [None] * len(lists[name]) for name in repeated}
         else:
             raise InputError(
@@ -125,7 +123,7 @@ class SmallTable:
         return len(self.places)
 
     def only(self, rows: Sequence[int]) -> SmallTable:
-        """Return some of the rows, in this order."""
+        """Return the rows at these positions, in this order."""
         columns = {name: [column[row] for row in rows] for name, column in self.columns.items()}
         single = {name: [column[row] for row in rows] for name, column in self.single.items()}
         shares = {name: [column[row] for row in rows] for name, column in self.shares.items()}
@@ -172,24 +170,23 @@ class SmallTable:
         column = self.find(name)
         if column is None:
             # In Python, a text is one name, except for labels; the command separates names by commas.
-            parts = split_names(name)
-            if len(parts) > 1 and all(self.find(part) is not None for part in parts):
-                action = f"Name one column; where an option accepts several, give a list: {[*parts]}."
+            split = split_names(name)
+            if len(split) > 1 and all(self.find(part) is not None for part in split):
+                action = f"Name one column; where an option accepts several, give a list: {[*split]}."
             raise MissingColumnError(
                 f"{self.table_name}: no column {name!r}",
                 column=name,
                 allowed=suggest_names(name, self.names),
                 action=action,
             )
-        name = column
-        self.refuse_repeated(name)
+        self.refuse_repeated(column)
         # Points in such a column may separate thousands or decimals.
-        if name in self.ambiguous:
-            raise ambiguous_number_error(self.table_name, name, self.ambiguous[name])
-        return self.columns[name]
+        if column in self.ambiguous:
+            raise ambiguous_number_error(self.table_name, column, self.ambiguous[column])
+        return self.columns[column]
 
     def refuse_repeated(self, *names: str) -> None:
-        """Refuse names that several columns have: which of them is meant cannot be known."""
+        """Raise an error for a name that several columns have."""
         for name in names:
             if name in self.repeated:
                 raise InputError(
@@ -241,7 +238,7 @@ class SmallTable:
         formats = {
             name: formats_with_percentages(self.columns[name]) for name in existing if name is not None
         }
-        facts = {
+        counts = {
             name: column
             for name, column in formats.items()
             if column is not None and column.percent_mark is not None and name not in self.shares
@@ -251,9 +248,9 @@ class SmallTable:
                 share_of_percentage(plain_text(entry) or "", str(column.percent_mark))
                 for entry in self.columns[name]
             ]
-            for name, column in facts.items()
+            for name, column in counts.items()
         }
-        notes = (*self.notes, *percentage_notes(facts))
+        notes = (*self.notes, *percentage_notes(counts))
         return replace(self, shares={**self.shares, **shares}, notes=notes)
 
     def numbers_or_nan(self, name: str) -> FloatArray:
@@ -263,14 +260,14 @@ class SmallTable:
         return np.array(shares or [_to_number(entry) for entry in entries])
 
     def numbers(self, name: str, *, positive: bool = False, whole_numbers: bool = False) -> FloatArray:
-        """Return a column as finite numbers."""
+        """Return a column as finite numbers (m,); `positive` and `whole_numbers` require such numbers."""
         entries = self.values(name)
-        result = self.numbers_or_nan(name)
-        is_invalid = ~np.isfinite(result)
+        numbers = self.numbers_or_nan(name)
+        is_invalid = ~np.isfinite(numbers)
         if positive:
-            is_invalid |= result <= 0
+            is_invalid |= numbers <= 0
         if whole_numbers:
-            is_invalid |= result != np.floor(result)
+            is_invalid |= numbers != np.floor(numbers)
         if is_invalid.any():
             row = int(np.argmax(is_invalid))
             if whole_numbers:
@@ -294,7 +291,7 @@ class SmallTable:
                 action="Write numbers with a decimal point (0.976), and a judge's words as 1 and 0; or do "
                 f"not use {name!r}.",
             )
-        return result
+        return numbers
 
 
 def is_missing(entry: object) -> bool:
@@ -323,22 +320,22 @@ def plain_text(entry: object) -> str | None:
     return text_of_value(entry)
 
 
-def formats_with_percentages(entries: Sequence[object]) -> ColumnNumbers | None:
-    """Return the number formats of entries with percentages; None for other columns."""
+def formats_with_percentages(entries: Sequence[object]) -> FormatCounts | None:
+    """Return the counts of number formats of a column with percentages; None for other columns."""
     head = (entry for entry in entries[:HEAD_ROWS] if isinstance(entry, str))
     if not any(map(is_percentage, head)):
         return None
-    return column_facts(list(map(plain_text, entries)))
+    return count_formats(list(map(plain_text, entries)))
 
 
 def _to_number(entry: Cell) -> float:
     """Return an entry as a number, NaN if it is not one."""
     try:
         if isinstance(entry, str):
-            truth = {"true": 1.0, "false": 0.0}.get(entry.strip().casefold())
-            if truth is None:
+            truth_value = {"true": 1.0, "false": 0.0}.get(entry.strip().casefold())
+            if truth_value is None:
                 return number_of_text(entry)
-            return truth
+            return truth_value
         return float(entry)
     except (TypeError, ValueError, OverflowError):
         return float("nan")
@@ -352,7 +349,10 @@ def _repeated_names(names: Sequence[str]) -> dict[str, int]:
 def _read_file(
     path: Path, required_columns: Sequence[str], are_enough: Callable[[Iterable[bool]], bool]
 ) -> SmallTable:
-    """Return a small file as a table: text is not converted, and JSON has Python values."""
+    """Return a small file as a table: text is not converted, and JSON has Python values.
+
+    A sheet of a workbook is read if `are_enough` (`any` or `all`) of the required columns are in it.
+    """
     path = files.local_path(path)
     files.existing_file(path)
     try:
@@ -409,13 +409,12 @@ def _file_columns(table: Table, path: Path) -> SmallTable:
         }
     repeated = _repeated_names(names)
     lists |= {name: [None] * len(places) for name in repeated if name not in lists}
-    plain_lists = {name: _single_entries(entries) for name, entries in lists.items()}
-    single = {name: entries for name, entries in lists.items() if plain_lists[name] is not entries}
-    lists = plain_lists
+    columns = {name: _single_entries(entries) for name, entries in lists.items()}
+    single = {name: entries for name, entries in lists.items() if columns[name] is not entries}
     small_table = SmallTable(
-        str(path), lists, tuple(places), repeated, notes, ambiguous=ambiguous, single=single
+        str(path), columns, tuple(places), repeated, notes, ambiguous=ambiguous, single=single
     )
-    entries_by_row = zip(*lists.values(), strict=True) if lists else ()
+    entries_by_row = zip(*columns.values(), strict=True) if columns else ()
     filled_rows = [row for row, entries in enumerate(entries_by_row) if not all(map(is_missing, entries))]
     notes_on_blank_rows = blank_note(str(path), len(places) - len(filled_rows))
     if notes_on_blank_rows:

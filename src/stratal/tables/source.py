@@ -75,7 +75,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 def check_read_options(options: ReadOptions) -> ReadOptions:
-    """Return the options unchanged, refusing invalid values and options of another engine."""
+    """Return the options unchanged; raise an error for invalid values and for options of another engine."""
     engine = options.get("engine", DUCKDB)
     threads = options.get("threads")
     memory = options.get("memory")
@@ -170,7 +170,7 @@ class Table(Record):
     names : tuple of str
         Names of the columns. If a name occurs several times, its first column is read.
     read_columns : callable
-        Returns the selected columns as `Rows`, or as a `Source` on another engine.
+        `read_columns(selection)` returns the selected columns as `Rows`, or as a `Source` on another engine.
     read_values : callable, optional
         For JSON, whose values may be nested: returns all columns as lists of Python values by name, and the
         line number of each row.
@@ -277,8 +277,8 @@ MAX_MEMORY_BYTES = 2**28
 # larger file again, which needs no storage.
 MAX_STORED_BYTES = 256 * 2**20
 
-# Rows per batch of a result. DuckDB copies a text for each row that contains it, so a larger batch of long
-# texts could exceed the memory limit.
+# Number of rows per batch of a result. DuckDB copies a text for each row that contains it, so that a larger
+# batch of long texts could exceed the memory limit.
 _BATCH_ROWS = 2_048
 
 # Largest number of columns in one query: DuckDB needs 100 kB for each column during the query.
@@ -338,7 +338,7 @@ class Rows(Record):
 
     def head(self, names: Sequence[str], rows: int) -> dict[str, list[Foreign]]:
         """Return the first `rows` entries of some columns by name; empty if they do not fit in memory."""
-        columns = self._read([self.columns[name] for name in names], f" LIMIT {rows}", rows)
+        columns = self._read_arrow([self.columns[name] for name in names], f" LIMIT {rows}", rows)
         if columns is None:
             return {}
         return dict(zip(names, (column.to_pylist() for column in columns), strict=True))
@@ -363,9 +363,9 @@ class Rows(Record):
 
     def arrow(self, *expressions: str, max_rows: int | None = None) -> list[Foreign] | None:
         """Return expressions of the columns as PyArrow columns, None if they do not fit in memory."""
-        return self._read(expressions, "", MAX_MEMORY_ROWS if max_rows is None else max_rows)
+        return self._read_arrow(expressions, "", MAX_MEMORY_ROWS if max_rows is None else max_rows)
 
-    def _read(self, expressions: Sequence[str], end: str, max_rows: int) -> list[Foreign] | None:
+    def _read_arrow(self, expressions: Sequence[str], end: str, max_rows: int) -> list[Foreign] | None:
         """Return expressions as PyArrow columns, None for more than `max_rows` or `MAX_MEMORY_BYTES`."""
         import pyarrow as pa
 
@@ -373,14 +373,14 @@ class Rows(Record):
         total_bytes = 0
         for group in _column_groups(expressions):
             batches: list[Foreign] = []
-            rows = 0
+            n_rows = 0
             with translate_engine_errors(self.table_name):
                 reader = arrow_reader(self.connection.sql(self.sql(*group, end=end)), _BATCH_ROWS)
                 for batch in _record_batches(reader):
                     batches.append(batch)
                     total_bytes = total_bytes + batch.nbytes
-                    rows = rows + batch.num_rows
-                    if total_bytes > MAX_MEMORY_BYTES or rows > max_rows:
+                    n_rows = n_rows + batch.num_rows
+                    if total_bytes > MAX_MEMORY_BYTES or n_rows > max_rows:
                         reader.close()
                         return None
                 columns += pa.Table.from_batches(batches, reader.schema).columns
@@ -427,8 +427,8 @@ class Rows(Record):
         if self.all_text and type_name == "varchar":
             number = f"CASE WHEN contains({column}, '_') THEN NULL ELSE TRY_CAST({column} AS DOUBLE) END"
             # Boolean columns of Parquet become 1 and 0 by the cast below, so that text must as well.
-            truth = f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
-            return f"coalesce({number}, {truth})"
+            truth_value = f"CASE lower(trim({column})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+            return f"coalesce({number}, {truth_value})"
         if type_name in (*INTEGER_TYPES, *_REAL_TYPES, "decimal", "boolean"):
             return f"CAST({column} AS DOUBLE)"
         return None
@@ -483,5 +483,6 @@ def _record_batches(reader: Foreign) -> Iterator[Foreign]:
     try:
         yield from reader
     except (OSError, pa.ArrowException) as error:
-        interrupted = str(error).startswith("INTERRUPT")
-        raise (duckdb.InterruptException if interrupted else duckdb.Error)(str(error)) from error
+        if str(error).startswith("INTERRUPT"):
+            raise duckdb.InterruptException(str(error)) from error
+        raise duckdb.Error(str(error)) from error

@@ -156,7 +156,7 @@ def _start_session(builder: Foreign, master: str) -> Foreign:
 
 
 def _spark_format(path: str, local_path: Path | None, options: ReadOptions) -> str:
-    """Return the format of a file, refusing a format that Spark does not read here."""
+    """Return the format of a file; raise an error for a format that Spark does not read here."""
     stated_format = options.get("format")
     if local_path is not None and local_path.is_dir() and options.get("directory"):
         return "parquet"
@@ -175,7 +175,7 @@ def _spark_format(path: str, local_path: Path | None, options: ReadOptions) -> s
 
 
 def _escape_wildcards(path: str, local_path: Path | None) -> str:
-    """Return the address of a file with escaped wildcards, as Spark expands them."""
+    """Return the address of a file with escaped wildcards, because Spark expands them."""
     full_path = path if local_path is None else str(local_path.absolute())
     escaped = re.sub(r"([\[\]{}*?\\])", r"\\\1", full_path)
     if local_path is None:
@@ -190,7 +190,8 @@ def _read_frame(file_format: str, reader: Foreign, address: str, path: str, opti
     if file_format == "jsonl":
         return reader.json(address, mode="FAILFAST")
     csv_options: Keywords = {"sep": options.get("delimiter") or ("\t" if ".tsv" in path.lower() else ",")}
-    if address.startswith("file:"):  # otherwise Spark would scan the file for the names in its first line
+    # With the names of the columns, Spark need not scan the file for them.
+    if address.startswith("file:"):
         csv_options["sep"], _, names = files.csv_header(Path(path), options.get("delimiter"))
         csv_options["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
     return reader.csv(address, **csv_options, header=True, multiLine=True, escape='"', mode="FAILFAST")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from stratal.errors import InputError
 
-# A lock in the folder shows whether its process still runs; folders without one are removed.
+# Beginning of the names of the folders, and the file in each that its process locks while it runs.
 _PREFIX = "stratal-spill-"
 _LOCK = "lock"
 # Programs that this process starts must not inherit a lock; Windows has no such flag, and needs none.
@@ -66,16 +66,14 @@ def _acquire(handle: int) -> None:
 def private_folder() -> Path:
     """Return the temporary folder of this process, which other users cannot read.
 
-    Raises
-    ------
-    InputError
-        If the temporary folder cannot be written to.
+    Raises an `InputError` if the temporary folder cannot be written to.
     """
     return _make_folder(os.getpid(), tempfile.gettempdir())
 
 
 @cache
 def _make_folder(process: int, parent: str) -> Path:
+    """Return a new private folder below `parent`; a forked `process` has its own folder."""
     _remove_abandoned(Path(parent))
     try:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
@@ -99,7 +97,7 @@ _MAX_REMOVAL_TRIES = 20
 
 @atexit.register
 def remove_all() -> None:
-    """Remove the private folders of this process, at its exit or when it ends without one."""
+    """Remove the private folders of this process, at its exit or when it ends without exit handlers."""
     with contextlib.suppress(OSError):
         for process, folder, release in _private_folders:
             if os.getpid() == process:

@@ -1,7 +1,7 @@
 """Checks of names in untrusted files and folders: only files in the same folder, no network.
 
-A study, a plan, a sample and a returned file are data that anybody may have written. Every name, link,
-address or engine in them passes one of these functions before something is opened.
+A study, a plan, a sample or a returned file may come from another person. Every name, link, address or engine
+in it is checked by one of these functions before a file or a connection is opened.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from pathlib import Path
 from stratal.errors import InputError
 from stratal.protocols import Foreign
 
-# `scheme://…`, also with one slash or more, as a path may have lost some. One letter is a drive of Windows.
+# `scheme:/…` with any number of slashes, because `Path` removes some. A scheme of one letter is a drive of
+# Windows.
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,30}:/")
 
 # The engine that reads local files in this process.
@@ -22,13 +23,13 @@ LOCAL_ENGINE = "duckdb"
 
 
 def is_address(text: str | os.PathLike[str]) -> bool:
-    """Return whether a text names a place on a network, or what some engine might take for one."""
+    """Return whether an engine may open a connection for a path: an address, or a share of Windows."""
     path = os.fspath(text)
     return _ADDRESS.match(path) is not None or path.startswith("\\\\")  # a share of Windows
 
 
 def find_connections(options: Mapping[str, Foreign]) -> dict[str, str]:
-    """Return option → value of those by which reading would open a connection or start another program.
+    """Return the options, with their values, that open a connection or start another program.
 
     Parameters
     ----------
@@ -47,12 +48,9 @@ def find_connections(options: Mapping[str, Foreign]) -> dict[str, str]:
 
 
 def file_inside(folder: Path, name: str) -> Path:
-    """Return the path of a file directly in a folder, by a name that a file from elsewhere states.
+    """Return the path of a file directly in a folder, given a name from an untrusted file.
 
-    Raises
-    ------
-    InputError
-        For a name with a folder in it, and for a link that leaves the folder.
+    Raises an `InputError` for a name with a folder in it, and for a link that leaves the folder.
     """
     if not name or name in (".", "..") or "/" in name or "\\" in name or "\0" in name:
         problem = f"{folder}: the name of a file must not contain a folder"
@@ -64,7 +62,7 @@ def file_inside(folder: Path, name: str) -> Path:
 
 
 def refuse_leaving_link(folder: Path, path: Path) -> None:
-    """Refuse a path below a folder that a symbolic link leads out of it."""
+    """Raise an error if a path below a folder is a symbolic link to a place outside the folder."""
     try:
         leaves = not path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError):  # a link to itself
@@ -75,7 +73,7 @@ def refuse_leaving_link(folder: Path, path: Path) -> None:
 
 
 def refuse_leaving_links(folder: Path, subfolder: Path) -> None:
-    """Refuse links that leave a folder, anywhere below one of its folders."""
+    """Raise an error for a symbolic link below `subfolder` that points outside `folder`."""
     if subfolder.is_symlink():
         refuse_leaving_link(folder, subfolder)
     for path in _symbolic_links(subfolder):
@@ -83,9 +81,9 @@ def refuse_leaving_links(folder: Path, subfolder: Path) -> None:
 
 
 def _symbolic_links(folder: Path) -> Iterator[Path]:
-    """Yield the symbolic links below a folder, following none."""
-    for place, folders, files in os.walk(folder):
+    """Yield the symbolic links below a folder; linked folders are not searched."""
+    for parent, folders, files in os.walk(folder):
         for name in (*folders, *files):
-            path = Path(place) / name
+            path = Path(parent) / name
             if path.is_symlink():
                 yield path

@@ -13,8 +13,8 @@ from stratal.question.facts import MAX_VERDICTS, verdict_numbers
 from stratal.tables.no_answer import is_no_verdict
 from stratal.tables.small_table import SmallTable, plain_text
 
-# Limit for the z-score of the number of missing verdicts in labelled rows. If verdicts are missing at random,
-# about 1 table in 370 exceeds it.
+# Largest z-score of the number of missing verdicts in labelled rows that chance explains. If verdicts are
+# missing at random, about 1 table in 370 exceeds it.
 _MAX_Z_SCORE = 3.0
 # A column with more distinct texts contains scores. The texts include all spellings of a missing verdict.
 _MAX_DISTINCT_TEXTS = 50
@@ -56,7 +56,7 @@ def _verdicts_of_column(rows: SmallTable, column: str) -> list[str] | None:
     return sorted(text for text in texts if text is not None and not is_no_verdict(text))
 
 
-def numbers_of_column(rows: SmallTable, column: str, decode: Decoder) -> dict[str, float] | None:
+def verdict_numbers_of_column(rows: SmallTable, column: str, decode: Decoder) -> dict[str, float] | None:
     """Return the number of each verdict in a column; None for scores, and for words without numbers."""
     verdicts = _verdicts_of_column(rows, column)
     if verdicts is None:
@@ -75,7 +75,7 @@ def with_verdict_numbers(
     columns = dict(rows.columns)
     numeric_names = {}
     for proxy in proxies:
-        numbers = numbers_of_column(rows, proxy, decode)
+        numbers = verdict_numbers_of_column(rows, proxy, decode)
         # A column with the same number in every row is used as it is.
         if numbers is None or len(numbers) < 2:
             continue
@@ -91,7 +91,7 @@ def with_verdict_numbers(
     return replace(rows, columns=columns), numeric_names
 
 
-def _describe_dependent_gaps(
+def _describe_dependent_missingness(
     rows: SmallTable, column: str, is_labelled: BoolArray, decode: Decoder
 ) -> str | None:
     """Return the numbers of missing verdicts if they depend on whether a row is labelled (n,), else None.
@@ -99,7 +99,7 @@ def _describe_dependent_gaps(
     If they do, the labelled rows do not represent all rows that have a verdict, and the proxy would bias the
     estimate.
     """
-    numbers = numbers_of_column(rows, column, decode)
+    numbers = verdict_numbers_of_column(rows, column, decode)
     if numbers is None:
         return None
     lacks_verdict = np.array([str(plain_text(entry)) not in numbers for entry in rows.values(column)])
@@ -150,35 +150,32 @@ def usable_proxies(
     decode : Decoder
         How verdicts count as numbers: like usual words such as pass, or as the user declared it for labels.
 
-    Raises
-    ------
-    InputError
-        If the user names a column whose verdicts are missing depending on the labels.
+    Raises an `InputError` if the user names a column whose verdicts are missing depending on the labels.
     """
     usable = []
     notes = []
     for proxy in proxies:
-        counts = _describe_dependent_gaps(rows, proxy, is_labelled, decode)
+        missing_counts = _describe_dependent_missingness(rows, proxy, is_labelled, decode)
         constant = _constant_verdict(rows, proxy, decode)
         if constant is not None:
             notes.append(
                 f"{proxy!r} is {constant!r} in every row that has a verdict, so it does not correct the "
                 f"estimate"
             )
-        elif counts is None:
+        elif missing_counts is None:
             usable.append(proxy)
         elif proxy in named_by_user:
             raise InputError(
                 f"{rows.table_name}: whether a row has a verdict in {proxy!r} depends on whether it has "
                 "a label",
-                given=f"no verdict in {counts}",
+                given=f"no verdict in {missing_counts}",
                 allowed="verdicts that are missing at random",
                 action="Get the missing verdicts, or leave the proxy out: proxy='none' (--proxy none).",
             )
         else:
             notes.append(
-                f"{proxy!r} has no verdict in {counts}. Chance does not explain this difference, so the "
-                "column is not used to correct the estimate"
+                f"{proxy!r} has no verdict in {missing_counts}. Chance does not explain this difference, so "
+                "the column is not used to correct the estimate"
             )
     return tuple(usable), tuple(notes)
 
@@ -186,9 +183,9 @@ def usable_proxies(
 def _constant_verdict(rows: SmallTable, column: str, decode: Decoder) -> str | None:
     """Return the verdict of a column that contains only one; None for other columns.
 
-    A column of numbers without gaps is not affected: it can be used as a proxy, even if it is constant.
+    The result is also None for a number in every row: such a column can be used as a proxy.
     """
-    numbers = numbers_of_column(rows, column, decode)
+    numbers = verdict_numbers_of_column(rows, column, decode)
     if numbers is None or len(numbers) != 1:
         return None
     (verdict,) = numbers

@@ -78,7 +78,7 @@ def _find_unreadable_cells(book: Any, sheet: Any) -> str:
             namespace, _, tag = node.tag.rpartition("}")
             if tag == "mergeCell":
                 return f"merged cells: {node.get('ref')}"
-            # The cell of a formula whose value is the empty text has the type `str`.
+            # A cell (c) may have a formula (f) and a value (v). If the value is an empty text, t is `str`.
             if tag == "c" and node.get("t") != "str" and node.find(f"{namespace}}}f") is not None:
                 if not node.findtext(f"{namespace}}}v"):
                     return f"a formula without a saved value: {node.get('r')}"
@@ -99,7 +99,8 @@ def _read_sheet(sheet: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int
     """
     sheet.reset_dimensions()
     rows: list[tuple[int, list[str | None]]] = []
-    cells_read = row_number = 0
+    cells_read = 0
+    row_number = 0
     for row_number, values in enumerate(sheet.iter_rows(values_only=True), start=1):
         cells = [cell_text(value) for value in values]
         while cells and cells[-1] is None:
@@ -122,7 +123,7 @@ def _read_sheet(sheet: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int
 
 
 def _is_table(names: Sequence[str], rows: Sequence[object]) -> bool:
-    """Return whether a sheet has a table: several columns with names, and rows, unlike a page of notes."""
+    """Return whether a sheet has several columns with names, and rows; a sheet of notes has not."""
     return sum(map(bool, names)) > 1 and len(rows) > 0
 
 
@@ -190,12 +191,12 @@ def workbook_table(connection: object, file: Path, is_wanted_sheet: Callable[[Se
             locate=lambda row: f"row {filled_rows[row][0]}",
         )
         facts = {
-            name: number_format.column_facts([cells[names.index(name)] for _, cells in filled_rows])
+            name: number_format.count_formats([cells[names.index(name)] for _, cells in filled_rows])
             for name in columns
             if name != selection.id
         }
         return with_decimal_points(
-            rows, selection, number_format.file_format(facts, may_group=False, shared=False)
+            rows, selection, number_format.file_format(facts, may_group=False, have_one_format=False)
         )
 
     return Table(table_name=str(file), names=names, read_columns=read_columns)

@@ -11,9 +11,9 @@ from stratal.population.expressions import (
     Constant,
     Expression,
     NumberColumn,
-    Share,
+    Quotient,
     logistic,
-    total,
+    sum_of,
 )
 
 COLUMNS = {
@@ -33,8 +33,8 @@ LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
         (LEVEL + P, [2.2, -0.5, 2.9]),
         (Agree(names=("a", "b")), [1, 0, 0]),
         (logistic(0.0 * P), [0.5, 0.5, 0.5]),
-        (Share(parts=(P, 2 * P), least=1.0), [0.2, 0.5, 0.5]),
-        (total([P, P, Constant(value=1.0)]), [1.4, 2.0, 2.8]),
+        (Quotient(parts=(P, 2 * P), least=1.0), [0.2, 0.5, 0.5]),
+        (sum_of([P, P, Constant(value=1.0)]), [1.4, 2.0, 2.8]),
     ],
 )
 def test_a_formula_is_worked_out_and_comes_back_from_its_record(formula, expected):
@@ -47,4 +47,4 @@ def test_a_formula_is_worked_out_and_comes_back_from_its_record(formula, expecte
 
 
 def test_the_sum_of_nothing_is_nothing():
-    assert float(total([]).evaluate(COLUMNS)) == 0.0
+    assert float(sum_of([]).evaluate(COLUMNS)) == 0.0

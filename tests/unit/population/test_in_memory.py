@@ -15,7 +15,7 @@ from stratal.population.in_memory import (
     BATCH_UNITS,
     ArrayCounter,
     map_slices,
-    refuse_duplicates,
+    refuse_duplicate_ids,
     threads_to_use,
 )
 from stratal.population.rules import CutPoints
@@ -184,17 +184,17 @@ def test_bins_of_one_value_each_are_known_however_late_a_second_comes(kind, kept
 
 
 def test_ids_that_differ_pass():
-    refuse_duplicates(["1", "01", "a", "A"])
+    refuse_duplicate_ids(["1", "01", "a", "A"])
 
 
 def test_a_single_repeat_is_one():
     with pytest.raises(InputError, match=r"1 id is duplicated \(first: 'a'\)"):
-        refuse_duplicates(["a", "b", "a"])
+        refuse_duplicate_ids(["a", "b", "a"])
 
 
 def test_repeats_are_counted_and_the_first_is_named():
     with pytest.raises(InputError, match=r"3 ids are duplicated \(first: 'b'\)"):
-        refuse_duplicates(["a", "b", "c", "b", "c", "b"])
+        refuse_duplicate_ids(["a", "b", "c", "b", "c", "b"])
 
 
 def test_parts_cover_the_rows_once_in_order():
@@ -269,8 +269,10 @@ def test_another_thread_may_ask_for_other_strata_at_any_moment(monkeypatch):
     two, three = (stratal.strata.stratify(population, "equal-size", n_strata=count).rule for count in (2, 3))
     other = two, population.codes(two)
 
-    monkeypatch.setattr(type(population), "_codes", property(lambda self: None, lambda self, kept: other))
+    monkeypatch.setattr(
+        type(population), "_stored_codes", property(lambda self: None, lambda self, kept: other)
+    )
     assert np.bincount(population.codes(three)).tolist() == [10, 10, 10]
     answers = iter([(three, np.arange(30))])
-    monkeypatch.setattr(type(population), "_codes", property(lambda self: next(answers, other)))
+    monkeypatch.setattr(type(population), "_stored_codes", property(lambda self: next(answers, other)))
     assert population.codes(three).tolist() == list(range(30))

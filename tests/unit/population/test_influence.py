@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.population.expressions import Agree, Cells, Constant, NumberColumn
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, population_means
 
 P = NumberColumn(name="p")
 
@@ -26,7 +26,7 @@ def test_averages_are_those_of_the_arrays(population):
     p = next(population.batches(("p",)))["p"]
 
     np.testing.assert_allclose(
-        averages(population, [P, P * P, Constant(value=2.0)]), [p.mean(), (p**2).mean(), 2]
+        population_means(population, [P, P * P, Constant(value=2.0)]), [p.mean(), (p**2).mean(), 2]
     )
 
 

@@ -16,7 +16,12 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import inspection
 from stratal.population.declaration import Declaration
-from stratal.population.inspection import describe_columns, describe_proxies, group_columns, suggestion
+from stratal.population.inspection import (
+    describe_columns,
+    describe_proxies,
+    likely_group_columns,
+    suggested_options,
+)
 from stratal.report.pages import inspection_page
 
 
@@ -31,7 +36,7 @@ def test_columns_of_a_csv_file(tmp_path):
     assert (key["kind"], key["distinct"]) == ("text", 3)
     assert (score["kind"], score["minimum"], score["maximum"]) == ("number", 0.5, 0.9)
     assert (note["kind"], note["distinct"]) == ("text", 1)
-    assert suggestion(found, None, None) == ["--id", "key", "--proxy", "score"]
+    assert suggested_options(found, None, None) == ["--id", "key", "--proxy", "score"]
 
 
 def test_a_column_without_a_name_is_shown_as_such_and_is_no_id(tmp_path):
@@ -40,7 +45,7 @@ def test_a_column_without_a_name_is_shown_as_such_and_is_no_id(tmp_path):
 
     found = describe_columns(path)
 
-    assert suggestion(found, None, None) == ["--id", "filename", "--proxy", "score"]
+    assert suggested_options(found, None, None) == ["--id", "filename", "--proxy", "score"]
     assert "(no name)" in str(inspection_page({"file": "p.csv", **found}))
 
 
@@ -48,7 +53,7 @@ def test_nothing_to_suggest_is_said(tmp_path):
     path = tmp_path / "p.csv"
     path.write_text("a,b\nx,y\nx,z\nx,z\n")
 
-    assert suggestion(describe_columns(path), None, None) == ["--id", "row"]
+    assert suggested_options(describe_columns(path), None, None) == ["--id", "row"]
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
@@ -66,7 +71,7 @@ def test_scores_that_are_nan_here_and_there_are_numbers_with_gaps(tmp_path, endi
     score = next(row for row in found["columns"] if row["name"] == "judge.score")
     assert (score["kind"], score["missing"], score["distinct"]) == ("number", 2, 1)
     assert found["notes"] == []
-    assert suggestion(found, None, None) == [
+    assert suggested_options(found, None, None) == [
         "--id",
         "id",
         "--proxy",
@@ -112,7 +117,7 @@ def test_what_is_suggested_fits_the_columns(tmp_path, text, expected):
     path = tmp_path / "p.csv"
     path.write_text(text)
 
-    assert suggestion(describe_columns(path), None, None) == expected
+    assert suggested_options(describe_columns(path), None, None) == expected
 
 
 def mixed_table(columns):
@@ -269,7 +274,7 @@ def test_further_scores_from_0_to_1_are_proposed_too(tmp_path, header, values, p
     ]
     path.write_text("\n".join([header, *rows]) + "\n")
 
-    options = suggestion(describe_columns(path), None, None)
+    options = suggested_options(describe_columns(path), None, None)
 
     assert options[options.index("--proxy") + 1] == proxies
 
@@ -281,4 +286,4 @@ def test_an_object_is_no_group(tmp_path):
     ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
-    assert group_columns(describe_columns(path), []) == ["language"]
+    assert likely_group_columns(describe_columns(path), []) == ["language"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.population.inspection import describe_columns, suggestion
+from stratal.population.inspection import describe_columns, suggested_options
 
 
 def described(tmp_path, header, rows):
@@ -21,7 +21,7 @@ def test_a_row_for_each_question_and_model_is_told(tmp_path, name):
 
     assert found["models"] == {"column": name, "count": 3, "first": "m0", "id": "question"}
     assert f"'{name}' names 3 models" in found["notes"][-1]
-    assert suggestion(found, None, None) == ["--id", "question", "--proxy", "score"]
+    assert suggested_options(found, None, None) == ["--id", "question", "--proxy", "score"]
 
 
 def test_without_a_column_that_stands_once_for_each_model_none_is_suggested(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.population.expressions import Agree, ByLevel, both_tests, implies, level_test
+from stratal.population.expressions import Agree, ByLevel, as_level_test, combine_tests, implies
 
 LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
 COLUMNS = {"g": np.array(list("uvwx")), "a": np.array(list("uuuu")), "b": np.array(list("uvuv"))}
@@ -35,23 +35,23 @@ def passing(test):
 @pytest.mark.parametrize("first", SETS)
 def test_sets_of_levels_are_what_their_tests_let_pass(first):
     """On a column that has every level that is named, and one more."""
-    assert level_test(first) is first
+    assert as_level_test(first) is first
     assert passing(first.complement) == set("uvwx") - passing(first)
     for second in SETS:
         both = passing(first) & passing(second)
-        assert passing(both_tests(first, second)) == both
+        assert passing(combine_tests(first, second)) == both
         assert first.is_disjoint_from(second) == (not both)
         assert implies(first, second) == (passing(first) <= passing(second))
 
 
 def test_a_test_of_several_things_implies_each():
     same, is_u = Agree(names=("a", "b")), ByLevel(name="g", levels=("u",), values=(1.0,))
-    joint = both_tests(same, is_u)
+    joint = combine_tests(same, is_u)
 
     assert implies(joint, same)
     assert implies(joint, is_u)
     assert not implies(same, joint)
-    assert both_tests(None, is_u) is both_tests(is_u, None) is is_u
+    assert combine_tests(None, is_u) is combine_tests(is_u, None) is is_u
     np.testing.assert_array_equal(joint.evaluate(COLUMNS), [1, 0, 0, 0])
 
 
@@ -60,4 +60,4 @@ def test_columns_are_not_mixed_up():
 
     assert not first.is_disjoint_from(second)
     assert not implies(first, second)
-    assert level_test(LEVEL) is None
+    assert as_level_test(LEVEL) is None

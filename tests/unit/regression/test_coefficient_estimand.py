@@ -15,7 +15,7 @@ from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
-from stratal.population.influence import averages
+from stratal.population.influence import population_means
 from stratal.regression import LinearLoss, LogisticLoss, PoissonLoss, quantile
 from stratal.regression.features import NumericFeatures
 from stratal.regression.from_sample import unlabelled_of_population
@@ -55,7 +55,7 @@ def test_before_labels_it_varies_as_the_regression_s_allocation_has_it(populatio
     noise = f * (1 - f) if family == "logistic" else f
     expected = np.mean(weight**2 * noise) + np.var(weight * (mean - f))  # Fisch et al. (2024), eq. 20-21
 
-    assert averages(population, [influence.square]) == pytest.approx(expected, rel=2e-3)
+    assert population_means(population, [influence.square]) == pytest.approx(expected, rel=2e-3)
     assert influence.value == pytest.approx(fit.theta[2], rel=1e-8)
 
 

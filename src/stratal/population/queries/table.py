@@ -23,7 +23,7 @@ from stratal.population.digest import KEY_BITS, DigestedColumns, PopulationDiges
 from stratal.population.drawn_units import Candidates, DrawnUnits
 from stratal.population.expressions import ArrayEvaluator, Expression
 from stratal.population.in_memory import object_column
-from stratal.population.population import UNIT_ID, NumberColumns, Population
+from stratal.population.population import DEFAULT_BATCH_SIZE, UNIT_ID, NumberColumns, Population
 from stratal.population.predictions import with_predictions
 from stratal.population.proxy_info import ProxyInfo
 from stratal.population.queries.units import Units, units_of_source, validate_units
@@ -42,8 +42,8 @@ from stratal.tables.engine import (
 )
 from stratal.tables.source import Source
 
-# Runs an Ibis expression and returns a PyArrow table.
-Run = Callable[[Foreign], Foreign]
+# Function that runs an Ibis expression and returns a PyArrow table.
+RunQuery = Callable[[Foreign], Foreign]
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class TableCounter:
         The histogram of all rows, if one query has computed it together with those of other tables.
     """
 
-    run: Run
+    run: RunQuery
     table: Foreign
     total_extent: distributions.Extent
     value: str
@@ -76,7 +76,7 @@ class TableCounter:
     total_histogram: Mapping[str, Foreign] | None = None
 
     def extent(self, span: distributions.Span) -> distributions.Extent:
-        """Return smallest and largest proxy and count within the span."""
+        """Return the smallest and largest proxy, and the number of units, within the span."""
         if span == distributions.Span():
             return self.total_extent
         inside = self._rows_within(span)
@@ -89,7 +89,7 @@ class TableCounter:
 
     def distinct(self) -> distributions.Bins:
         """Return a bin for each distinct value."""
-        query = _distinct_rows(self.table, self.table[self.value], self._moments(self.table))
+        query = _distinct_values_query(self.table, self.table[self.value], self._moments(self.table))
         columns = columns_of(self.run(query))
         order = np.argsort(columns["value"])
         columns = {name: column[order] for name, column in columns.items()}
@@ -102,12 +102,12 @@ class TableCounter:
     def histogram(self, grid: distributions.Grid, span: distributions.Span) -> distributions.Histogram:
         """Return the histogram of the proxies within the span."""
         if self.total_histogram is not None and span == distributions.Span():
-            return _full_histogram(self.total_histogram)
+            return _histogram_of_bins(self.total_histogram)
         inside = self._rows_within(span)
-        query = _histogram_rows(
+        query = _histogram_query(
             inside, inside[self.value], double(grid.low), double(grid.scale), self._moments(inside)
         )
-        return _full_histogram(columns_of(self.run(query)))
+        return _histogram_of_bins(columns_of(self.run(query)))
 
     def _moments(self, table: Foreign) -> Foreign:
         """Return the steps of the second moments as an Ibis expression, None without second moments."""
@@ -137,10 +137,11 @@ def columns_of(table: Foreign) -> dict[str, Foreign]:
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
-def _distinct_rows(table: Foreign, values: Foreign, moments: Foreign, *keys: str) -> Foreign:
+def _distinct_values_query(table: Foreign, values: Foreign, moments: Foreign, *keys: str) -> Foreign:
     """Return the query of the count and the sum of second moments of each distinct value.
 
-    `moments` are the second moments as integers, None without them. `keys` are further columns to group by.
+    `values` and `moments` are Ibis columns of the proxy and of its second moments as integers; `moments` is
+    None without them. `keys` are further columns to group by.
     """
     measures = {"n": table.count()}
     if moments is not None:
@@ -150,12 +151,12 @@ def _distinct_rows(table: Foreign, values: Foreign, moments: Foreign, *keys: str
     return table.group_by(**columns).aggregate(**measures)
 
 
-def _histogram_rows(
+def _histogram_query(
     table: Foreign, values: Foreign, low: Foreign, scale: Foreign, moments: Foreign, *keys: str
 ) -> Foreign:
     """Return the query of the count, integer sums, and smallest and largest value of each bin of a grid.
 
-    `low` and `scale` are those of the grid; `moments` and `keys` are as in `_distinct_rows`.
+    `low` and `scale` are those of the grid; `moments` and `keys` are as in `_distinct_values_query`.
     """
     position = ((values - low) * scale).floor().cast("int64")
     # The largest value belongs to the last bin, whose upper end is exclusive otherwise.
@@ -177,8 +178,8 @@ def _histogram_rows(
     return positioned_rows.group_by([*keys, "bin"]).aggregate(**measures)
 
 
-def _full_histogram(columns: Mapping[str, Foreign]) -> distributions.Histogram:
-    """Return the histogram with all bins, from the result of `_histogram_rows` for the occupied ones."""
+def _histogram_of_bins(columns: Mapping[str, Foreign]) -> distributions.Histogram:
+    """Return the histogram with all bins, from the result of `_histogram_query` for the occupied ones."""
     bins = columns["bin"].astype(np.int64)
 
     def by_bin(name: str) -> IntArray:
@@ -202,21 +203,25 @@ def _full_histogram(columns: Mapping[str, Foreign]) -> distributions.Histogram:
 
 
 def _level_extents(
-    run: Run, table: Foreign, level: str, value: str, second_moments: str | None
+    run: RunQuery, table: Foreign, level: str, value: str, second_moments: str | None
 ) -> tuple[list[str], dict[str, AnyArray]]:
-    """Return the sorted levels (L,), and their counts and ends of proxies and second moments, each (L,)."""
+    """Return the sorted levels (L,), and facts of each level by name, each (L,).
+
+    They are the number of units `n`, the smallest and largest proxy, `low` and `high`, and with second
+    moments the smallest and largest of these, `second_low` and `second_high`.
+    """
     measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
     if second_moments is not None:
         measures |= {"second_low": table[second_moments].min(), "second_high": table[second_moments].max()}
-    answer = run(table.group_by(level=table[level]).aggregate(**measures))
-    names = answer.column("level").to_pylist()
+    result = run(table.group_by(level=table[level]).aggregate(**measures))
+    names = result.column("level").to_pylist()
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
-    facts = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
+    facts = {name: array[order] for name, array in columns_of(result.drop_columns("level")).items()}
     return sorted(names), facts
 
 
 def _grid_scales(extents: Sequence[distributions.Extent], has_few_values: BoolArray) -> FloatArray:
-    """Return the scale (L,) of the grid of each level; 0 for levels whose few distinct values are counted."""
+    """Return the scale (L,) of the grid of each level; 0 for levels that need no grid."""
     scales = np.zeros(len(extents))
     for number, extent in enumerate(extents):
         if not has_few_values[number]:
@@ -225,7 +230,7 @@ def _grid_scales(extents: Sequence[distributions.Extent], has_few_values: BoolAr
 
 
 def level_bins(
-    run: Run, backend: Foreign, table: Foreign, level: str, value: str, second_moments: str | None = None
+    run: RunQuery, backend: Foreign, table: Foreign, level: str, value: str, second_moments: str | None = None
 ) -> distributions.LevelBins:
     """Return the distinct values within each level of a category, from two or three queries in total.
 
@@ -260,12 +265,13 @@ def level_bins(
     joined = table.join(parameter_table, table[level] == parameter_table.level_name)
 
     def moments(rows: Foreign) -> Foreign:
+        """Return the second moments as integers, None without them."""
         if second_moments is None:
             return None
         return steps_expression(rows[second_moments], rows.step_low, rows.step_scale)
 
     rows = joined.filter(joined.has_few_values)
-    distinct = columns_of(run(_distinct_rows(rows, rows[value], moments(rows), "level_number")))
+    distinct = columns_of(run(_distinct_values_query(rows, rows[value], moments(rows), "level_number")))
     order = np.lexsort((distinct["value"], distinct["level_number"]))
     distinct = {name: column[order] for name, column in distinct.items()}
     counts = distinct["n"].astype(np.int64)
@@ -276,7 +282,7 @@ def level_bins(
     if not np.all(has_few_values):
         # One query for all levels with many values.
         rows = joined.filter(~joined.has_few_values)
-        binned = _histogram_rows(
+        binned = _histogram_query(
             rows, rows[value], rows.grid_low, rows.grid_scale, moments(rows), "level_number"
         )
         bins = columns_of(run(binned))
@@ -287,12 +293,12 @@ def level_bins(
                 level_steps = steps[number]
             large[number] = TableCounter(
                 run,
-                table.filter(table[level] == names[number]),
-                extents[number],
-                value,
-                second_moments,
-                level_steps,
-                {name: column[in_level] for name, column in bins.items()},
+                table=table.filter(table[level] == names[number]),
+                total_extent=extents[number],
+                value=value,
+                second_moments=second_moments,
+                steps=level_steps,
+                total_histogram={name: column[in_level] for name, column in bins.items()},
             )
     return distributions.LevelBins(
         names=tuple(names),
@@ -308,7 +314,7 @@ def level_bins(
 
 
 class TableEvaluator(ArrayEvaluator):
-    """The columns of a table's units, for formulas.
+    """Evaluates formulas on the columns of a table: the values are Ibis columns.
 
     Parameters
     ----------
@@ -323,25 +329,25 @@ class TableEvaluator(ArrayEvaluator):
 
     def number(self, name: str) -> Foreign:
         """Return a numeric column."""
-        return self._table[self._units.internal(name, self._units.numbers)]
+        return self._table[self._units.internal_name(name, self._units.numbers)]
 
     def by_level(
         self, name: str, levels: tuple[str, ...], values: tuple[float, ...], otherwise: float
     ) -> Foreign:
         """Return the number of each unit's level of a group column."""
-        column = self._table[self._units.internal(name, self._units.categories)]
+        column = self._table[self._units.internal_name(name, self._units.categories)]
         branches = [(column == level, double(value)) for level, value in zip(levels, values, strict=True)]
         return ibis.cases(*branches, else_=double(otherwise))
 
     def all_equal(self, names: tuple[str, ...]) -> Foreign:
         """Return 1 if all group columns agree, else 0."""
-        internal_names = [self._units.internal(name, self._units.categories) for name in names]
+        internal_names = [self._units.internal_name(name, self._units.categories) for name in names]
         first, *others = (self._table[name] for name in internal_names)
         is_same = reduce(and_, (first == other for other in others))
         return ibis.ifelse(is_same, double(1.0), double(0.0))
 
     def apply(self, function: str, value: Foreign) -> Foreign:
-        """Return a function of a value, such as `floor`."""
+        """Return a function of a column, such as `floor`."""
         return getattr(value, function)()
 
     def constant(self, value: float) -> Foreign:
@@ -349,11 +355,11 @@ class TableEvaluator(ArrayEvaluator):
         return double(value)
 
     def at_least(self, value: object, least: float) -> Foreign:
-        """Return the larger of a value and a constant."""
+        """Return a column in which numbers below `least` are replaced by `least`."""
         return ibis.greatest(value, double(least))
 
     def below(self, value: object, limit: float) -> Foreign:
-        """Return 1 if a value is below a constant, else 0."""
+        """Return a column that is 1 for values below a constant, else 0."""
         return ibis.ifelse(value < double(limit), double(1.0), double(0.0))
 
 
@@ -370,20 +376,17 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
     out : str
         Name of the new column.
 
-    Raises
-    ------
-    InputError
-        For a rule that has no query.
+    Raises an `InputError` for a rule that has no query.
     """
     match rule:
         case rules.Everything():
             return table.mutate(**{out: ibis.literal(0, "int64")})
         case rules.CutPoints():
-            column = table[units.internal(rule.column, units.numbers)]
-            code = _nested_choice(column, rule.cuts.tolist(), 0, len(rule.cuts))
+            column = table[units.internal_name(rule.column, units.numbers)]
+            code = _count_cuts_below(column, rule.cuts.tolist(), 0, len(rule.cuts))
             return table.mutate(**{out: code.cast("int64")})
         case rules.Categories():
-            level = units.internal(rule.column, units.categories)
+            level = units.internal_name(rule.column, units.categories)
             level_name = f"{out}_level"
             code_table = literal_table(
                 {level_name: np.array(rule.levels, dtype=object), out: rule.codes}, units.backend
@@ -400,8 +403,8 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
             for number, (inner, offset) in enumerate(zip(rule.inner, rule.offsets.tolist(), strict=True)):
                 coded = with_codes(inner, units, coded, f"{out}_{number}")
                 branches.append((coded[group] == number, coded[f"{out}_{number}"] + offset))
-            added = [group, *(f"{out}_{number}" for number in range(len(branches)))]
-            return coded.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*added)
+            temporary_columns = [group, *(f"{out}_{number}" for number in range(len(branches)))]
+            return coded.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*temporary_columns)
         case rules.NearestCentre():
             return _nearest_centre_codes(rule, units, table, out)
     raise InputError(
@@ -410,16 +413,18 @@ def with_codes(rule: Rule, units: Units, table: Foreign, out: str = "code") -> F
     )
 
 
-def _nested_choice(column: object, cuts: list[float], first: int, last: int) -> Foreign:
+def _count_cuts_below(column: object, cuts: list[float], first: int, last: int) -> Foreign:
     """Return the number of cut points at or below a value as nested conditions.
 
-    A value is compared with about log₂ H cut points instead of H, as in a binary search.
+    The number is known to be between `first` and `last`. A value is compared with about log₂ H cut points
+    instead of H, as in a binary search.
     """
     if first == last:
         return ibis.literal(first, "int32")
     middle = (first + last) // 2
-    below = _nested_choice(column, cuts, first, middle)
-    return ibis.ifelse(column < double(cuts[middle]), below, _nested_choice(column, cuts, middle + 1, last))
+    below = _count_cuts_below(column, cuts, first, middle)
+    above = _count_cuts_below(column, cuts, middle + 1, last)
+    return ibis.ifelse(column < double(cuts[middle]), below, above)
 
 
 def _derived_codes(rule: rules.Derived, units: Units, table: Foreign, out: str) -> Foreign:
@@ -461,8 +466,8 @@ def _interval_codes_by_level(
     arrays = [np.array(levels, dtype=object), np.array(lows), np.array(highs)]
     intervals = {**dict(zip(names, arrays, strict=True)), out: np.array(codes, np.int64)}
     interval_table = literal_table(intervals, units.backend)
-    value = table[units.internal(column, units.numbers)]
-    level_column = table[units.internal(rule.categories.column, units.categories)]
+    value = table[units.internal_name(column, units.numbers)]
+    level_column = table[units.internal_name(rule.categories.column, units.categories)]
     conditions = [
         level_column == interval_table[names[0]],
         value >= interval_table[names[1]],
@@ -478,7 +483,7 @@ def _nearest_centre_codes(rule: rules.NearestCentre, units: Units, table: Foreig
     doubled, squares = rule.integer_centres
     coordinates = []
     for name, origin, step in zip(rule.names, grid.origin, grid.step, strict=True):
-        value = table[units.internal(name, units.numbers)]
+        value = table[units.internal_name(name, units.numbers)]
         position = (value - double(origin)) / double(step) + double(0.5)
         clipped = position.clip(double(-grid.limit), double(grid.limit))
         coordinates.append(clipped.floor().cast("float64"))
@@ -498,7 +503,8 @@ def _nearest_centre_codes(rule: rules.NearestCentre, units: Units, table: Foreig
 # ---- the population
 
 
-# Sizes are grouped by powers of two below the largest; smaller sizes are in the first group.
+# Number of limits between groups of sizes, which are the largest size divided by powers of two. All smaller
+# sizes are in the first group.
 _N_OCTAVES = 24
 
 # Keys are unsigned integers of 64 bits.
@@ -507,8 +513,8 @@ _MAX_KEY = 2**64 - 1
 # Products of 64 bits are added in two halves of 32 bits, whose sums do not overflow.
 _HALF_BITS = 32
 
-# The digits of a digest after those of the key, at their largest.
-_REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
+# Largest text of the hexadecimal digits of an MD5 digest after those of the key.
+_LARGEST_REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
 
 # If the highest key of a draw is larger, which holds for more than one unit in 64, its rows are not returned
 # together with the sums of the digest: they would be too many.
@@ -577,9 +583,10 @@ class TablePopulation(Population):
         """Return the number of units in each level of a group column."""
         table = self.units.table
         level = table[self.units.categories[self.require_group(group)]]
-        answer = self.source.run(table.group_by(level=level).aggregate(n=table.count()))
-        _text_array(answer.column("level"))
-        rows = answer.to_pylist()
+        result = self.source.run(table.group_by(level=level).aggregate(n=table.count()))
+        # Raises the error for a level with the character NUL.
+        _text_array(result.column("level"))
+        rows = result.to_pylist()
         return {row["level"]: int(row["n"]) for row in sorted(rows, key=lambda row: str(row["level"]))}
 
     def summarise(self, rule: Rule) -> StratumSummary:
@@ -613,34 +620,38 @@ class TablePopulation(Population):
         # An engine returns rows together with sums if it has structs, and Arrow has their types.
         shown_types = [units.table[name].type() for name in units.shown.values()]
         is_transferable = all(
-            t.is_string() or t.is_numeric() or t.is_boolean() or t.is_temporal() for t in shown_types
+            kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal()
+            for kind in shown_types
         )
-        is_one_pass = units.backend.name in ANALYTIC_ENGINES and is_transferable
-        if seed in self._digests or highest > _MAX_KEY_WITH_SUMS or not is_one_pass:
-            strata = np.flatnonzero(counts)
+        has_sums_with_rows = units.backend.name in ANALYTIC_ENGINES and is_transferable
+        if seed in self._digests or highest > _MAX_KEY_WITH_SUMS or not has_sums_with_rows:
             table = units.table.mutate(digest=_digest(units, seed))
             if highest < _MAX_KEY:
                 table = table.filter(table.digest <= _digest_limit(highest))
-            by_code = {int(h): _digest_limit(int(limits[h])) for h in strata}
+            limit_by_code = {int(h): _digest_limit(int(limits[h])) for h in np.flatnonzero(counts)}
             coded = with_codes(rule, units, table)
-            rows = self.source.run(_rows_under_limits(coded, units, by_code, "code"))
+            rows = self.source.run(_rows_under_limits(coded, units, limit_by_code, "code"))
             codes = rows.column("code").to_numpy().astype(np.int64)
             texts = _text_array(rows.column("unit_id"))
             return rows, codes, keys_of_ids(texts.tolist(), seed), texts
+        # The keys in this query have only the first `KEY_BITS` bits, so that it may return a few more units.
         max_bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
         row = self.source.run(_digest_query(units, self._digested_columns, seed, max_bits))
         self._digests[seed] = _digest_of_sums(self._digested_columns, row.drop_columns("rows").to_pylist()[0])
         rows = pa.Table.from_struct_array(row.column("rows").combine_chunks().flatten())
         texts = _text_array(rows.column("unit_id"))
-        names = rule.columns
         keys = keys_of_ids(texts.tolist(), seed)
-        columns = {name: _numpy_column(rows.column(units.internal(name, units.numbers))) for name in names}
+        columns = {
+            name: _numpy_column(rows.column(units.internal_name(name, units.numbers)))
+            for name in rule.columns
+        }
         # A rule without columns needs one to know the number of units.
         codes = rule.assign({"": texts, **columns})
         selected = np.flatnonzero((keys <= limits[codes]) & (counts[codes] > 0))
         return rows.take(selected), codes[selected], keys[selected], texts[selected]
 
     def _digest(self, seed: int) -> PopulationDigest:
+        """Return the digest, from one query."""
         return _digest_of_sums(
             self._digested_columns,
             self.source.first_row(_digest_query(self.units, self._digested_columns, seed)),
@@ -661,10 +672,12 @@ class TablePopulation(Population):
         row = self.source.first_row(table.aggregate(**{name: table[name].mean() for name in values}))
         return np.array([float(mean) for mean in row.values()])
 
-    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
+    def batches(
+        self, columns: tuple[str, ...], size: int = DEFAULT_BATCH_SIZE
+    ) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in the order of the ids' text, which does not depend on the storage."""
         units = self.units
-        internal = {name: units.internal(name, units.numbers) for name in columns if name != UNIT_ID}
+        internal = {name: units.internal_name(name, units.numbers) for name in columns if name != UNIT_ID}
         if UNIT_ID in columns:
             internal[UNIT_ID] = "unit_id"
         ordered = units.table.order_by(byte_order_key(units.backend, units.table.unit_id)).select(
@@ -703,13 +716,16 @@ class TablePopulation(Population):
         # The engine selects units by a threshold on the text of the digest for each octave of sizes, in a
         # small joined table. It returns about twice as many units as needed, which are then compared exactly.
         cuts = high * 2.0 ** -np.arange(_N_OCTAVES, 0, -1.0)
-        shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
+        # The largest u of a unit in each group is that for the largest size in the group.
+        u_limits = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
         # A float of 53 bits is below the exact limit by up to 2¹¹.
-        by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
+        limit_by_octave = {
+            octave: _digest_limit(int(u_limit * 2.0**64) + (1 << 11)) for octave, u_limit in u_limits
+        }
         units = replace(self.units, numbers={**self.units.numbers, "size_measure": "size_measure"})
         rule = rules.CutPoints(column="size_measure", cuts=cuts)
         coded = with_codes(rule, units, sized.mutate(digest=_digest(units, seed)))
-        rows = self.source.run(_rows_under_limits(coded, self.units, by_octave, "size_measure"))
+        rows = self.source.run(_rows_under_limits(coded, self.units, limit_by_octave, "size_measure"))
         u = uniforms(keys_of_ids(_text_array(rows.column("unit_id")).tolist(), seed))
         sizes = rows.column("size_measure").to_numpy()
         selected = np.flatnonzero(u < limit * sizes)
@@ -720,7 +736,7 @@ class TablePopulation(Population):
         """Return the units at these ranks (n,), from 0, when sorted by a column: one sort by the engine."""
         seed = check_seed(seed)
         table = self.units.table
-        value = self._numeric(column)
+        value = self._number_column(column)
         table = table.select(selected_value="unit_id", value=value, digest=_digest(self.units, seed))
         window = ibis.window(order_by=[table.value, table.digest, table.selected_value])
         numbered = table.select("selected_value", position=ibis.row_number().over(window).cast("int64"))
@@ -759,17 +775,17 @@ class TablePopulation(Population):
             )
         if size.column is None:
             return table.mutate(size_measure=double(1.0))
-        values = self._numeric(size.column)
+        values = self._number_column(size.column)
         moments = None
         if size.uses_second_moments:
-            moments = self._numeric(str(self.proxy_info(size.column).second_moment))
+            moments = self._number_column(str(self.proxy_info(size.column).second_moment))
         return table.mutate(size_measure=size.evaluate_with(columns, values, moments))
 
-    def _numeric(self, name: str) -> Foreign:
+    def _number_column(self, name: str) -> Foreign:
         """Return the Ibis column of a proxy or a feature; raise an error for categories."""
         if name in self.units.categories and name not in self.units.numbers:
             raise InputError(f"column {name!r} contains categories", allowed="a proxy or a feature")
-        return self.units.table[self.units.internal(name, self.units.numbers)]
+        return self.units.table[self.units.internal_name(name, self.units.numbers)]
 
     def _drawn_units(
         self, rows: Foreign, seed: int, stratum: IntArray | None = None
@@ -863,10 +879,10 @@ def _text_array(column: Foreign) -> AnyArray:
     return np.array(texts, dtype=np.str_)
 
 
-def _id_array(column: object, integers: bool) -> AnyArray:
+def _id_array(column: object, are_integers: bool) -> AnyArray:
     """Return ids as integers if they are integers of 64 bits, otherwise as text."""
     texts = _text_array(column)
-    if not integers:
+    if not are_integers:
         return texts
     try:
         return texts.astype(np.int64)
@@ -887,12 +903,15 @@ def _numpy_column(column: object) -> AnyArray:
 
 
 def _rows_under_limits(coded: Foreign, units: Units, limits: dict[int, str], *columns: str) -> Foreign:
-    """Return the query for the rows whose digest is at most the limit of their code."""
+    """Return the query for the rows whose digest is at most the limit of their code, if the code has one.
+
+    `coded` has the columns `code` and `digest`. The result has the ids, `columns` and the stored columns.
+    """
     codes = np.array(list(limits), np.int64)
-    highest = np.array(list(limits.values()), object)
-    limit_table = literal_table({"limited": codes, "highest": highest}, units.backend)
-    joined = coded.join(limit_table, coded.code == limit_table.limited)
-    selected = joined.filter(joined.digest <= joined.highest)
+    digests = np.array(list(limits.values()), object)
+    limit_table = literal_table({"limited_code": codes, "digest_limit": digests}, units.backend)
+    joined = coded.join(limit_table, coded.code == limit_table.limited_code)
+    selected = joined.filter(joined.digest <= joined.digest_limit)
     return selected.select("unit_id", *columns, *_stored_columns(units))
 
 
@@ -907,13 +926,15 @@ def _digest_query(units: Units, columns: DigestedColumns, seed: int, limit: int 
     measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
     # The factors of the keys: digits of numbers, then the hashes of levels.
     evaluator = TableEvaluator(units, table)
-    parts = [digits(table[column], exponent, evaluator) for column, exponent in columns.numbers.values()]
-    factors = [digit.cast("int64") for digit in chain.from_iterable(parts)]
+    number_digits = [
+        digits(table[column], exponent, evaluator) for column, exponent in columns.numbers.values()
+    ]
+    factors = [digit.cast("int64") for digit in chain.from_iterable(number_digits)]
     factors += [key_bits(units.backend, table[column]) >> 1 for column in columns.groups.values()]
-    for at, factor in enumerate(factors):
+    for number, factor in enumerate(factors):
         product = table.key * factor
-        measures[f"high{at}"] = (product >> _HALF_BITS).sum().cast("int64")
-        measures[f"low{at}"] = (product & (2**_HALF_BITS - 1)).sum().cast("int64")
+        measures[f"high{number}"] = (product >> _HALF_BITS).sum().cast("int64")
+        measures[f"low{number}"] = (product & (2**_HALF_BITS - 1)).sum().cast("int64")
     if limit >= 0:
         rows = ibis.struct({name: table[name] for name in ("unit_id", *_stored_columns(units))})
         measures["rows"] = rows.collect(where=table.key <= limit)
@@ -921,9 +942,9 @@ def _digest_query(units: Units, columns: DigestedColumns, seed: int, limit: int 
 
 
 def _digest_of_sums(columns: DigestedColumns, row: Mapping[str, Foreign]) -> PopulationDigest:
-    """Return the digest from the row of sums."""
-    halves = len([name for name in row if name.startswith("high")])
-    sums = [(int(row[f"high{at}"]) << _HALF_BITS) + int(row[f"low{at}"]) for at in range(halves)]
+    """Return the digest from the result of `_digest_query`."""
+    n_sums = len([name for name in row if name.startswith("high")])
+    sums = [(int(row[f"high{number}"]) << _HALF_BITS) + int(row[f"low{number}"]) for number in range(n_sums)]
     return columns.digest(int(row["size"]), int(row["ids"]), sums)
 
 
@@ -939,4 +960,4 @@ def _digest(units: Units, seed: int) -> Foreign:
 
 def _digest_limit(key: int) -> str:
     """Return the largest digest whose first digits are those of `key`."""
-    return f"{min(key, _MAX_KEY):0{KEY_DIGITS}x}{_REST_OF_DIGEST}"
+    return f"{min(key, _MAX_KEY):0{KEY_DIGITS}x}{_LARGEST_REST_OF_DIGEST}"

@@ -31,6 +31,7 @@ from stratal.proxy.agreement import (
     LAST_NUMBER,
     MAX_WEIGHT,
     PUNCTUATION,
+    PeerWeights,
     answer_codes,
     peer_weights,
 )
@@ -73,11 +74,14 @@ class Units:
     integer_ids: bool
     backend: Foreign
 
-    def internal(self, name: str, preferred: Mapping[str, str]) -> str:
-        """Return the table's name of a column; `preferred` is `numbers` or `categories`, searched first."""
-        for mapping in (preferred, self.numbers, self.categories):
-            if name in mapping:
-                return mapping[name]
+    def internal_name(self, name: str, preferred: Mapping[str, str]) -> str:
+        """Return the name in `table` of the user's column `name`.
+
+        `preferred` is `numbers` or `categories`: a column may be in both.
+        """
+        for names in (preferred, self.numbers, self.categories):
+            if name in names:
+                return names[name]
         raise InputError(
             f"no such column: {name!r}", allowed=suggest_names(name, (*self.numbers, *self.categories))
         )
@@ -86,24 +90,21 @@ class Units:
 def units_of_source(source: Source, declared: Declaration) -> Units:
     """Return the rows of a source as units.
 
-    Raises
-    ------
-    InputError
-        For a column whose type cannot be an id, a number or a category.
+    Raises an `InputError` for a column whose type cannot be an id, a number or a category.
     """
     id_column = source.column(declared.id)
     numbers = {name: f"x{i}" for i, name in enumerate(declared.number_columns)}
     categories = {name: f"g{i}" for i, name in enumerate(declared.groups)}
     shown = {name: f"s{i}" for i, name in enumerate(declared.shown)}
-    where = f"{source.table_name}: column"
-    columns = {"unit_id": id_text_of(id_column, f"{where} {declared.id!r}")}
+    label = f"{source.table_name}: column"
+    columns = {"unit_id": id_text_of(id_column, f"{label} {declared.id!r}")}
     if id_column.type().is_integer():
         columns["unit_key"] = id_column
     else:
         columns["unit_key"] = columns["unit_id"]
-    columns |= {numbers[name]: number_expression(source, name, f"{where} {name!r}") for name in numbers}
+    columns |= {numbers[name]: number_expression(source, name, f"{label} {name!r}") for name in numbers}
     columns |= {
-        categories[name]: category_expression(source.column(name), f"{where} {name!r}") for name in categories
+        categories[name]: category_expression(source.column(name), f"{label} {name!r}") for name in categories
     }
     columns |= {shown[name]: source.column(name) for name in shown}
     return Units(
@@ -117,11 +118,15 @@ def units_of_source(source: Source, declared: Declaration) -> Units:
 
 
 def _is_integer_type(column_type: Foreign) -> bool:
+    """Return whether an Ibis type has only whole numbers."""
     return bool(column_type.is_integer() or (column_type.is_decimal() and column_type.scale == 0))
 
 
 def id_text_of(column: Foreign, name: str) -> Foreign:
-    """Return the text of ids as an Ibis expression; a float that is no whole number below 2⁵³ is null."""
+    """Return the text of ids as an Ibis expression; `name` names the column in errors.
+
+    A float that is no whole number below 2⁵³ is null.
+    """
     column_type = column.type()
     if column_type.is_string():
         return column
@@ -141,10 +146,11 @@ def id_text_of(column: Foreign, name: str) -> Foreign:
 
 def whole_number_expression(column: Foreign) -> Foreign:
     """Return floating-point values as integers; null if they are not whole numbers below 2⁵³."""
-    double = column.cast("float64")
-    bounded = ibis.ifelse(double.abs() < MAX_EXACT_INTEGER, double, ibis.null("float64"))
-    integer = bounded.cast("int64")
-    return ibis.ifelse(integer.cast("float64") == double, integer, ibis.null("int64"))
+    number = column.cast("float64")
+    # Engines raise an error for the cast of a larger number.
+    bounded_number = ibis.ifelse(number.abs() < MAX_EXACT_INTEGER, number, ibis.null("float64"))
+    integer = bounded_number.cast("int64")
+    return ibis.ifelse(integer.cast("float64") == number, integer, ibis.null("int64"))
 
 
 def number_expression(source: Source, name: str, label: str | None = None) -> Foreign:
@@ -174,10 +180,10 @@ def text_number_expression(column: Foreign) -> Foreign:
     like the values of Boolean columns of Parquet.
     """
     number = ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
-    plain = column.strip().lower()
-    truth = ibis.cases((plain == "true", 1.0), (plain == "false", 0.0), else_=ibis.null("float64"))
+    word = column.strip().lower()
+    truth_value = ibis.cases((word == "true", 1.0), (word == "false", 0.0), else_=ibis.null("float64"))
     # With `coalesce`, DuckDB would strip all values, which takes six times as long as their conversion.
-    return ibis.ifelse(number.notnull(), number, truth)
+    return ibis.ifelse(number.notnull(), number, truth_value)
 
 
 def _is_number_of_other_format(column: Foreign) -> Foreign:
@@ -197,8 +203,9 @@ def category_expression(column: Foreign, label: str) -> Foreign:
     if column_type.is_boolean():
         return ibis.cases((column, "True"), (~column, "False"))
     if column_type.is_floating():
-        double = ibis.ifelse(is_nan(column), ibis.null("float64"), column.cast("float64"))
-        return whole_number_expression(double).cast("string").coalesce(double.cast("string"))
+        number = ibis.ifelse(is_nan(column), ibis.null("float64"), column.cast("float64"))
+        # Whole numbers have no point, as in columns of integers.
+        return whole_number_expression(number).cast("string").coalesce(number.cast("string"))
     if column_type.is_array() and not column_type.value_type.is_nested():
         return _json_text(column)
     if column_type.is_binary() or column_type.is_nested():
@@ -230,8 +237,9 @@ def is_nan(column: Foreign) -> Foreign:
 # Returns a Boolean Ibis expression of a column.
 Predicate = Callable[[Foreign], Foreign]
 
-_FILL = "Drop or fill these units."
-_FILL_OR_SEPARATE = (
+# Next step in errors on missing values; the second one for proxies.
+_FILL_ACTION = "Drop or fill these units."
+_FILL_OR_SEPARATE_ACTION = (
     "Drop or fill these units, or keep units without a proxy as a stratum of their own: "
     "missing='own-stratum' (--missing own-stratum)."
 )
@@ -242,13 +250,12 @@ Extents = dict[str, tuple[float, float]]
 
 
 def validate_units(units: Units, source: Source, declared: Declaration) -> tuple[int, Extents]:
-    """Return N and the extents of the numbers of a valid table, from one query and one for duplicate ids.
+    """Check the units, and return N and the extents of the columns of numbers by the user's names.
 
-    Raises
-    ------
-    InputError
-        For an empty table, a missing, duplicate or unusable id, a missing category, and a number that is
-        missing, NaN, infinite or not a number. The error states the count and the first case.
+    A valid table needs one query, and one for duplicate ids.
+
+    Raises an `InputError` for an empty table, a missing, duplicate or unusable id, a missing category, and a
+    number that is missing, NaN, infinite or not a number. The error states the count and the first case.
     """
     table = units.table
     # `unit_key` is null if the id is, and needs no conversion of integers to text.
@@ -262,7 +269,8 @@ def validate_units(units: Units, source: Source, declared: Declaration) -> tuple
         values = table[column]
         measures[f"{column}_n"] = values.count()
         measures[f"{column}_nan"] = table.count(where=values.isnan())
-        measures[f"{column}_low"], measures[f"{column}_high"] = values.min(), values.max()
+        measures[f"{column}_low"] = values.min()
+        measures[f"{column}_high"] = values.max()
     measures |= {f"{column}_n": table[column].count() for column in units.categories.values()}
     row = source.first_row(table.aggregate(**measures))
     size = int(row["size"])
@@ -280,16 +288,18 @@ def validate_units(units: Units, source: Source, declared: Declaration) -> tuple
             )
     extents = {}
     for name, column in units.numbers.items():
-        low, high = extents[name] = row[f"{column}_low"], row[f"{column}_high"]
+        low = row[f"{column}_low"]
+        high = row[f"{column}_high"]
         is_finite = low is not None and math.isfinite(low) and math.isfinite(high)
         if row[f"{column}_n"] < size or row[f"{column}_nan"] or not is_finite:
             _raise_number_error(source, declared, name)
+        extents[name] = (float(low), float(high))
     for name, column in units.categories.items():
         if row[f"{column}_n"] < size:
             refuse = _invalid_rows_raiser(source, declared, name, f"group column {name!r}")
             refuse("missing value", is_absent, action="Assign a separate category to the missing values.")
     _require_distinct_ids(units, source, size)
-    return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
+    return size, extents
 
 
 def is_absent(column: Foreign, words: tuple[str, ...] = ()) -> Foreign:
@@ -302,7 +312,7 @@ def is_absent(column: Foreign, words: tuple[str, ...] = ()) -> Foreign:
     return column.isnull()
 
 
-# Kinds of texts in a column of numbers, with the remedy for each.
+# Noun phrases for invalid values of a column of numbers in error messages, with the next step for each.
 _DECIMAL_COMMA_VALUE = "value that is written with a decimal comma or a percent sign"
 _TEXT_VALUE = "value that is not a number"
 _VALUE_WITHOUT_SIGN = "value without a percent sign, unlike most of its values"
@@ -322,11 +332,13 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
     is_text = source.is_text(name)
 
     def numbers(column: Foreign) -> Foreign:
+        """Return the values as numbers, null for text that is not a number."""
         if is_text:
             return text_number_expression(column)
         return column
 
     def missing(column: Foreign) -> Foreign:
+        """Return whether a value is null, or blank text."""
         if is_text:
             return is_absent(column, ("",))
         return column.isnull()
@@ -343,13 +355,14 @@ def _raise_number_error(source: Source, declared: Declaration, name: str) -> Non
         problems["value that is NaN"] = lambda column: is_nan(numbers(column))
         problems["value that is infinite"] = lambda column: numbers(column).isinf()
     may_be_separate = declared.missing is None and name in (*declared.proxies, *declared.softmax)
-    fill = _FILL_OR_SEPARATE if may_be_separate else _FILL
-    remedies = {**_REMEDIES, _TEXT_VALUE: f"{_REMEDIES[_TEXT_VALUE]}{fill[0].lower()}{fill[1:]}"}
+    fill_action = _FILL_OR_SEPARATE_ACTION if may_be_separate else _FILL_ACTION
+    text_remedy = f"{_REMEDIES[_TEXT_VALUE]}{fill_action[0].lower()}{fill_action[1:]}"
+    remedies = {**_REMEDIES, _TEXT_VALUE: text_remedy}
     refuse = _invalid_rows_raiser(source, declared, name)
     for problem, predicate in problems.items():
-        refuse(problem, predicate, "; allowed: finite numbers", action=remedies.get(problem, fill))
+        refuse(problem, predicate, "; allowed: finite numbers", action=remedies.get(problem, fill_action))
     message = f"{source.table_name}: column {name!r} holds a value that cannot be used"
-    raise InputError(message, allowed="finite numbers", action=fill)
+    raise InputError(message, allowed="finite numbers", action=fill_action)
 
 
 def _are_mostly_percentages(source: Source, name: str) -> bool:
@@ -361,25 +374,25 @@ def _are_mostly_percentages(source: Source, name: str) -> bool:
     return 2 * int(counts["percentages"] or 0) > int(counts["values"])
 
 
-# Largest number of keys in one query for distinct keys: DuckDB can do this in its memory limit for two
-# threads.
+# Largest number of keys in one query for distinct keys. DuckDB needs the memory limit of two threads for it.
 _MAX_KEYS_AT_ONCE = 200_000_000
 
 
 def _require_distinct_ids(units: Units, source: Source, size: int) -> None:
     """Raise an error if an id occurs twice."""
     key = duplicate_key(source.backend, units.table.unit_key)
-    # Distinct keys need less memory than a count for each key, and the keys of one remainder less than all.
+    # Distinct keys need less memory than a count for each key. A query for the keys with one remainder needs
+    # less memory than a query for all keys.
     if key.type().is_integer():
-        parts = -(-size // _MAX_KEYS_AT_ONCE)
+        n_queries = math.ceil(size / _MAX_KEYS_AT_ONCE)
     else:
-        parts = 1
+        n_queries = 1
     n_distinct = 0
-    for part in range(parts):
+    for remainder in range(n_queries):
         keys = units.table.select(key=key)
-        if parts > 1:
+        if n_queries > 1:
             # In SQL the remainder of a negative number is negative.
-            keys = keys.filter((keys.key % parts + parts) % parts == part)
+            keys = keys.filter((keys.key % n_queries + n_queries) % n_queries == remainder)
         distinct = keys.distinct()
         n_distinct += source.first_row(distinct.aggregate(n=distinct.count()))["n"]
     if n_distinct == size:
@@ -403,8 +416,9 @@ def _invalid_rows_raiser(
 ) -> Callable[..., None]:
     """Return a function that raises an error if a column has invalid values, with their number and the first.
 
-    `refuse(noun_phrase, is_invalid, suffix)` counts the rows for which `is_invalid` is true. `noun_phrase`
-    names such a value in the message, and `suffix` is added to the first one.
+    `refuse(noun_phrase, is_invalid, suffix, **details)` counts the rows for which `is_invalid` is true.
+    `noun_phrase` names such a value in the message, `suffix` follows the first one, and `details` are
+    arguments of `InputError`.
     """
     columns = {"id": source.column(declared.id), "value": source.column(name)}
     if source.ordered:
@@ -420,16 +434,16 @@ def _invalid_rows_raiser(
         if not count:
             return
         row = source.first_row(rows.order_by(order).limit(1))
-        parts = []
+        first_row = []
         if row["value"] is not None:
-            parts.append(repr(row["value"]))
+            first_row.append(repr(row["value"]))
         if name != declared.id:
-            parts.append(f"id {row['id']!r}")
+            first_row.append(f"id {row['id']!r}")
         if source.ordered and source.locate:
-            parts.append(source.locate(int(row["row"])))
+            first_row.append(source.locate(int(row["row"])))
         elif source.ordered:
-            parts.append(f"row {row['row'] + 1}")
-        first_row_text = ", ".join(parts) or "no id"
+            first_row.append(f"row {row['row'] + 1}")
+        first_row_text = ", ".join(first_row) or "no id"
         problem = f"holds {_count_text(count, noun_phrase)} (first: {first_row_text}{suffix})"
         label = column_label or f"column {name!r}"
         raise InputError(f"{source.table_name}: {label} {problem}", **details)
@@ -450,7 +464,7 @@ DECLARED_SOFTMAX_TOLERANCE = 0.05
 
 
 def with_derived_columns(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
-    """Return the source with the computed columns of a declaration, and the declaration that names them."""
+    """Return the source with all computed columns, and the declaration in which they are ordinary columns."""
     if declared.is_numbered_by_row(source.columns):
         if not source.ordered:
             raise InputError(
@@ -458,14 +472,14 @@ def with_derived_columns(source: Source, declared: Declaration) -> tuple[Source,
                 "cannot be numbered",
                 action="Name a column of unique ids: id=….",
             )
-        # The number of each row, stored once.
+        # The numbers are computed once and stored.
         source = _with_columns(source, **{ROW_NUMBER_ID: ibis.row_number() + ROW_BASE})
         source = _materialise_columns(source, tuple(source.columns))
-    columns = declared.softmax
+    probability_columns = declared.softmax
     if declared.may_be_softmax and is_softmax(row_sum_facts(source, declared.proxies)):
-        columns = declared.proxies
-    if columns:
-        source, declared = _with_softmax(source, declared, columns)
+        probability_columns = declared.proxies
+    if probability_columns:
+        source, declared = _with_softmax(source, declared, probability_columns)
     if declared.answers:
         source, declared = _with_agreements(source, declared)
     if declared.history is not None:
@@ -567,7 +581,7 @@ def _columns_text(columns: Sequence[str]) -> str:
 
 
 def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
-    """Return the source with the weighted share of other models that agree with each model."""
+    """Return the source with a proxy for each agreement: the weighted share of other models that agree."""
     # The model's answer may be the most probable class of a softmax, whose column was computed just now.
     if not declared.agreements:
         model = declared.roles.answer
@@ -586,16 +600,7 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         for name in declared.answer_columns
     }
     ids = id_text_of(source.column(declared.id), f"{column_label} {declared.id!r}")
-    keyed = source.table.select(
-        key=md5_digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
-        **{f"a{at}": text for at, text in enumerate(texts.values())},
-    )
-    # Weights are fitted to the rows with the smallest keys. Their limit is computed from keys alone, because
-    # a sort of rows with a thousand answers needs much memory.
-    smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MAX_ITEMS)
-    highest = source.first_row(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
-    fitted_rows = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
-    codes = answer_codes([fitted_rows[f"a{at}"].to_pylist() for at in range(len(texts))])
+    codes = _codes_of_fitted_rows(source, ids, list(texts.values()))
     position_of = {name: position for position, name in enumerate(texts)}
     weights = {
         name: peer_weights(codes[:, [position_of[peer] for peer in declared.model_and_peer_columns(model)]])
@@ -607,18 +612,8 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
     for name, model_weights in weights.items():
         if not model_weights.weights.any():
             continue
-        model, *peers = (texts[peer] for peer in declared.model_and_peer_columns(declared.agreements[name]))
-        pairs = zip(peers, model_weights.weights.tolist(), strict=True)
-        weighted_peers = [(text, weight) for text, weight in pairs if weight]
-        agreeing_weight = _sum_as_balanced_tree(
-            [ibis.ifelse(text == model, weight, 0) for text, weight in weighted_peers]
-        )
-        answered_weight = _sum_as_balanced_tree(
-            [ibis.ifelse(text.notnull(), weight, 0) for text, weight in weighted_peers]
-        )
-        numerator = (MAX_WEIGHT * agreeing_weight + model_weights.prior[0]).cast("float64")
-        denominator = (MAX_WEIGHT * answered_weight + model_weights.prior[1]).cast("float64")
-        new_columns[name] = ibis.ifelse(model.isnull(), ibis.null("float64"), numerator / denominator)
+        columns = declared.model_and_peer_columns(declared.agreements[name])
+        new_columns[name] = _agreement_expression([texts[column] for column in columns], model_weights)
     source = _with_columns(source, notes, **new_columns)
     agreements = {name: declared.agreements[name] for name in new_columns}
     declared = replace(declared, proxies=(*new_columns, *declared.proxies), answers=(), agreements=agreements)
@@ -626,6 +621,42 @@ def _with_agreements(source: Source, declared: Declaration) -> tuple[Source, Dec
         # Plans, draws and digests each read the proxy, which may depend on a thousand columns of answers.
         source = _materialise_columns(source, declared.existing_columns(source.columns))
     return source, declared
+
+
+def _codes_of_fitted_rows(source: Source, ids: Foreign, texts: Sequence[Foreign]) -> Foreign:
+    """Return the answer codes (n, M) of the rows to which weights of models are fitted.
+
+    `ids` are the ids and `texts` the answers of M models, as Ibis expressions. The rows are those with the
+    smallest keys, in the order of their keys, so that they do not depend on the order of the table.
+    """
+    keyed = source.table.select(
+        key=md5_digest(source.backend, ibis.literal(f"0:{KEY_PURPOSE}") + ids),
+        **{f"a{number}": text for number, text in enumerate(texts)},
+    )
+    # The limit is computed from keys alone, because a sort of rows with a thousand answers needs much memory.
+    smallest = keyed.select("key").filter(lambda t: t.key.notnull()).order_by("key").limit(MAX_ITEMS)
+    highest = source.first_row(smallest.aggregate(highest=smallest.key.max()))["highest"] or ""
+    fitted_rows = source.run(keyed.filter(keyed.key <= highest)).sort_by("key")
+    return answer_codes([fitted_rows[f"a{number}"].to_pylist() for number in range(len(texts))])
+
+
+def _agreement_expression(answers: Sequence[Foreign], model_weights: PeerWeights) -> Foreign:
+    """Return the weighted share of other models that agree with a model, null if it has no answer.
+
+    `answers` are the answers of the model, then of the other models, as Ibis expressions.
+    """
+    answer, *peer_answers = answers
+    pairs = zip(peer_answers, model_weights.weights.tolist(), strict=True)
+    weighted_peers = [(peer_answer, weight) for peer_answer, weight in pairs if weight]
+    agreeing_weight = _sum_as_balanced_tree(
+        [ibis.ifelse(peer_answer == answer, weight, 0) for peer_answer, weight in weighted_peers]
+    )
+    answered_weight = _sum_as_balanced_tree(
+        [ibis.ifelse(peer_answer.notnull(), weight, 0) for peer_answer, weight in weighted_peers]
+    )
+    numerator = (MAX_WEIGHT * agreeing_weight + model_weights.prior[0]).cast("float64")
+    denominator = (MAX_WEIGHT * answered_weight + model_weights.prior[1]).cast("float64")
+    return ibis.ifelse(answer.isnull(), ibis.null("float64"), numerator / denominator)
 
 
 def _normalised_answers(text: Foreign, normalisation: str | None) -> Foreign:
@@ -702,9 +733,8 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     )
     measures = {"n": measured.is_missing.sum()}
     for number in range(len(names)):
-        value_or_null = ibis.ifelse(
-            measured.is_missing | is_nan(measured[f"v{number}"]), None, measured[f"v{number}"]
-        )
+        measured_value = measured[f"v{number}"]
+        value_or_null = ibis.ifelse(measured.is_missing | is_nan(measured_value), None, measured_value)
         measures |= {f"low{number}": value_or_null.min(), f"high{number}": value_or_null.max()}
     row = source.first_row(measured.aggregate(**measures))
     count = int(row["n"] or 0)

@@ -38,6 +38,7 @@ def read_deepeval(document: JsonMapping, source: str) -> Log:
             action="Run them separately." if cases else "Run `evaluate` with DEEPEVAL_RESULTS_FOLDER set.",
         )
     records = cases or conversations
+    # Test cases without names are called `case`.
     unique_names = number_repeats(str(case.get("name") or "case") for case in records)
     named_records = ({**case, "name": name} for case, name in zip(records, unique_names, strict=True))
     if cases:
@@ -74,15 +75,17 @@ def _conversation_cases(conversation: JsonMapping, source: str) -> Iterator[Json
 def _deepeval_row(case: JsonMapping) -> LogRow:
     """Return the row of a test case; its metrics are the scores."""
     # Before version 1, the metrics have the second name.
-    entries = case.get("metricsData") or case.get("metricsMetadata") or []
-    names = number_repeats(str(entry["name"] if "name" in entry else entry["metric"]) for entry in entries)
-    measured = [_measured_score(entry) for entry in entries]
+    metrics = case.get("metricsData") or case.get("metricsMetadata") or []
+    names = number_repeats(
+        str(metric["name"] if "name" in metric else metric["metric"]) for metric in metrics
+    )
+    scores = [_measured_score(metric) for metric in metrics]
     has_failed_metric = any(
-        entry.get("success") is False and score is not None
-        for entry, score in zip(entries, measured, strict=True)
+        metric.get("success") is False and score is not None
+        for metric, score in zip(metrics, scores, strict=True)
     )
     # A case succeeds if all metrics do, so that its success is unknown if one of them has no score.
-    is_unknown = not has_failed_metric and (not entries or None in measured)
+    is_unknown = not has_failed_metric and (not metrics or None in scores)
     success = None if is_unknown else case.get("success")
     unit_columns = case.get("unit_columns") or {"input": case["input"], "target": case.get("expectedOutput")}
     unit_columns |= with_prefix("metadata", case.get("metadata"))
@@ -91,7 +94,7 @@ def _deepeval_row(case: JsonMapping) -> LogRow:
         unit=case["name"],
         unit_columns={name: value for name, value in unit_columns.items() if value is not None},
         variant_columns={"answer": answer},
-        scores=dict(zip(names, measured, strict=True)) | {"success": success},
+        scores=dict(zip(names, scores, strict=True)) | {"success": success},
         failed=is_empty_output(answer) and not case.get("toolsCalled"),
     )
 

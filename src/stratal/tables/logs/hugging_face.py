@@ -26,7 +26,7 @@ from stratal.tables.logs.log import (
 DATASET_STATE = "state.json"
 # Name of the answers in files of `evaluate`.
 _PREDICTIONS = "predictions"
-# Entries of a file of `evaluate` that are not lists of scores.
+# Keys of a file of `evaluate` with metadata.
 _EVALUATE_METADATA = {
     "_timestamp",
     "_git_commit_hash",
@@ -72,10 +72,7 @@ def read_evaluate(document: Mapping[str, object], source: str) -> Log:
 def read_saved_dataset(folder: Path) -> Foreign | None:
     """Return a folder of `Dataset.save_to_disk` as an Arrow table, None for other folders.
 
-    Raises
-    ------
-    InputError
-        For a folder with several splits, and if a file is missing or damaged.
+    Raises an `InputError` for a folder with several splits, and if a file is missing or damaged.
     """
     if (folder / "dataset_dict.json").is_file():
         splits = sorted(path.name for path in folder.iterdir() if (path / DATASET_STATE).is_file())

@@ -68,23 +68,16 @@ def read_inspect_file(path: Path) -> Log:
 
 
 def read_inspect(document: JsonMapping, source: str) -> Log:
-    """Return the log of an Inspect evaluation."""
+    """Return the log of an Inspect evaluation; `source` names it in errors."""
     samples = document.get("samples")
     status = document.get("status")
     is_finished = status in (None, "success")
-    error = document.get("error")
-    if isinstance(error, Mapping):
-        reason = error.get("message")
-    else:
-        reason = error
     status_note = f"the evaluation did not finish ({status})"
     has_scores = any(sample.get("scores") or sample.get("score") for sample in samples or ())
     if not is_finished and not has_scores:
         raise InputError(
             f"{source}: {status_note}, and no sample was scored",
-            given=None
-            if reason is None
-            else json_text(reason).strip().splitlines()[0][:MAX_ERROR_CHARACTERS],
+            given=_first_error_line(document.get("error")),
             action=f"Fix the cause and run the evaluation again: inspect eval-retry {source}.",
         )
     if not samples:
@@ -94,6 +87,7 @@ def read_inspect(document: JsonMapping, source: str) -> Log:
         )
     rows = _with_grades(read_rows(INSPECT, samples, f"{source}, sample", _inspect_row))
     rows.sort(key=lambda row: row.unit_columns["epoch"])
+    # With several epochs, the id of a sample is not unique.
     if len({row.unit for row in rows}) < len(rows):
         rows = [replace(row, unit=f"{row.unit}{REPEAT_SEPARATOR}{row.unit_columns['epoch']}") for row in rows]
     notes = [] if is_finished else [f"{source}: {status_note}"]
@@ -103,6 +97,15 @@ def read_inspect(document: JsonMapping, source: str) -> Log:
             f"{source}: {invalid_count:,} samples were invalidated, and their scores count as missing"
         )
     return make_log(INSPECT, rows, cluster="sample", notes=notes)
+
+
+def _first_error_line(error: Cell) -> str | None:
+    """Return the first line of the error of an evaluation, None without an error."""
+    if isinstance(error, Mapping):
+        error = error.get("message")
+    if error is None:
+        return None
+    return json_text(error).strip().splitlines()[0][:MAX_ERROR_CHARACTERS]
 
 
 def _inspect_row(sample: JsonMapping) -> LogRow:

@@ -63,20 +63,21 @@ def _lm_eval_row(record: JsonMapping) -> LogRow:
     if not isinstance(doc, Mapping):
         doc = {"text": doc}
     target = record.get("target")
-    answers = record["filtered_resps"]
+    responses = record["filtered_resps"]
     target = None if target is None else json_text(target)
     # An empty answer can be correct.
     failed = _all_blank(record["resps"]) and target != ""
     # The target of a multiple-choice task is the number of a choice.
     if target is not None and target.isdigit() and int(target) < len(choices):
         target = choices[int(target)].strip()
-    answer = answers
-    log_likelihoods = _log_likelihoods(answers)
+    answer = responses
+    log_likelihoods = _log_likelihoods(responses)
     # Filters nest the answers in lists; the first one counts.
     while isinstance(answer, list):
         answer = answer[0] if answer else None
     if len(log_likelihoods) > 1 and len(log_likelihoods) == len(choices):
         best_choice = max(range(len(log_likelihoods)), key=log_likelihoods.__getitem__)
+        # The share of the best choice in all probabilities. The largest exponent is 0: none overflows.
         answer = choices[best_choice].strip()
         scores["confidence"] = 1 / math.fsum(
             math.exp(entry - log_likelihoods[best_choice]) for entry in log_likelihoods
@@ -125,13 +126,20 @@ def _prompt_and_choices(arguments: Cell) -> tuple[str | None, list[str]]:
         requests = arguments or ()
     calls = [list(call.values()) if isinstance(call, Mapping) else list(call) for call in requests]
     choices = [call[1] for call in calls if len(call) > 1 and isinstance(call[1], str)]
-    return json_text(calls[0][0]) if calls else None, choices if len(choices) == len(calls) else []
+    prompt = json_text(calls[0][0]) if calls else None
+    if len(choices) < len(calls):
+        return prompt, []
+    return prompt, choices
 
 
-def _log_likelihoods(answers: Sequence[object]) -> list[float]:
-    """Return the log-likelihood of each choice, empty if answers are text."""
-    first_entries = [answer[0] for answer in answers if isinstance(answer, list) and len(answer) == 2]
-    likelihoods = [number for first in first_entries if (number := number_or_none(first)) is not None]
-    if len(likelihoods) == len(answers):
-        return likelihoods
+def _log_likelihoods(responses: Sequence[object]) -> list[float]:
+    """Return the log-likelihood of each choice; empty if the model generated text.
+
+    The response to a choice is a pair: its log-likelihood, and whether it is the most probable text.
+    """
+    first_entries = [pair[0] for pair in responses if isinstance(pair, list) and len(pair) == 2]
+    numbers = map(number_or_none, first_entries)
+    log_likelihoods = [number for number in numbers if number is not None]
+    if len(log_likelihoods) == len(responses):
+        return log_likelihoods
     return []

@@ -26,8 +26,7 @@ VARIANT_SEPARATOR = "@"
 # Separates the id of a repeated sample or of a conversation from the number of the repeat or turn: `q7#2`.
 REPEAT_SEPARATOR = "#"
 
-
-# Maximum length of an error of a tool or a library inside a message.
+# Maximum length in characters of an error of a tool or a library inside a message.
 MAX_ERROR_CHARACTERS = 200
 
 # Columns that annotators need to judge a unit, in this order.
@@ -45,7 +44,7 @@ class LogRow:
     unit_columns : mapping
         Entries of the unit that do not depend on the filter or model: input, target, epoch.
     variant_columns : mapping
-        Entries of this filter or model, except its `scores`.
+        Entries that depend on the filter or model, except its `scores`.
     scores : mapping of str to value
         Scores as the tool wrote them; None if a metric has no score.
     variant : str
@@ -64,11 +63,12 @@ class LogRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Log(Record):
-    """A log as columns.
+    """A log as a table with one row per unit.
 
     Parameters
     ----------
     tool : str
+        Name of the evaluation tool, such as `promptfoo`.
     columns : mapping of str to list (N,)
         `id` among them.
     proxies : tuple of str
@@ -78,6 +78,7 @@ class Log(Record):
     cluster : str, optional
         Column with the cluster of each row: a sample with epochs, or a conversation with turns.
     notes : tuple of str
+        Notes about reading the log.
     failed : mapping of str to tuple of str
         Units whose answer failed, by the column of a metric.
     missing : mapping of str to int
@@ -126,27 +127,25 @@ def make_log(
         Column of `unit_columns` with the cluster of each unit; ignored if no cluster has two units.
     notes : sequence of str
 
-    Raises
-    ------
-    InputError
-        For a log without rows or scores, and for two answers of one variant about one unit.
+    Raises an `InputError` for a log without rows or scores, and for two answers of one variant about one
+    unit.
     """
     failed: dict[str, list[str]] = {row.variant: [] for row in rows}
     for row in rows:
         if row.failed:
             failed[row.variant].append(row.unit)
     _refuse_duplicate_answers(tool, rows)
-    units, variant_of = _columns_of_units(rows)
-    if not variant_of:
+    units, variant_of_score = _columns_of_units(rows)
+    if not variant_of_score:
         raise _no_score_error(tool, sum(map(len, failed.values())), len(rows))
     columns: dict[str, list[Cell]] = {"id": list(units)}
     for name in dict.fromkeys(name for entries in units.values() for name in entries):
-        if name not in variant_of and name != "id":
+        if name not in variant_of_score and name != "id":
             columns[name] = unify_column([entries.get(name) for entries in units.values()])
     proxies: list[str] = []
     score_notes: list[str] = []
     missing: dict[str, int] = {}
-    for name, variant in variant_of.items():
+    for name, variant in variant_of_score.items():
         # A metric with this name would replace the ids of the units.
         if name == "id":
             continue
@@ -171,8 +170,12 @@ def make_log(
         proxies=tuple(proxies),
         shown=tuple(name for shown in _SHOWN_COLUMNS for name in columns if base_names[name] == shown),
         cluster=cluster if has_clusters else None,
-        notes=(_log_summary(tool, len(units), variants, list(failed), variant_of), *score_notes, *notes),
-        failed={name: tuple(failed[variant]) for name, variant in variant_of.items()},
+        notes=(
+            _log_summary(tool, len(units), variants, list(failed), variant_of_score),
+            *score_notes,
+            *notes,
+        ),
+        failed={name: tuple(failed[variant]) for name, variant in variant_of_score.items()},
         missing=missing,
     )
 
@@ -195,7 +198,7 @@ def _columns_of_units(rows: Sequence[LogRow]) -> tuple[dict[str, JsonDict], dict
     """Return the entries of each unit by column, and the variant of each column of scores."""
     has_variants = len({row.variant for row in rows}) > 1
     units: dict[str, JsonDict] = {}
-    variant_of: dict[str, str] = {}
+    variant_of_score: dict[str, str] = {}
     for row in rows:
         suffix = ""
         if has_variants:
@@ -209,8 +212,8 @@ def _columns_of_units(rows: Sequence[LogRow]) -> tuple[dict[str, JsonDict], dict
         entries |= dict(row.unit_columns)
         variant_entries = {**row.variant_columns, **scores}
         entries |= {f"{name}{suffix}": value for name, value in variant_entries.items()}
-        variant_of |= {f"{name}{suffix}": row.variant for name in row.scores}
-    return units, variant_of
+        variant_of_score |= {f"{name}{suffix}": row.variant for name in row.scores}
+    return units, variant_of_score
 
 
 def _no_score_error(tool: str, failed_count: int, answer_count: int) -> InputError:
@@ -223,13 +226,16 @@ def _no_score_error(tool: str, failed_count: int, answer_count: int) -> InputErr
 
 
 def _log_summary(
-    tool: str, unit_count: int, variants: str, names: Sequence[str], variant_of: Mapping[str, str]
+    tool: str, unit_count: int, variants: str, names: Sequence[str], score_columns: Iterable[str]
 ) -> str:
-    """Return the note with the number of units, and with the filters or models if there are several."""
+    """Return the note with the number of units, and with the filters or models if there are several.
+
+    `variants` is the noun for the filters or models, and `names` are their names.
+    """
     summary = f"{tool}: {unit_count:,} units"
     if len(names) <= 1:
         return summary
-    example = next(iter(variant_of))
+    example = next(iter(score_columns))
     return (
         f"{summary}; {len(names)} {variants} ({', '.join(names)}), with a column for each, such as {example}"
     )
@@ -260,7 +266,7 @@ def is_missing_score(value: object) -> bool:
         try:
             return not math.isfinite(float(value))
         except ValueError:
-            # A word: most of them are verdicts.
+            # A word is a verdict, unless it states that there is none.
             return is_no_verdict(value)
     return value is None or isinstance(value, float)
 

@@ -29,7 +29,7 @@ from stratal.tables.logs.log import (
 
 
 def read_promptfoo(document: JsonMapping, source: str) -> Log:
-    """Return the log of an output file of promptfoo."""
+    """Return the log of an output file of promptfoo; `source` names it in errors."""
     results = document["results"].get("results")
     if not results:
         raise InputError(f"{source} contains no results", action="Run `promptfoo eval --output out.json`.")
@@ -90,19 +90,23 @@ def _scores_of_result(result: JsonMapping) -> JsonDict:
         return dict.fromkeys(scores)
     components = (result.get("gradingResult") or {}).get("componentResults") or []
     assertions = [component for component in components if component is not None]
-    unscored = [entry for entry in assertions if (entry.get("metadata") or {}).get("graderError")]
-    if not unscored:
+    unscored_assertions = [
+        assertion for assertion in assertions if (assertion.get("metadata") or {}).get("graderError")
+    ]
+    if not unscored_assertions:
         return scores
-    metrics = {(entry.get("assertion") or {}).get("metric") for entry in unscored}
+    metrics = {(assertion.get("assertion") or {}).get("metric") for assertion in unscored_assertions}
     unknown_scores = {"score", *(name for name in metrics if name)}
-    has_other_failure = any(entry.get("pass") is False for entry in assertions if entry not in unscored)
+    has_other_failure = any(
+        assertion.get("pass") is False for assertion in assertions if assertion not in unscored_assertions
+    )
     if not has_other_failure:
         unknown_scores.add("success")
     return scores | dict.fromkeys(unknown_scores & set(scores))
 
 
 def _number_results(results: Sequence[Mapping[str, object]]) -> list[JsonDict]:
-    """Return results of version 2, which have no numbers, with those of their test and of their prompt.
+    """Return results of version 2 with the numbers of their test and of their prompt, which they do not have.
 
     A second answer of the same prompt and provider to a test is a repeat.
     """

@@ -30,7 +30,7 @@ DATASET_COLUMNS = (
 )
 # Keys by which a file of ragas is recognised.
 SAMPLE_KEYS = {"user_input", "response", "retrieved_contexts"}
-# ragas writes no ids: a unit is identified by a digest of what was evaluated.
+# Columns whose digest is the id of a unit, because ragas writes no ids, and number of its hexadecimal digits.
 _ID_COLUMNS = ("user_input", "retrieved_contexts", "reference")
 _ID_DIGITS = 16
 

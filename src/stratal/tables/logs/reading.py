@@ -48,7 +48,7 @@ from stratal.tables.logs.trace_exports import (
 )
 
 # Column of labels of people, which no tool writes.
-_LABEL = "label"
+_LABEL_COLUMN = "label"
 
 # Names of the array of records in answers of the platforms' APIs.
 _RECORD_LISTS = ("runs", "data", "events", "calls")
@@ -78,18 +78,12 @@ _DOCUMENT_READERS: tuple[tuple[str, set[str], Callable[[JsonMapping, str], Log]]
 
 def _document_reader(document: object) -> tuple[str, Callable[[JsonMapping, str], Log]] | None:
     """Return the tool that wrote a JSON document and its reader, None for other documents."""
-    if isinstance(document, Mapping):
-        keys = set(document)
-    else:
-        keys = set()
-    return next(
-        (
-            (tool, read_document)
-            for tool, required_keys, read_document in _DOCUMENT_READERS
-            if required_keys <= keys
-        ),
-        None,
-    )
+    if not isinstance(document, Mapping):
+        return None
+    for tool, required_keys, read_document in _DOCUMENT_READERS:
+        if required_keys <= set(document):
+            return tool, read_document
+    return None
 
 
 def _records_of(document: object) -> list[Cell] | None:
@@ -105,10 +99,7 @@ def _records_of(document: object) -> list[Cell] | None:
 def read_log_document(document: Cell, source: str) -> Log | None:
     """Return a JSON document as a log, None if it is not a log.
 
-    Raises
-    ------
-    InputError
-        For an invalid log, and for a file with only aggregated results.
+    Raises an `InputError` for an invalid log, and for a file with only aggregated results.
     """
     records = _records_of(document)
     if records is not None:
@@ -137,7 +128,7 @@ def _record_reader(record: Cell) -> tuple[str, Callable[[list[JsonMapping], str]
         keys = {name.partition(".")[0] for name in keys}
     for tool, required_keys, read_records in _RECORD_READERS:
         # A tool writes no labels: records with labels of people are a table.
-        if required_keys <= keys and _LABEL not in keys:
+        if required_keys <= keys and _LABEL_COLUMN not in keys:
             return tool, read_records
     return None
 

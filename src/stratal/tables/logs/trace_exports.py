@@ -27,6 +27,7 @@ from stratal.tables.logs.log import (
     read_rows,
 )
 
+# A run, a row or a call, by field.
 TraceRecord = Mapping[str, Any]
 
 # Keys by which the records are recognised.
@@ -54,7 +55,7 @@ _FIELD_NAMES = """
 # pandas writes the index as a column without a name.
 FIELDS = {*_FIELD_NAMES.split(), "", "Unnamed: 0"}
 
-# Column of the example of a data set.
+# Column with the id of the example of a data set that a unit evaluates.
 EXAMPLE = "example"
 
 
@@ -98,7 +99,7 @@ def read_weave(records: Iterable[TraceRecord], source: str) -> Log:
 
 
 def records_of_table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
-    """Return rows of text as records."""
+    """Return the rows of a CSV file as records: JSON and Python literals are parsed, empty cells are None."""
     return [dict(zip(names, map(_cell_value, row), strict=False)) for row in rows]
 
 
@@ -191,21 +192,21 @@ def _langsmith_scores(record: TraceRecord) -> dict[str, Any]:
 
 def _weave_scores(record: TraceRecord) -> dict[str, Any]:
     """Return the scores of a call by name; a scorer with several values has a column of each."""
-    flat = dict[str, Any]()
+    scores = dict[str, Any]()
     for name, value in (record["output"] or {}).items():
         if name == "scores":
-            flat |= _flat_scores(value)
+            scores |= _flatten_scores(value)
         elif name.startswith("scores."):
-            flat[name.removeprefix("scores.")] = value
-    return flat
+            scores[name.removeprefix("scores.")] = value
+    return scores
 
 
-def _flat_scores(scores: TraceRecord) -> dict[str, Any]:
-    """Return scores by name; a scorer with several values has a column of each."""
-    flat = dict[str, Any]()
+def _flatten_scores(scores: TraceRecord) -> dict[str, Any]:
+    """Return scores by name; a scorer with several values has a score for each, such as `quality.mean`."""
+    flat_scores = dict[str, Any]()
     for name, value in scores.items():
         if isinstance(value, Mapping):
-            flat |= {f"{name}.{key}": entry for key, entry in value.items()}
+            flat_scores |= {f"{name}.{key}": entry for key, entry in value.items()}
         else:
-            flat[name] = value
-    return flat
+            flat_scores[name] = value
+    return flat_scores

@@ -46,6 +46,7 @@ _JUDGE_SCORES = {"source": "API,EVAL", "data_type": "NUMERIC,BOOLEAN,CATEGORICAL
 class _ResultScore(NamedTuple):
     """A score to write: a label of a trace, or a figure of the session that represents the sample."""
 
+    # `trace_id` or `session_id`, and the id of this trace or session.
     subject_field: str
     subject: str
     name: str
@@ -121,7 +122,9 @@ class Project:
         today = datetime.combine(datetime.now(UTC), time(), UTC)
         scores = [_ResultScore("trace_id", trace_id, name, label) for trace_id, label in labels.items()]
         scores += [_ResultScore("session_id", name, figure, value) for figure, value in figures.items()]
-        new_scores = [row for row in scores if stored_values.get((row.subject, row.name)) != row.value]
+        new_scores = [
+            score for score in scores if stored_values.get((score.subject, score.name)) != score.value
+        ]
         for page in split_pages(new_scores):
             requests = []
             for score in page:

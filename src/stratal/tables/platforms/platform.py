@@ -23,7 +23,7 @@ PLATFORMS = {
 # Beginning of the names of queues. A score with such a name is the label of a person, not a prediction.
 QUEUE_PREFIX = "stratal-"
 
-# Entries of one request.
+# Largest number of entries in one request.
 PER_PAGE = 100
 
 # Origin of the times of all three platforms, in milliseconds.
@@ -41,7 +41,7 @@ def parse_milliseconds(text: str) -> int:
 
 
 def milliseconds_of(moment: datetime) -> int:
-    """Return the complete milliseconds since 1970."""
+    """Return a time as milliseconds since 1970, rounded down."""
     return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
@@ -51,7 +51,7 @@ def datetime_of(time: int | None) -> datetime | None:
 
 
 def split_pages(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
-    """Yield the entries of each request."""
+    """Yield the entries in lists of at most `PER_PAGE`, for one request each."""
     for start in range(0, len(entries), PER_PAGE):
         yield list(entries[start : start + PER_PAGE])
 
@@ -66,6 +66,7 @@ class Unit:
     time : int
         Milliseconds since 1970, at which it started.
     input, answer : str
+        Input and output of the model.
     scores : mapping of str to value
         Scores of judges and of code by name; none of people.
     """
@@ -84,7 +85,19 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a person on a platform; a skipped unit has no label."""
+    """The answer of a person on a platform.
+
+    Parameters
+    ----------
+    id : str
+        The unit.
+    label : str, optional
+        None for a skipped unit.
+    annotator : str
+    time : int
+        Milliseconds since 1970, at which it was last changed.
+    note : str
+    """
 
     id: str
     label: str | None
@@ -94,7 +107,7 @@ class Answer:
 
     @property
     def status(self) -> str:
-        """Return the status of the answer in a file of labels."""
+        """Status of the answer in a file of labels."""
         return SKIPPED if self.label is None else SUBMITTED
 
 
@@ -106,7 +119,10 @@ class Platform(Protocol):
         ...
 
     def queue_units(self, name: str, ids: Sequence[str], question: str, choices: Sequence[str]) -> int:
-        """Put units into the queue for review of this name; return how many were not yet in it."""
+        """Add units to the queue for review with this name; return how many were not yet in it.
+
+        A new queue has the question, with the choices as its possible answers.
+        """
         ...
 
     def read_answers(self, name: str, ids: Sequence[str]) -> list[Answer]:
@@ -122,11 +138,9 @@ class Platform(Protocol):
 def open_platform(source: str) -> Iterator[Platform]:
     """Open a project by its source, such as `mlflow:EXPERIMENT`.
 
-    Raises
-    ------
-    InputError
-        For a source of another form, for an unknown platform or project, and for an error of the server in
-        the block. The message contains neither the request nor the answer, which may contain secrets.
+    Raises an `InputError` for a source of another form, for an unknown platform or project, and for an error
+    of the server in the block. The message contains neither the request nor the answer, which may contain
+    secrets.
     """
     platform, colon, project = source.partition(":")
     if not colon or not project:

@@ -9,7 +9,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.population import Population
-from stratal.population.inspection import answer_options, describe_columns, suggestion
+from stratal.population.inspection import answer_options, describe_columns, suggested_options
 from stratal.population.softmax import class_names
 
 
@@ -93,7 +93,7 @@ def test_inspection_says_so_and_names_the_option(softmax):
 
     assert found["softmax"] == "p_*"
     assert "a softmax" in found["notes"][0]
-    assert suggestion(found, None, None) == ["--id", "id", "--softmax", "p_*"]
+    assert suggested_options(found, None, None) == ["--id", "id", "--softmax", "p_*"]
 
 
 def test_a_softmax_of_bare_class_names_is_found(tmp_path):
@@ -412,7 +412,7 @@ def test_inspection_offers_the_answers(pool, tmp_path):
 
     assert answer_options(found) == ["--predicted", "answer_a", "--answers", "answer_*"]
     assert answer_options(found, "answer_b") == ["--answers", "answer_*"]
-    assert suggestion(found, None, None) == ["--id", "id", "--proxy", "score"]
+    assert suggested_options(found, None, None) == ["--id", "id", "--proxy", "score"]
     assert "5 columns contain answers" in found["notes"][0]
     assert answer_options(describe_columns(tmp_path / "two.csv")) == []
 

@@ -13,9 +13,10 @@ from stratal.population.expressions import (
     Constant,
     LogLoss,
     NumberColumn,
-    Share,
+    Quotient,
     logistic,
 )
+from stratal.population.influence import population_means
 from stratal.population.rules import CutPoints, Derived
 
 pa = pytest.importorskip("pyarrow")
@@ -47,7 +48,7 @@ FORMULAS = [
     Agree(names=("a", "b")) * Q,
     logistic(4.0 * (P - Q)),
     LogLoss(parts=(P,), least=0.01),
-    Share(parts=(P, P + Q), least=1.0),
+    Quotient(parts=(P, P + Q), least=1.0),
     Constant(value=0.5) + P,
 ]
 
@@ -103,7 +104,6 @@ def test_constants_of_many_digits_are_the_same_doubles_in_a_query(both):
 def test_means_of_formulas_are_asked_of_the_engine_in_one_query_and_are_those_of_arrays(
     tmp_path, monkeypatch
 ):
-    from stratal.population.influence import averages
 
     rng = np.random.default_rng(2)
     score, answer = rng.random(400).round(3), rng.choice(["x", "y"], 400)
@@ -116,4 +116,4 @@ def test_means_of_formulas_are_asked_of_the_engine_in_one_query_and_are_those_of
     formulas = [NumberColumn(name="score"), is_x * NumberColumn(name="score"), 1.0 - is_x]
     monkeypatch.setattr(type(table), "batches", None)  # no row leaves the engine
 
-    assert averages(table, formulas).tolist() == averages(arrays, formulas).tolist()
+    assert population_means(table, formulas).tolist() == population_means(arrays, formulas).tolist()
