@@ -457,7 +457,7 @@ def _estimate_lines(file: Path, table: SmallTable) -> list[Any] | None:
         words = [str(file), "--lists", "mean"]
         problem = _find_problem("estimate", words)
         return [*lines, f"No estimate is possible: {problem}" if problem else ("estimate", *words)]
-    open_questions = [question for question in recognition.questions if question.is_about_labels(columns)]
+    open_questions = [question for question in recognition.questions if question.is_answerable(columns)]
     if open_questions:
         return [*lines, keywords_to_options(open_questions[0].error(str(file)).args[0])]
     if recognition.value is None and not recognition.models:

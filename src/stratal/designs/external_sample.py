@@ -174,7 +174,7 @@ def _require_complete_clusters(
         return
     raise InputError(
         f"{columns.table_name}: some rows of the labelled clusters have no label",
-        given=f"labels in {groups.labelled:,} of {len(groups.sizes):,} clusters ({options.cluster!r}), and "
+        given=f"labels in {groups.n_labelled:,} of {len(groups.sizes):,} clusters ({options.cluster!r}), and "
         f"in {groups.labelled_share:.0%} of the rows of these clusters",
         allowed="labels in all rows of the clusters that were drawn; or weight= (--weight COL), sizes= "
         "(--sizes FILE) or population_size= (--population-size N)",

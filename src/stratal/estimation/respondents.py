@@ -23,7 +23,7 @@ from stratal.population.column_names import MISSING_PROXY, OWN_STRATUM_GROUP
 from stratal.population.expressions import Expression, implies
 from stratal.population.rules import possible_levels
 from stratal.population.summary import StratumSummary
-from stratal.question.chosen_rows import ALL, NEARLY_ALL
+from stratal.question.chosen_rows import ALL, MIN_RESPONSE_RATE
 from stratal.randomness import id_text
 from stratal.strata import Strata
 
@@ -78,7 +78,7 @@ def default_target(sample: Sample, labelled: BoolArray) -> str:
     """
     is_census = sample.size == sample.population_size and bool(np.all(labelled))
     share = int(np.count_nonzero(labelled)) / sample.population_size
-    is_incomplete_census = sample.question.chosen == ALL and share >= NEARLY_ALL
+    is_incomplete_census = sample.question.chosen == ALL and share >= MIN_RESPONSE_RATE
     if is_census or is_incomplete_census:
         return "superpopulation"
     return "population"

@@ -26,7 +26,7 @@ from stratal.population.softmax import PREDICTED_CLASS
 from stratal.protocols import JsonDict, Keywords
 from stratal.question.chosen_rows import (
     ALL,
-    NEARLY_ALL,
+    MIN_RESPONSE_RATE,
     PROBABILITY,
     RANDOM,
     RANDOM_WITHIN,
@@ -546,7 +546,7 @@ def _require_list_rule(rows: SmallTable, request: EvaluationRequest, recognition
 
 def _may_be_units(column: ColumnFacts) -> bool:
     """Return whether a column can hold the ids of units with a list each."""
-    return column.distinct == column.rows and not column.is_nested and not column.is_measurement
+    return column.n_distinct == column.n_rows and not column.is_nested and not column.is_measurement
 
 
 def _with_outcomes_of_answers(
@@ -606,7 +606,7 @@ def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: Smal
     """Return the request with the recognised columns."""
     changes: Keywords = {"model": recognition.model}
     ids = recognition.columns.get(recognition.id or "")
-    is_unique = ids is not None and ids.distinct == ids.rows
+    is_unique = ids is not None and ids.n_distinct == ids.n_rows
     # An index and the ids of another file have names of their own.
     is_only_id = is_unique and rows.index is None and request.population is None
     if request.id is None and (recognition.model is not None or is_only_id):
@@ -777,7 +777,7 @@ def _default_selection(rows: SmallTable, request: EvaluationRequest, *, are_popu
     if request.states_design:
         return RowSelection(kind=RANDOM)
     share = float(np.mean(_is_labelled(rows, request)))
-    if share == 1.0 or (share >= NEARLY_ALL and not are_population):
+    if share == 1.0 or (share >= MIN_RESPONSE_RATE and not are_population):
         return RowSelection(kind=ALL)
     return RowSelection(kind=RANDOM)
 
@@ -818,7 +818,7 @@ def _detected_clusters(
 def _require_nearly_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, Any]) -> None:
     """Refuse a table of which too many labels are missing for all rows to be chosen."""
     missing = int(np.sum(~is_labelled))
-    if np.mean(is_labelled) < NEARLY_ALL:
+    if np.mean(is_labelled) < MIN_RESPONSE_RATE:
         raise InputError(
             f"{rows.table_name}: {missing:,} of {len(rows):,} rows have no label",
             given=f"chosen={ALL!r} (--chosen {ALL})",
@@ -882,7 +882,7 @@ def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], model
     Runs are numbered by a column, or every unit has as many of each model.
     """
     pairs = Counter(zip(ids, models, strict=True))
-    runs = [facts.name for facts in facts_of_table(rows) if facts.may_be_runs and facts.is_complete]
+    runs = [facts.name for facts in facts_of_table(rows) if facts.may_number_runs and facts.is_complete]
     is_numbered = any(
         len(set(zip(ids, models, rows.texts(run).tolist(), strict=True))) == len(ids) for run in runs
     )

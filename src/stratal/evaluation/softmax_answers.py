@@ -85,7 +85,7 @@ def _columns_of_classes(
     names = []
     for column in facts:
         may_be_classes = not column.is_number or len(classes) >= _MIN_NUMBER_CLASSES
-        if column.name in probability_columns or not may_be_classes or column.distinct < 2:
+        if column.name in probability_columns or not may_be_classes or column.n_distinct < 2:
             continue
         entries = {str(entry).strip() for entry in rows.values(column.name) if not is_missing(entry)}
         if entries <= classes:

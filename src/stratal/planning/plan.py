@@ -458,7 +458,7 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
             if score.name == probability and not score.declared:
                 meaning = class_probability(str(estimand["positive"]))
                 score = replace(score, predicts=meaning, declared=True)
-            descriptions.append(score.described())
+            descriptions.append(score.to_dict_with_meaning())
         return descriptions
 
     def _stratum_rows(self) -> list[JsonDict]:

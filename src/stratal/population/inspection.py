@@ -487,7 +487,7 @@ def describe_proxies(population: Population) -> JsonDict:
         quantiles = distribution.values[np.minimum(deciles, len(distribution.values) - 1)]
         proxies.append(
             {
-                **score.described(),
+                **score.to_dict_with_meaning(),
                 "scaled": info.scaled,
                 "bounds": None if info.bounds is None else list(info.bounds),
                 "mean": distribution.mean,
@@ -527,7 +527,7 @@ def suggested_score(
     if column is None or column["minimum"] is None:
         return None
     info = infer_proxy_info(column["name"], column["minimum"], column["maximum"], None, None)
-    return info.score(answer).described()
+    return info.score(answer).to_dict_with_meaning()
 
 
 def suggested_options(

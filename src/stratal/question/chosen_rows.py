@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 from stratal.errors import InputError
 
-# Kinds of selection.
+# Kinds of selection, as `chosen=` states them.
 RANDOM = "random"
 RANDOM_WITHIN = "random-within"
 PROBABILITY = "probability"
+# Every row was to be labelled; labels may be missing.
 ALL = "all"
 UNKNOWN = "unknown"
 
-# Smallest share of labelled rows of a table whose rows were all meant to be labelled. Nobody draws a random
-# sample of nine tenths: the other labels are missing.
-NEARLY_ALL = 0.9
+# If at least this share of the rows have a label, all rows were probably to be labelled, and the other labels
+# are missing: random samples of nine tenths of the rows are unusual.
+MIN_RESPONSE_RATE = 0.9
 
 MISSING_AT_RANDOM = (
     "Labels are missing at random: units with and without a label are alike, given the score if the estimate "
@@ -63,7 +64,7 @@ class RowSelection:
         return f"{self.kind}:{self.column}"
 
     def description(self, n_rows: int, population_size: int, n_labelled: int) -> str:
-        """Return the assumption about the selection, in words, for a table of `n_rows` rows."""
+        """Return the assumption about the selection as a clause, from the numbers of rows and units."""
         if self.kind == RANDOM_WITHIN:
             return f"taken as a random sample of the rows of each `{self.column}`"
         if self.kind == PROBABILITY:
@@ -104,9 +105,9 @@ class RowSelection:
         if self.kind == ALL:
             return ", and all others were to be labelled, too", (MISSING_AT_RANDOM,)
         if self.kind == UNKNOWN:
-            alike = (
+            assumption = (
                 "Units with and without a label are alike within each group for which weights are computed."
             )
-            return f", chosen in an unknown way and taken as {design}", (alike,)
-        at_random = "The labelled units were chosen at random as described, and not based on their labels."
-        return f", taken as {design}", (at_random,)
+            return f", chosen in an unknown way and taken as {design}", (assumption,)
+        assumption = "The labelled units were chosen at random as described, and not based on their labels."
+        return f", taken as {design}", (assumption,)

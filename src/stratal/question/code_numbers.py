@@ -6,9 +6,10 @@ import math
 
 from stratal.arrays import number_of_text
 
-# Single digits that are codes, by sign, and the last digits of longer codes, which repeat it or follow nines.
+# Codes of one digit: -1, -2, -7, -8 and -9, and 8 and 9.
 _NEGATIVE_DIGITS = "12789"
 _POSITIVE_DIGITS = "89"
+# Longer codes repeat one digit, such as 77 and 888, or end in another digit after nines, such as 97 and 996.
 _REPEATED_DIGITS = "789"
 _DIGITS_AFTER_NINES = "678"
 

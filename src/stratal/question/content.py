@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-# Names of the content of an item. In data of language models `output`, `response` and `completion` are
-# what is judged; names of a classifier's answer, which could influence annotators, are apart.
+# Names of columns with the content of an item. In data of language models, `output`, `response` and
+# `completion` are judged. Names of a classifier's answer, which could influence annotators, are in
+# `_ANSWER_NAMES`.
 _CONTENT_NAMES = frozenset(
     (
         *("text", "prompt", "question", "input", "output", "response", "completion", "content", "message"),
@@ -16,12 +17,12 @@ _CONTENT_NAMES = frozenset(
 )
 
 
-# Content by which an item is identified, such as the path of a picture.
+# Names of content that identifies an item, such as the path of an image.
 _IDENTIFYING_NAMES = frozenset(("image", "image_url", "url", "document", "code"))
 
 
 def is_content_text(name: str) -> bool:
-    """Return whether a column is named like the text of an item: it may differ in each row, and is no id."""
+    """Return whether a column has the name of an item's text, which is no id even if all texts differ."""
     return name.strip().casefold() in _CONTENT_NAMES - _IDENTIFYING_NAMES
 
 
@@ -35,18 +36,18 @@ def is_answer_name(name: str) -> bool:
 
 
 def content_columns(
-    names: Iterable[str], used: Collection[str] = (), *, with_answers: bool = False
+    names: Iterable[str], excluded: Collection[str] = (), *, with_answers: bool = False
 ) -> list[str]:
-    """Return the columns with the content of items, without those that are `used` in another role.
+    """Return the columns with the content of items, without the `excluded` ones.
 
     Parameters
     ----------
     names : iterable of str
         All columns.
-    used : collection of str
-        Columns that have a role, such as the id.
+    excluded : collection of str
+        Columns that have another role, such as the id.
     with_answers : bool
-        Whether annotators judge the model's answer, and so must see it.
+        Whether to include the model's answers, which annotators must see if they judge them.
     """
     content = _CONTENT_NAMES | _ANSWER_NAMES if with_answers else _CONTENT_NAMES
-    return [name for name in names if name.casefold() in content and name not in used]
+    return [name for name in names if name.casefold() in content and name not in excluded]

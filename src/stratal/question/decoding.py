@@ -9,13 +9,13 @@ from stratal.errors import InputError, LabelError
 from stratal.question.question import Question
 from stratal.question.tags import is_set
 
-# How truth values are spelt, by Python, JSON and spreadsheets; 1 and True are one class.
+# Spellings of truth values in Python, JSON and spreadsheets, each with its digit; 1 and True are one class.
 TRUTH_VALUES = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
-# Labels that mean wrong, half right and right, and are class names too.
+# Labels that mean wrong, half right or right, but may also be names of classes.
 RIGHT_OR_WRONG = frozenset({"0", "1", "0.5", *TRUTH_VALUES})
 
-# Answers that an error quotes.
-_EXAMPLES = 5
+# Maximum number of labels or answers that an error quotes.
+_MAX_EXAMPLES = 5
 
 
 def truth_number(text: str) -> float:
@@ -34,7 +34,7 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
     Parameters
     ----------
     question : Question
-        What it declares holds. If it declares nothing, the labels decide.
+        If it declares how labels are decoded, the labels and answers have no influence.
     labels : collection of str
         The distinct labels.
     answers : collection of str
@@ -43,7 +43,7 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
     Raises
     ------
     LabelError
-        If both readings fit: the labels are 0 and 1, and the model answers these and other classes.
+        If the labels are ambiguous: they are 0 and 1, which are some of the model's answers.
     """
     if question.compares is not None:
         return question.compares
@@ -56,12 +56,13 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
     if label_classes.isdisjoint(answer_classes):
         # Classes in another spelling are compared too, so that the comparison refuses them.
         return not set(map(fold_text, label_classes)).isdisjoint(map(fold_text, answer_classes))
-    others = answer_classes - RIGHT_OR_WRONG
-    if label_classes <= RIGHT_OR_WRONG and others:
-        shown = ", ".join(map(repr, sorted(labels)[:_EXAMPLES]))
+    other_classes = answer_classes - RIGHT_OR_WRONG
+    if label_classes <= RIGHT_OR_WRONG and other_classes:
+        label_examples = ", ".join(map(repr, sorted(labels)[:_MAX_EXAMPLES]))
+        answer_examples = ", ".join(map(repr, sorted(other_classes)[:_MAX_EXAMPLES]))
         raise LabelError(
-            f"the labels ({shown}) may be classes, or mean right (1) and wrong (0)",
-            given=f"answers such as {', '.join(map(repr, sorted(others)[:_EXAMPLES]))}",
+            f"the labels ({label_examples}) may be classes, or mean right (1) and wrong (0)",
+            given=f"answers such as {answer_examples}",
             allowed="one declared meaning",
             action=f"If labels are classes: predicted={question.answer!r} (--predicted {question.answer}); "
             "if they mean right or wrong: predicted=False (--predicted none).",
@@ -70,29 +71,31 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
 
 
 def refuse_ambiguous_choices(question: Question, choices: Collection[str], answers: Collection[str]) -> None:
-    """Refuse choices that count as numbers where all of them are also answers of the model.
+    """Refuse choices that are all answers of the model: they may be classes, or mean right and wrong.
 
     Parameters
     ----------
     question : Question
         If it declares how labels are decoded, nothing is ambiguous.
     choices : collection of str
-        What annotators choose from, such as yes and no.
+        The labels that annotators can choose, such as yes and no.
     answers : collection of str
         The distinct answers of the model.
 
     Raises
     ------
     InputError
-        With both readings.
+        With both meanings of the choices.
     """
-    spelled = {TRUTH_VALUES.get(answer, answer).casefold() for answer in answers}
-    named = {TRUTH_VALUES.get(choice, choice).casefold() for choice in choices}
-    if question.compares is not None or question.answer is None or not named or not named <= spelled:
+    answer_words = {TRUTH_VALUES.get(answer, answer).casefold() for answer in answers}
+    choice_words = {TRUTH_VALUES.get(choice, choice).casefold() for choice in choices}
+    if question.compares is not None or question.answer is None:
         return
-    shown = ", ".join(map(repr, sorted(choices)))
+    if not choice_words or not choice_words <= answer_words:
+        return
+    choices_text = ", ".join(map(repr, sorted(choices)))
     raise InputError(
-        f"the choices {shown} may be classes, or mean wrong and right",
+        f"the choices {choices_text} may be classes, or mean wrong and right",
         given=f"the model's answers in {question.answer!r} are the same words",
         allowed="one meaning",
         action="If annotators name the class: StudyQuestion.of_classes (--classes "
@@ -102,7 +105,7 @@ def refuse_ambiguous_choices(question: Question, choices: Collection[str], answe
 
 
 def comparison_note(question: Question, labels: Collection[str]) -> str | None:
-    """Return what to state if labels that could mean right and wrong were compared with the answers."""
+    """Return the note that labels such as 0 and 1 were compared with the answers; None for other labels."""
     if question.compares is not None or not {*labels} <= RIGHT_OR_WRONG:
         return None
     return (

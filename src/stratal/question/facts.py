@@ -28,12 +28,12 @@ MAX_VERDICTS = 3
 # Largest number of different ratings: 0 to 10.
 MAX_RATINGS = 11
 
-# Mean number of characters of a class: longer texts are answers in sentences.
+# Maximum mean number of characters of a class: longer texts are answers in sentences.
 MAX_CLASS_LENGTH = 60
-# Mean number of rows of a group: with fewer, nearly every group is a single row.
-_MIN_GROUP_SIZE = 1.2
-# Share of the rows that have an entry in a column of groups: a few may be missing.
-_MIN_PRESENT_SHARE = 0.95
+# Minimum mean number of rows of a group: with fewer, nearly every group is a single row.
+_MIN_MEAN_GROUP_SIZE = 1.2
+# Minimum share of the rows that have an entry in a column of groups: a few may be missing.
+_MIN_SHARE_WITH_ENTRY = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +43,12 @@ class ColumnFacts:
     Parameters
     ----------
     name : str
-    rows, present, distinct : int
-        Rows of the table, entries that are not missing, and distinct entries.
+    n_rows, n_entries, n_distinct : int
+        Number of rows of the table, of entries that are not missing, and of distinct entries.
     is_number : bool
         Whether every entry is a number.
     minimum, maximum : float, optional
-        Of numbers.
+        Range of the entries that are numbers.
     is_whole : bool
         Whether every number is whole.
     values : frozenset of str, optional
@@ -57,8 +57,8 @@ class ColumnFacts:
         Whether entries are dates or times, or lists and objects.
     mean_length : float
         Mean number of characters of an entry.
-    is_metric : bool
-        Whether an evaluation tool's log declares the column as a score.
+    is_score_of_log : bool
+        Whether the table is the log of an evaluation tool, and the column is one of its scores.
     is_percentage : bool
         Whether every entry is a number with a percent sign: text that is a class, or a score whose `minimum`
         and `maximum` are shares.
@@ -69,9 +69,9 @@ class ColumnFacts:
     """
 
     name: str
-    rows: int
-    present: int
-    distinct: int
+    n_rows: int
+    n_entries: int
+    n_distinct: int
     is_number: bool = False
     minimum: float | None = None
     maximum: float | None = None
@@ -80,35 +80,35 @@ class ColumnFacts:
     is_date: bool = False
     is_nested: bool = False
     mean_length: float = 0.0
-    is_metric: bool = False
+    is_score_of_log: bool = False
     is_percentage: bool = False
     differing_entries: tuple[str | None, str] | None = None
 
     @property
     def words(self) -> frozenset[str]:
-        """The words of the name."""
+        """The words of the name, in lower case."""
         return words_of_name(self.name)
 
     @property
-    def plain_name(self) -> str:
+    def folded_name(self) -> str:
         """The name without differences in case and surrounding spaces."""
         return self.name.strip().casefold()
 
     @property
     def is_complete(self) -> bool:
         """Whether every row has an entry."""
-        return self.present == self.rows
+        return self.n_entries == self.n_rows
 
     @property
     def is_partial(self) -> bool:
         """Whether some rows have an entry and others do not."""
-        return 0 < self.present < self.rows
+        return 0 < self.n_entries < self.n_rows
 
     @property
     def is_measurement(self) -> bool:
         """Whether the name or the content is that of a measurement, a position or a date."""
         # Bounding boxes of images have such columns.
-        is_coordinate = self.plain_name in ("x", "y", "w", "h")
+        is_coordinate = self.folded_name in ("x", "y", "w", "h")
         is_named = is_coordinate or bool(self.words & MEASUREMENT_WORDS)
         # Distinct whole numbers of a column that is named like a score are scores, such as 0 to 100.
         is_position = self.is_position and not self.words & (PROXY_WORDS | JUDGE_WORDS)
@@ -118,33 +118,33 @@ class ColumnFacts:
     def may_be_groups(self) -> bool:
         """Whether equal entries may be groups of rows, such as the answers to a question."""
         is_category = not self.is_number or self.is_whole
-        is_plain = self.present >= _MIN_PRESENT_SHARE * self.rows and not self.is_nested
-        has_groups = self.distinct > 1 and _MIN_GROUP_SIZE * self.distinct <= self.present
-        return is_category and is_plain and has_groups
+        is_nearly_complete = self.n_entries >= _MIN_SHARE_WITH_ENTRY * self.n_rows
+        has_groups = self.n_distinct > 1 and _MIN_MEAN_GROUP_SIZE * self.n_distinct <= self.n_entries
+        return is_category and is_nearly_complete and not self.is_nested and has_groups
 
     @property
-    def may_be_runs(self) -> bool:
+    def may_number_runs(self) -> bool:
         """Whether the entries may number repeated runs, or be their seeds."""
-        return bool(self.words & RUN_WORDS) and not self.is_date and 1 < self.distinct < self.rows
+        return bool(self.words & RUN_WORDS) and not self.is_date and 1 < self.n_distinct < self.n_rows
 
     @property
-    def may_have_runs(self) -> bool:
+    def may_be_repeated_questions(self) -> bool:
         """Whether the entries may be questions that are run repeatedly."""
         is_named = "id" in self.words or bool(self.words & QUESTION_WORDS)
-        is_run = bool(self.words & RUN_WORDS) or self.plain_name in MODEL_NAMES
-        return is_named and not is_run and not self.is_nested and 1 < self.distinct < self.rows
+        is_run = bool(self.words & RUN_WORDS) or self.folded_name in MODEL_NAMES
+        return is_named and not is_run and not self.is_nested and 1 < self.n_distinct < self.n_rows
 
     @property
     def is_position(self) -> bool:
         """Whether the entries are distinct whole numbers of at least 0, such as row numbers."""
-        if not self.is_number or not self.is_whole or self.distinct != self.rows:
+        if not self.is_number or not self.is_whole or self.n_distinct != self.n_rows:
             return False
         return self.minimum is not None and self.maximum is not None and self.minimum >= 0
 
     @property
     def verdicts(self) -> dict[str, float] | None:
         """The number of each verdict, such as pass and fail or 0 and 1; None for other columns."""
-        if self.values is None or not 0 < self.distinct <= MAX_VERDICTS or self.is_nested:
+        if self.values is None or not 0 < self.n_distinct <= MAX_VERDICTS or self.is_nested:
             return None
         return verdict_numbers(self.values)
 
@@ -157,9 +157,9 @@ class ColumnFacts:
     @property
     def are_classes(self) -> bool:
         """Whether the entries may be classes: text or whole numbers, each of several rows."""
-        # Values that mostly occur once are no classes; two rows may be of two classes.
-        max_classes = max(2, self.present / 2)
-        if self.is_nested or self.is_date or self.distinct > max_classes:
+        # If most values occur once, they are texts or measurements; two rows may have two classes.
+        max_classes = max(2, self.n_entries / 2)
+        if self.is_nested or self.is_date or self.n_distinct > max_classes:
             return False
         if self.is_number:
             return self.is_whole
@@ -174,7 +174,7 @@ class ColumnFacts:
 
 
 def words_of_name(name: str) -> frozenset[str]:
-    """Return the words of a column's name."""
+    """Return the words of a column's name, in lower case."""
     return frozenset(word.casefold() for word in _WORD_BREAKS.split(name) if word)
 
 
@@ -190,5 +190,5 @@ def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
     try:
         return count_words(texts)
     except LabelError:
-        # The caller compares such words as classes.
+        # Ambiguous words are compared as classes.
         return None

@@ -1,4 +1,4 @@
-"""Whether rows got labels one by one or in groups, such as all answers to some of the questions."""
+"""Whether rows were labelled one by one or in groups, such as all answers to some of the questions."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import scipy.special
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, mid_ranks
 
-# Below this probability, random labelling of single rows does not explain the labels of groups. A table has
-# up to a few hundred columns with two bounds each: less than one false alarm in 1,000 tables.
+# Below this p-value, random labelling of single rows does not explain the labels of groups. A table has up to
+# a few hundred columns with two bounds each: less than one false alarm in 1,000 tables.
 _SIGNIFICANCE_LEVEL = 1e-6
-# Groups count as fully labelled from this share on; their other rows are then nonresponse. A second stage of
-# sampling leaves out more.
+# Groups count as fully labelled from this share of labelled rows on; the other rows are then nonresponse. If
+# rows were sampled within the groups, more of them would have no label.
 _MIN_LABELLED_SHARE = 0.9
 # The same if the user states that the groups are clusters: a response rate of one half is usual in surveys.
-_MIN_STATED_LABELLED_SHARE = 0.5
-# An interval based on the differences between groups needs this many with labels: Student's t with four
-# degrees of freedom. Columns with fewer groups in all are categories, such as a dozen languages.
+_MIN_LABELLED_SHARE_OF_CLUSTERS = 0.5
+# An interval based on the differences between groups needs this many groups with labels, which give Student's
+# t four degrees of freedom.
 _MIN_LABELLED_GROUPS = 5
+# Columns with fewer groups are categories, such as a dozen languages.
 _MIN_GROUPS = 15
-# Probability below which labelled groups that differ in size from the others, or are consecutive, were not
-# drawn at random.
-# Only the groups that are taken as clusters are tested, which is one column of a table.
+# Below this p-value, labelled groups that differ in size from the others, or are consecutive, were not drawn
+# at random. It is larger than the level above, because only one column of a table is tested: the clusters.
 _CLUSTER_SIGNIFICANCE_LEVEL = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledGroups:
-    """The groups of rows with an equal value of a column, and which rows have labels.
+    """The M groups of rows with an equal value of a column, and which of the N rows have labels.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class LabelledGroups:
         return np.bincount(self.codes)
 
     @cached_property
-    def counts(self) -> IntArray:
+    def label_counts(self) -> IntArray:
         """The number of labelled rows of each group (M,)."""
         return np.bincount(self.codes[self.is_labelled], minlength=len(self.sizes))
 
@@ -76,78 +76,78 @@ class LabelledGroups:
         """
         p_unlabelled = self._group_products(1.0 - self.label_probability)
         p_fully_labelled = self._group_products(self.label_probability)
-        bound_of_unlabelled = _tail_bound(self.counts == 0, p_unlabelled)
-        is_all_or_none = (self.counts == 0) | (self.counts == self.sizes)
+        bound_of_unlabelled = _tail_bound(self.label_counts == 0, p_unlabelled)
+        is_all_or_none = (self.label_counts == 0) | (self.label_counts == self.sizes)
         p_all_or_none = np.minimum(p_unlabelled + p_fully_labelled, 1.0)
         bound_of_all_or_none = _tail_bound(is_all_or_none, p_all_or_none) / self._probability_of_counts
         return min(bound_of_unlabelled, bound_of_all_or_none)
 
     @property
-    def labelled(self) -> int:
+    def n_labelled(self) -> int:
         """Number of groups with a labelled row."""
-        return int(np.sum(self.counts > 0))
+        return int(np.sum(self.label_counts > 0))
 
     @property
-    def expected(self) -> float:
+    def expected_labelled(self) -> float:
         """Expected number of groups with a labelled row if single rows are labelled at random."""
         return float(len(self.sizes) - np.sum(self._group_products(1.0 - self.label_probability)))
 
     @property
     def labelled_share(self) -> float:
-        """Labelled share of the rows of the groups with labels."""
-        return float(self.counts.sum() / max(self.sizes[self.counts > 0].sum(), 1))
+        """Share of labelled rows among all rows of the groups with a labelled row."""
+        return float(self.label_counts.sum() / max(self.sizes[self.label_counts > 0].sum(), 1))
 
     @property
     def are_concentrated(self) -> bool:
-        """Whether labels are in fewer groups, or more often in whole groups, than random rows would be."""
-        return self.labelled >= 1 and self.p_value_bound < _SIGNIFICANCE_LEVEL
+        """Whether labels are in fewer groups, or more often in whole groups, than labels of random rows."""
+        return self.n_labelled >= 1 and self.p_value_bound < _SIGNIFICANCE_LEVEL
 
     @property
     def are_fully_labelled(self) -> bool:
-        """Whether nearly all rows of the groups with labels have one."""
+        """Whether nearly all rows of the groups with labels have a label."""
         return self.labelled_share >= _MIN_LABELLED_SHARE
 
     @property
     def are_labelled_enough_for_clusters(self) -> bool:
-        """Whether enough rows of the groups with labels have one if they are stated to be clusters."""
-        return self.labelled_share >= _MIN_STATED_LABELLED_SHARE
+        """Whether enough rows of the groups with labels have a label for groups that are stated clusters."""
+        return self.labelled_share >= _MIN_LABELLED_SHARE_OF_CLUSTERS
 
     @property
     def are_sampling_units(self) -> bool:
-        """Whether the groups are units that are drawn rather than categories, and enough have labels."""
-        return self.labelled >= _MIN_LABELLED_GROUPS and len(self.sizes) >= _MIN_GROUPS
+        """Whether there are many groups, as of clusters rather than categories, and enough have labels."""
+        return self.n_labelled >= _MIN_LABELLED_GROUPS and len(self.sizes) >= _MIN_GROUPS
 
     @property
     def may_be_label_status(self) -> bool:
-        """Whether the column may only mark which rows have a label, such as a status of one or two values."""
-        return self.are_fully_labelled and self.labelled <= 2
+        """Whether the column may only state which rows have a label, such as a status with few values."""
+        return self.are_fully_labelled and self.n_labelled <= 2
 
     @property
     def differ_in_size(self) -> bool:
         """Whether the sizes of the groups with labels differ from those of a random sample of groups."""
-        others = len(self.sizes) - self.labelled
-        if self.labelled == 0 or others == 0 or len(np.unique(self.sizes)) == 1:
+        n_unlabelled = len(self.sizes) - self.n_labelled
+        if self.n_labelled == 0 or n_unlabelled == 0 or len(np.unique(self.sizes)) == 1:
             return False
-        with_label = self.counts > 0
-        return _rank_sum_p_value(self.sizes, with_label) < _CLUSTER_SIGNIFICANCE_LEVEL
+        has_label = self.label_counts > 0
+        return _rank_sum_p_value(self.sizes, has_label) < _CLUSTER_SIGNIFICANCE_LEVEL
 
     def are_consecutive(self, order: FloatArray) -> bool:
         """Return whether the groups with labels are consecutive in an order (N,), equal within each group.
 
-        All sets of m of M groups are equally likely, and M − m + 1 of them are consecutive.
+        If m of M groups were drawn at random, all sets would be equally likely; M − m + 1 are consecutive.
         """
-        total = len(self.sizes)
-        if not 0 < self.labelled < total:
+        n_groups = len(self.sizes)
+        if not 0 < self.n_labelled < n_groups:
             return False
-        order_of_group = np.zeros(total)
+        order_of_group = np.zeros(n_groups)
         order_of_group[self.codes] = order
-        is_labelled = (self.counts > 0)[np.argsort(order_of_group, kind="stable")]
+        is_labelled = (self.label_counts > 0)[np.argsort(order_of_group, kind="stable")]
         positions = np.flatnonzero(is_labelled)
         if positions[-1] - positions[0] + 1 != len(positions):
             return False
-        consecutive_sets = total - self.labelled + 1
-        sets = float(scipy.special.comb(total, self.labelled))
-        return consecutive_sets < _CLUSTER_SIGNIFICANCE_LEVEL * sets
+        n_consecutive_sets = n_groups - self.n_labelled + 1
+        n_sets = float(scipy.special.comb(n_groups, self.n_labelled))
+        return n_consecutive_sets < _CLUSTER_SIGNIFICANCE_LEVEL * n_sets
 
     def is_nested_in(self, other: LabelledGroups) -> bool:
         """Return whether all rows of each group are in one group of another column."""
@@ -160,17 +160,19 @@ class LabelledGroups:
         codes[clusters.codes] = self.codes
         strata = np.zeros(len(codes), dtype=np.int64)
         strata[clusters.codes] = self.strata
-        return LabelledGroups(column=self.column, codes=codes, is_labelled=clusters.counts > 0, strata=strata)
+        return LabelledGroups(
+            column=self.column, codes=codes, is_labelled=clusters.label_counts > 0, strata=strata
+        )
 
     @property
     def description(self) -> str:
         """Which groups have labels, in words."""
         share = "all rows" if self.are_fully_labelled else f"{self.labelled_share:.0%} of the rows"
-        return f"{share} of {self.labelled:,} of {len(self.sizes):,} `{self.column}`"
+        return f"{share} of {self.n_labelled:,} of {len(self.sizes):,} `{self.column}`"
 
     def _group_products(self, probabilities: FloatArray) -> FloatArray:
         """Return the product of the rows' probabilities (N,) in each group (M,)."""
-        # The logarithm of 0: rows of strata that are fully labelled, and of strata without a label.
+        # A probability is 0 in strata that are fully labelled, or have no label.
         with np.errstate(divide="ignore"):
             logarithms = np.log(probabilities)
         return np.exp(np.bincount(self.codes, weights=logarithms, minlength=len(self.sizes)))
@@ -185,33 +187,34 @@ class LabelledGroups:
 
     @property
     def _probability_of_counts(self) -> float:
-        """The probability that independent labels are as many in each stratum as there are."""
-        rows = self._stratum_sizes
-        labels = self._stratum_label_counts
-        share = labels / rows
+        """The probability that independent labels have the observed number in each stratum."""
+        sizes = self._stratum_sizes
+        counts = self._stratum_label_counts
+        shares = counts / sizes
         log_binomials = (
-            scipy.special.gammaln(rows + 1)
-            - scipy.special.gammaln(labels + 1)
-            - scipy.special.gammaln(rows - labels + 1)
+            scipy.special.gammaln(sizes + 1)
+            - scipy.special.gammaln(counts + 1)
+            - scipy.special.gammaln(sizes - counts + 1)
         )
-        log_powers = scipy.special.xlogy(labels, share) + scipy.special.xlog1py(rows - labels, -share)
+        log_powers = scipy.special.xlogy(counts, shares) + scipy.special.xlog1py(sizes - counts, -shares)
         return float(np.exp(np.sum(log_binomials + log_powers)))
 
 
 def _tail_bound(occurs: BoolArray, probabilities: FloatArray) -> float:
-    """Return Hoeffding's bound on the probability of at least as many independent events (M,)."""
+    """Return Hoeffding's bound on the probability that at least as many of M independent events occur."""
     share = float(occurs.mean())
-    expected = float(probabilities.mean())
-    if share <= expected:
+    expected_share = float(probabilities.mean())
+    if share <= expected_share:
         return 1.0
-    divergence = scipy.special.rel_entr(share, expected) + scipy.special.rel_entr(1 - share, 1 - expected)
+    divergence = scipy.special.rel_entr(share, expected_share)
+    divergence += scipy.special.rel_entr(1 - share, 1 - expected_share)
     return float(np.exp(-len(occurs) * divergence))
 
 
 def _rank_sum_p_value(values: IntArray, is_chosen: BoolArray) -> float:
-    """Return the two-sided p-value of Wilcoxon's rank-sum test, by its normal approximation."""
+    """Return the two-sided p-value of Wilcoxon's rank-sum test for values (M,) (normal approximation)."""
     ranks = mid_ranks(values)
-    chosen = int(np.sum(is_chosen))
-    variance = float(np.var(ranks, ddof=1)) * chosen * (1 - chosen / len(values))
-    deviation = abs(float(ranks[is_chosen].sum()) - chosen * float(ranks.mean()))
+    n_chosen = int(np.sum(is_chosen))
+    variance = float(np.var(ranks, ddof=1)) * n_chosen * (1 - n_chosen / len(values))
+    deviation = abs(float(ranks[is_chosen].sum()) - n_chosen * float(ranks.mean()))
     return 2.0 * float(scipy.special.ndtr(-deviation / np.sqrt(variance)))

@@ -1,7 +1,7 @@
-"""`Question`: the roles of the columns, the outcome, and what is estimated, declared once.
+"""`Question`: the roles of the columns, the outcome and the estimand, declared once.
 
-A plan, a sample and a study store the question. Every entry point passes it to the same functions; no other
-module decides what a column means.
+A plan, a sample and a study store the question. All later steps use the stored declarations, and may add
+others (`Question.refine`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from stratal.question.roles import ColumnRoles
 from stratal.question.scores import ANSWER_IS_RIGHT, Score, require_same_meaning
 from stratal.question.tags import NO_SETS, checked_format, how_to_write
 
-# How a label becomes a number: by comparison with the model's answer, or because it stands for a number.
+# How a label becomes a number: by comparison with the model's answer, or because it represents a number.
 Decoding: TypeAlias = Literal["comparison", "number"]
 COMPARISON: Decoding = "comparison"
 NUMBER: Decoding = "number"
 DECODINGS: tuple[Decoding, ...] = (COMPARISON, NUMBER)
 
-# Which numbers the outcome of a unit can be.
+# Possible numbers of the outcome of a unit: 0 and 1, an interval, or any number.
 SCALES = ("binary", "bounded", "unbounded")
 
-# Whether the interval is about these units, or about those that could come.
+# Whether the interval is for the mean of the N units, or of the distribution that they are from.
 POPULATION = "population"
 SUPERPOPULATION = "superpopulation"
 TARGETS = (POPULATION, SUPERPOPULATION)
@@ -34,34 +34,34 @@ TARGETS = (POPULATION, SUPERPOPULATION)
 # Largest number of classes that the hint for annotators names.
 MAX_CLASSES_NAMED = 10
 
-# What `predicted` is called where labels are not compared with any answer.
+# Value of `predicted=` that states that labels are not compared with answers.
 NOT_COMPARED = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome(Record):
-    """How a label becomes a number z, and which numbers z can be.
+    """How a label becomes a number z, and the range of z.
 
     Parameters
     ----------
     decoding : {"comparison", "number"}, optional
-        `comparison`: labels are classes, and z is 1 where the label equals the model's answer. `number`:
-        labels are numbers, or words that stand for numbers (pass and fail, win, tie and loss). None if
-        nobody declared it.
+        `comparison`: labels are classes, and z is 1 if the label equals the model's answer, otherwise 0.
+        `number`: labels are numbers, or words that represent numbers (pass and fail, win, tie and loss).
+        Default: not declared.
     scale : {"binary", "bounded", "unbounded"}, optional
     bounds : (float, float), optional
-        Of a bounded outcome.
+        Lower and upper bound of a bounded outcome.
     positive : str, optional
         The label that counts as 1; every other counts as 0.
     mapping : mapping of label to float, str or None, optional
         The number, the class or no answer (None) that a label counts as.
     classes : tuple of str
-        Classes that labels may name, in addition to the compared answers.
+        Possible labels, in addition to the model's answers.
     tag_format : str, optional
-        How cells hold sets of tags: `json` for lists and JSON lists, or the separator of text. `none` states
-        that they hold no sets, although they look like lists. None if answers are not sets.
+        How sets of tags are written in cells: `json` for lists and JSON lists, or the separator of text.
+        `none` states that cells are not sets, although they look like lists. None if answers are not sets.
     tags : tuple of str
-        The tags of all answers, where labels and answers are sets.
+        The tags of all answers, if labels and answers are sets.
     """
 
     decoding: Decoding | None = None
@@ -97,7 +97,7 @@ class Outcome(Record):
 
     @property
     def limits(self) -> tuple[float, float] | None:
-        """The range of z: 0 and 1 of a binary outcome, bounds of a bounded one, None if there is none."""
+        """The range of z: (0, 1) for a binary outcome, `bounds` for a bounded one, None otherwise."""
         if self.scale == "binary":
             return (0.0, 1.0)
         return self.bounds
@@ -111,17 +111,17 @@ class Outcome(Record):
 
     @property
     def stands_for_numbers(self) -> bool:
-        """Whether the declared values of the labels are numbers, so that no answer is compared."""
+        """Whether labels are declared to represent numbers, so that they are not compared with answers."""
         numbers = [value for value in (self.mapping or {}).values() if isinstance(value, float | int)]
         return self.decoding == NUMBER or self.positive is not None or bool(numbers)
 
     def to_dict(self) -> JsonDict:
-        """Return a JSON-ready dict of what is declared."""
+        """Return a JSON-serializable dict of the declared fields."""
         return _declared_fields(self)
 
     @classmethod
     def from_dict(cls, description: JsonMapping) -> Self:
-        """Return the outcome that `to_dict` described."""
+        """Return the outcome that `to_dict` returned."""
         bounds = description.get("bounds")
         return cls(**{**description, "bounds": None if bounds is None else tuple(bounds)})
 
@@ -135,28 +135,28 @@ class Question(ColumnRoles):
     id : str
         Column of the ids.
     row_base : int, optional
-        The number of the first row, where the ids are row numbers; None where they are not, or where an
-        earlier version stored the question.
+        The number of the first row, if the ids are row numbers; None otherwise, and in files of versions that
+        did not store it.
     sample_token : str, optional
-        Of the rows that row numbers count, so that labels of other rows are refused. None where ids are not
-        row numbers.
+        Text that identifies the sample if its ids are row numbers. Labels of the rows of another sample are
+        then refused.
     scores : tuple of Score
         The proxies, each with what it predicts.
     answer, judges, other_answers : optional
         See `ColumnRoles`.
     groups, features, shown : tuple of str
-        Columns to report by, to learn from, and to show to annotators.
+        Columns for results by group, for clustering and regression, and to show to annotators.
     stratum, cluster, weight : str, optional
-        Columns that describe how units were chosen elsewhere.
+        Columns with the design of a sample that was drawn by another program.
     chosen : str, optional
-        How the labelled rows of a table were chosen, as `RowSelection` reads it.
+        How the labelled rows of a table were chosen, as text of a `RowSelection`, such as `random`.
     models : tuple of str
         Columns of the labels with the outcomes of the models that are compared.
     target : {"population", "superpopulation"}, optional
-        What the interval is about.
+        Whose mean the interval is for.
     outcome : Outcome
     estimand : mapping, optional
-        Specification of what the labels are for (`Estimand.to_dict`); the mean outcome if left out.
+        Specification of the estimand (`Estimand.to_dict`). Default: the mean outcome.
 
     Raises
     ------
@@ -205,7 +205,7 @@ class Question(ColumnRoles):
         return any(score.declared and score.predicts == ANSWER_IS_RIGHT for score in self.scores)
 
     def label_hint(self, classes: Sequence[str] = ()) -> str:
-        """Return what annotators write as a label, in words; `classes` are known answers of the model."""
+        """Return a description of the labels for annotators; `classes` are known answers of the model."""
         if self.answer is not None and self.compares is not False:
             if not 1 < len(classes) <= MAX_CLASSES_NAMED:
                 return "the correct class, which is compared with the model's answer"
@@ -216,11 +216,11 @@ class Question(ColumnRoles):
         return "a number, or a word such as pass or fail"
 
     def score(self, name: str) -> Score | None:
-        """Return what is declared or inferred of a score."""
+        """Return the score with a name, None if there is none."""
         return next((score for score in self.scores if score.name == name), None)
 
     def with_outcome(self, **changes: Any) -> Self:
-        """Return the question with changes of its outcome."""
+        """Return the question with changed fields of its outcome."""
         return replace(self, outcome=replace(self.outcome, **changes))
 
     def refine(
@@ -234,37 +234,36 @@ class Question(ColumnRoles):
         models: Sequence[str] = (),
         target: str | None = None,
     ) -> Self:
-        """Return the question with what later options declare.
+        """Return the question with the declarations of later options.
 
         Parameters
         ----------
         predicted : bool or str, optional
             `False` or "none": labels are converted to numbers. `True`: labels are compared with the model's
-            answer.
-            Another text: labels are compared with this column of answers.
+            answer. Another text: labels are compared with this column of answers.
         positive, mapping : optional
             As in `Outcome`.
         scores : iterable of Score
-            What columns predict; it takes the place of what was inferred.
+            Declared scores, which replace inferred ones.
         judges, models : sequence of str
-            Judges and compared models: some of those that were declared before, or all of them and others.
+            Judges and compared models: a subset or a superset of those that were declared before.
         target : str, optional
 
         Raises
         ------
         InputError
-            If an option contradicts what was declared; it names both.
+            If an option contradicts an earlier declaration.
         """
         refined = self
         if predicted is not None:
-            refined = refined._decoded(predicted)
+            refined = refined._with_decoding(predicted)
         if positive is not None:
             stored = self.outcome.positive
             if stored is not None and str(stored).casefold() != str(positive).casefold():
                 raise _contradiction("positive", positive, stored)
             refined = refined.with_outcome(positive=str(positive))
         if mapping is not None:
-            refined = refined.with_outcome(mapping=self._merged(mapping))
+            refined = refined.with_outcome(mapping=self._merged_mapping(mapping))
         for score in scores:
             refined = refined._with_score(score)
         if judges:
@@ -280,12 +279,12 @@ class Question(ColumnRoles):
         return refined
 
     def _with_score(self, score: Score) -> Self:
-        """Return the question with a score that is declared."""
+        """Return the question with a declared score in place of the inferred one, if any."""
         require_same_meaning(self.score(score.name), score)
-        others = {entry.name: entry for entry in self.scores}
-        return replace(self, scores=tuple({**others, score.name: score}.values()))
+        scores = {entry.name: entry for entry in self.scores} | {score.name: score}
+        return replace(self, scores=tuple(scores.values()))
 
-    def _decoded(self, predicted: bool | str) -> Self:
+    def _with_decoding(self, predicted: bool | str) -> Self:
         """Return the question with the decoding that `predicted` declares."""
         compares = predicted not in (False, NOT_COMPARED)
         if compares and self.outcome.decoding == NUMBER:
@@ -300,37 +299,37 @@ class Question(ColumnRoles):
         decoding = COMPARISON if compares else NUMBER
         return replace(self, answer=answer).with_outcome(decoding=decoding)
 
-    def _merged(self, mapping: Mapping[Any, Any]) -> JsonDict:
-        """Return the declared mapping with more entries."""
+    def _merged_mapping(self, mapping: Mapping[Any, Any]) -> JsonDict:
+        """Return the stored mapping with further entries; labels that differ only in case are one label."""
         merged = dict(self.outcome.mapping or {})
-        spelling = {label.casefold(): label for label in merged}
+        stored_spellings = {label.casefold(): label for label in merged}
         for label, value in mapping.items():
-            stored = spelling.get(str(label).casefold())
-            if stored is not None and merged[stored] != value:
-                raise _contradiction("mapping", f"{label}={value}", f"{stored}={merged[stored]}")
-            merged[stored or str(label)] = value
+            spelling = stored_spellings.get(str(label).casefold())
+            if spelling is not None and merged[spelling] != value:
+                raise _contradiction("mapping", f"{label}={value}", f"{spelling}={merged[spelling]}")
+            merged[spelling or str(label)] = value
         return merged
 
     def to_dict(self) -> JsonDict:
-        """Return a JSON-ready dict of what is declared."""
+        """Return a JSON-serializable dict of the declared fields."""
         return _declared_fields(self)
 
     @classmethod
     def from_dict(cls, description: JsonMapping) -> Self:
-        """Return the question that `to_dict` described."""
-        parts = dict(description)
-        parts["scores"] = tuple(Score(**score) for score in parts.get("scores", ()))
-        parts["outcome"] = Outcome.from_dict(parts.get("outcome", {}))
-        return cls(**parts)
+        """Return the question that `to_dict` returned."""
+        fields = dict(description)
+        fields["scores"] = tuple(Score(**score) for score in fields.get("scores", ()))
+        fields["outcome"] = Outcome.from_dict(fields.get("outcome", {}))
+        return cls(**fields)
 
 
 def _declared_fields(record: Record) -> JsonDict:
-    """Return the fields of a record that differ from nothing, as JSON knows them."""
+    """Return the fields of a record that are neither None nor empty, as JSON-serializable values."""
     return {name: value for name, value in plain_fields(record).items() if value not in (None, [], {})}
 
 
 def _require_nested(option: str, columns: Sequence[str], stored: Sequence[str]) -> None:
-    """Refuse columns that are neither a part of those declared before nor all of them and more."""
+    """Refuse columns that are neither a subset nor a superset of the `stored` ones."""
     if not (set(stored) <= set(columns) or set(columns) <= set(stored)):
         raise _contradiction(option, ",".join(columns), ",".join(stored))
 

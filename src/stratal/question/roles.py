@@ -1,8 +1,8 @@
-"""`ColumnRoles`: the columns with a meaning of their own, such as the model's answer and the judges.
+"""`ColumnRoles`: the columns with the model's answers and with judges.
 
-A new role of a column is declared here (an entry of `ROLES`, a field of each record), as an option
-in `RoleOptions` (`cli/options.py`) and in the docstring of `Population.read`. Populations, samples,
-plans and studies store all roles, and the commands pass all of them on, without naming any.
+A new role needs an entry of `ROLES` and a field of each class in this module, an option in `RoleOptions`
+(`cli/options.py`), and a line in the docstring of `Population.read`. Populations, samples, plans and studies
+store all roles, and the commands pass all of them on, without the name of any.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from stratal.protocols import Keywords
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """How a role is declared.
+    """A role of columns, and how it is declared.
 
     Parameters
     ----------
     field : str
-        Its name in `ColumnRoles`.
+        Its field in `ColumnRoles`.
     keyword : str
-        The keyword, and option, by which it is declared.
+        The keyword of functions, and the option of commands, by which it is declared.
     several : bool
         Whether several columns may have it.
     """
@@ -54,7 +54,7 @@ ROLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnRoles(Record):
-    """The columns that have a role. A sample keeps their categories, unless they are proxies.
+    """The columns that have a role. A sample stores their categories, unless they are proxies.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class ColumnRoles(Record):
     judges : tuple of str
         Verdicts of judges, or proxies that are their scores.
     other_answers : tuple of str
-        Other models' answers, of which a proxy is made. They are not kept.
+        Answers of other models, from which a proxy is computed. A sample does not store them.
     """
 
     answer: str | None = None
@@ -72,25 +72,25 @@ class ColumnRoles(Record):
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[str]]) -> Self:
-        """Return the roles of columns that are declared by keyword."""
+        """Return the roles from a mapping of keyword to the columns that it declares."""
         values: Keywords = {role.field: role.value(columns.get(role.keyword, ())) for role in ROLES}
         return cls(**values)
 
     @property
     def fields(self) -> Keywords:
-        """The fields that each record of roles has."""
+        """The fields of this class, without those of subclasses."""
         return field_values(self, field_names(ColumnRoles))
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
-        """The columns that a sample keeps, each once."""
+        """The columns that a sample stores, each once."""
         return tuple(dict.fromkeys(name for role in ROLES for name in role.columns(self)))
 
     @property
     def keywords(self) -> Keywords:
-        """The declared columns by keyword."""
-        stored = field_values(self, (role.field for role in ROLES))
-        return {role.keyword: stored[role.field] for role in ROLES}
+        """The declared columns of each role, by its keyword."""
+        columns = field_values(self, (role.field for role in ROLES))
+        return {role.keyword: columns[role.field] for role in ROLES}
 
 
 class RoleKeywords(TypedDict, total=False):
@@ -116,34 +116,34 @@ class DeclaredRoles(Record):
         )
 
 
-# Makes names of a keyword and its value.
+# Function of a keyword and its value that returns the names of columns in the value.
 ReadNames: TypeAlias = Callable[[str, Any], Sequence[str]]
 
 
 def declared_columns(declarations: RoleKeywords, read: ReadNames) -> dict[str, Sequence[str]]:
-    """Return the columns of each role by keyword."""
+    """Return the columns of each role by keyword; `read` returns them from the value of a keyword."""
     return {role.keyword: read(role.keyword, declarations.get(role.keyword)) for role in ROLES}
 
 
-# Numbers with decimals from which a column of a judge is one of scores.
-_MOST_FRACTIONS = 10
+# A judge with more distinct numbers with decimals gives scores, not verdicts.
+_MAX_FRACTIONS = 10
 
 
 def refuse_unusable_roles(roles: ColumnRoles, groups: Mapping[str, AnyArray]) -> None:
     """Refuse judges that labels could not be compared with, before anything is labelled.
 
-    `groups` are the categories (n,) of the drawn units. Numbers with decimals that are not a proxy are
-    refused, because no label would ever equal them. Scores together with verdicts are refused, because they
-    are compared with labels in different ways.
+    `groups` are the stored columns (n,) of the drawn units, which are not proxies. Numbers with decimals in
+    them are refused, because no label would ever equal them. Scores together with verdicts are refused,
+    because they are compared with labels in different ways.
     """
     verdicts = [judge for judge in roles.judges if judge in groups]
     for judge in verdicts:
         numbers = [number_of_text(str(value)) for value in set(groups[judge].tolist())]
-        fractions = sum(math.isfinite(number) and not number.is_integer() for number in numbers)
-        if fractions > _MOST_FRACTIONS:
+        fraction_count = sum(math.isfinite(number) and not number.is_integer() for number in numbers)
+        if fraction_count > _MAX_FRACTIONS:
             raise InputError(
                 f"judge {judge!r} contains scores, not verdicts",
-                given=f"{fractions} numbers with decimal places",
+                given=f"{fraction_count} numbers with decimal places",
                 action=f"Also declare it as a proxy: proxy=[…, {judge!r}] (--proxy …,{judge}).",
             )
     if 0 < len(verdicts) < len(roles.judges):
@@ -170,7 +170,7 @@ def refuse_revealing_columns(shown: Iterable[str], proxies: Collection[str], rol
     )
     if name == roles.answer:
         declaration = "leave out predicted= (--predicted)"
-        # A meaning can be stated only of a proxy.
+        # `predicts=` is only accepted for a proxy.
         if proxies:
             declaration += " and state predicts='right' (--predicts right)"
         action = (
@@ -182,6 +182,7 @@ def refuse_revealing_columns(shown: Iterable[str], proxies: Collection[str], rol
 
 
 def _names(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return one name, several names or no name as a tuple."""
     if value is None:
         return ()
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""`Score`: a column that predicts something of each unit, and what it predicts."""
+"""`Score`: a numeric column with predictions, and the quantity that it predicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stratal.arrays import Record, field_values, number_of_text
 from stratal.errors import InputError, same_name, suggest_names, type_text
 from stratal.protocols import JsonDict
 
-# What a score predicts: that the answer is right, the outcome itself, or only an order.
+# What a score predicts: that the answer is right, the outcome itself, or only the order of outcomes.
 ANSWER_IS_RIGHT = "right"
 OUTCOME = "outcome"
 ORDER = "order"
@@ -19,15 +19,16 @@ ORDER = "order"
 _CLASS = "class:"
 _RATING = "rating:"
 
-# Between the bounds of a rating; a comma separates entries of a list, a hyphen may be a minus sign.
-_TO = ".."
+# Separator of the bounds of a rating: a comma separates entries of a list, and a hyphen may be a minus sign.
+_BOUNDS_SEPARATOR = ".."
 
 # Largest value of a probability that is written in percent.
-_PERCENT = 100.0
+_MAX_PERCENTAGE = 100.0
 
+# The allowed values of `predicts=`, for error messages.
 MEANINGS = "right, class:NAME, rating:LOW..HIGH, outcome, order"
 
-# How `predicts=` is given: for the only proxy, or by column.
+# Types of `predicts=`: a meaning of the only proxy, or of each column.
 Predictions: TypeAlias = str | Mapping[str, str]
 
 
@@ -38,12 +39,12 @@ def class_probability(name: str) -> str:
 
 def rating(low: float, high: float) -> str:
     """Return the meaning of a rating within bounds."""
-    return f"{_RATING}{low:g}{_TO}{high:g}"
+    return f"{_RATING}{low:g}{_BOUNDS_SEPARATOR}{high:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score(Record):
-    """A numeric column that predicts something of each unit, and what it predicts.
+    """A numeric column with a prediction for each unit, and the quantity that it predicts.
 
     Parameters
     ----------
@@ -51,15 +52,15 @@ class Score(Record):
         The column.
     predicts : str
         `right` (probability that the model's answer is right), `class:NAME` (probability of a class),
-        `rating:LOW..HIGH` (a rating within bounds), `outcome` (the outcome itself) or `order` (larger means
-        larger, on no scale).
+        `rating:LOW..HIGH` (a rating within bounds), `outcome` (the outcome itself) or `order` (larger values
+        predict larger outcomes, but have no scale).
     declared : bool
         Whether the user declared the meaning; otherwise it was inferred.
 
     Raises
     ------
     InputError
-        For a meaning that is none of these, and bounds of a rating that do not increase.
+        For another value of `predicts`, and bounds of a rating that do not increase.
     """
 
     name: str
@@ -68,22 +69,23 @@ class Score(Record):
 
     def __post_init__(self) -> None:
         if not isinstance(self.predicts, str):
-            raise self._unknown()
+            raise self._unknown_meaning_error()
         if self.predicts.startswith(_RATING):
             self._set(predicts=rating(*self._rating_bounds()))
         elif self.predicts not in (ANSWER_IS_RIGHT, OUTCOME, ORDER) and not self.of_class:
-            raise self._unknown()
+            raise self._unknown_meaning_error()
 
-    def _unknown(self) -> InputError:
+    def _unknown_meaning_error(self) -> InputError:
         what = f"the declared meaning of {self.name!r} is unknown"
         return InputError(what, given=repr(self.predicts), allowed=MEANINGS)
 
     def _rating_bounds(self) -> tuple[float, float]:
-        low_text, _, high_text = self.predicts.removeprefix(_RATING).partition(_TO)
+        """Return the bounds in the meaning of a rating."""
+        low_text, _, high_text = self.predicts.removeprefix(_RATING).partition(_BOUNDS_SEPARATOR)
         low = number_of_text(low_text)
         high = number_of_text(high_text)
         if not -float("inf") < low < high < float("inf"):
-            raise self._unknown()
+            raise self._unknown_meaning_error()
         return low, high
 
     @property
@@ -95,12 +97,12 @@ class Score(Record):
 
     @property
     def is_order(self) -> bool:
-        """Whether it is on no scale."""
+        """Whether it predicts only the order of outcomes."""
         return self.predicts == ORDER
 
     @property
     def _as_order(self) -> str:
-        """The keyword, and option, that declare that it is on no scale."""
+        """The keyword, and the option, that declare that it predicts only the order of outcomes."""
         return f"predicts={{{self.name!r}: {ORDER!r}}} (--predicts {self.name}={ORDER})"
 
     @property
@@ -115,7 +117,7 @@ class Score(Record):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Bounds of its values as far as its meaning has any."""
+        """Bounds of the values of a rating or a probability; None for other scores."""
         if self.is_rating:
             return self._rating_bounds()
         if self.is_probability:
@@ -130,12 +132,12 @@ class Score(Record):
             return f"a rating on [{low:g}, {high:g}]"
         if self.of_class is not None:
             return f"the probability of class {self.of_class!r}"
-        words = {
+        descriptions = {
             ANSWER_IS_RIGHT: "the probability that the answer is right",
             OUTCOME: "the label itself, as a number on the same scale",
             ORDER: "only an order",
         }
-        return words[self.predicts]
+        return descriptions[self.predicts]
 
     def refuse_values_outside(self, low: float, high: float) -> None:
         """Refuse values from `low` to `high` that contradict the meaning.
@@ -143,14 +145,14 @@ class Score(Record):
         Raises
         ------
         InputError
-            For a probability outside [0, 1] and a rating outside its bounds; it names both.
+            For a probability outside [0, 1] and a rating outside its bounds.
         """
         if self.bounds is None or (low >= self.bounds[0] and high <= self.bounds[1]):
             return
         action = (
             f"Correct predicts= (--predicts), or declare that the score only orders units: {self._as_order}."
         )
-        if self.is_probability and low >= 0.0 and high <= _PERCENT:
+        if self.is_probability and low >= 0.0 and high <= _MAX_PERCENTAGE:
             action = (
                 "If these are percentages, divide them by 100. Otherwise correct predicts= (--predicts), or "
                 f"declare that the score only orders units: {self._as_order}."
@@ -162,20 +164,20 @@ class Score(Record):
             action=action,
         )
 
-    def refuse_unknown_class(self, classes: Iterable[str], of_what: str) -> None:
-        """Refuse the probability of a class that is not one of those that occur.
+    def refuse_unknown_class(self, classes: Iterable[str], class_source: str) -> None:
+        """Refuse the probability of a class that is not one of `classes`.
 
         Parameters
         ----------
         classes : iterable of str
-        of_what : str
-            Where they occur, for the error.
+        class_source : str
+            Where the classes occur, such as `the labels`, for the error.
         """
         class_names = set(classes)
         if self.of_class is None or self.of_class in class_names:
             return
         raise InputError(
-            f"{self.name!r} predicts class {self.of_class!r}, which does not occur among {of_what}",
+            f"{self.name!r} predicts class {self.of_class!r}, which does not occur among {class_source}",
             given=f"{self.name}={self.predicts}",
             allowed=suggest_names(self.of_class, sorted(class_names)),
             action="Correct predicts= (--predicts), or declare that the score only orders units: "
@@ -183,28 +185,28 @@ class Score(Record):
         )
 
     def to_dict(self) -> JsonDict:
-        """Return a JSON-ready dict."""
+        """Return a JSON-serializable dict."""
         return field_values(self)
 
-    def described(self) -> JsonDict:
-        """Return a JSON-ready dict for readers, with the meaning in words."""
+    def to_dict_with_meaning(self) -> JsonDict:
+        """Return a JSON-serializable dict with the meaning in words."""
         return {**self.to_dict(), "meaning": self.meaning}
 
 
 def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[str, Score]:
-    """Return what is declared of scores, by column.
+    """Return the scores that `predicts=` declares, by column.
 
     Parameters
     ----------
     predicts : str or mapping of column to str, optional
-        A text is for the only proxy.
+        A text is the meaning of the only proxy.
     names : iterable of str
         The proxies.
 
     Raises
     ------
     InputError
-        For a column that is not a proxy, and for a text where there are several.
+        For a column that is not a proxy, and for a text if there are several proxies.
     """
     if predicts is None:
         return {}
@@ -236,7 +238,7 @@ def declared_scores(predicts: Predictions | None, names: Iterable[str]) -> dict[
 
 
 def require_same_meaning(stored: Score | None, score: Score) -> None:
-    """Refuse a declaration that contradicts an earlier one, with an error that names both."""
+    """Refuse a score that contradicts the `stored` one, if that was declared."""
     if stored is None or not stored.declared or stored.predicts == score.predicts:
         return
     raise InputError(

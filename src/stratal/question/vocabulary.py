@@ -51,7 +51,7 @@ def _binary_vocabulary(pair: str) -> dict[str, float]:
 BINARY_VOCABULARIES = tuple(map(_binary_vocabulary, _BINARY_WORDS))
 VOCABULARIES = (*BINARY_VOCABULARIES, *_GRADED_WORDS)
 
-# Next step in errors about labels that do not count as numbers.
+# `action` of errors about labels that do not count as numbers.
 MAPPING_HELP = (
     "Declare what labels count as: positive='…' (--positive VALUE), or "
     "mapping={'Pass': 1, 'Fail': 0, 'unsure': None} (--map Pass=1,Fail=0,unsure=)."
@@ -88,22 +88,22 @@ METRIC_SYNONYMS = {
 }
 
 
-# Averages of a metric over classes, as scikit-learn calls them.
+# Averages of a metric over classes, with the names in scikit-learn.
 AVERAGES = ("macro", "micro", "weighted")
 
 
 def metric_name(text: str) -> str:
     """Return the name of a metric for a synonym, such as recall for sensitivity; other names unchanged.
 
-    A class or an option after a colon stays as it is.
+    A class or an option after a colon is not changed.
     """
-    head, colon, tail = text.strip().partition(":")
-    key = head.strip().casefold().replace(" ", "_").replace("-", "_")
-    return f"{METRIC_SYNONYMS.get(key, head)}{colon}{tail}"
+    name, colon, option = text.strip().partition(":")
+    key = name.strip().casefold().replace(" ", "_").replace("-", "_")
+    return f"{METRIC_SYNONYMS.get(key, name)}{colon}{option}"
 
 
 def average_name(text: str) -> str | None:
-    """Return the estimand of an average over classes, such as `f1_micro` or `macro F1`; None of others."""
+    """Return the estimand for a name of an average over classes, such as `f1_micro`; None for other names."""
     key = text.strip().casefold().replace(" ", "_").replace("-", "_")
     if ":" in key:
         return None
@@ -115,7 +115,7 @@ def average_name(text: str) -> str | None:
 
 
 def success_word(words: Iterable[str]) -> str | None:
-    """Return the one of two words that means success, or of which the other is the negation; None if unclear.
+    """Return the one of two words that means success, or whose negation is the other; None if unclear.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _means_success(word: str, opposite: str) -> bool:
 
 
 def reverses_success(numbers: Mapping[str, float]) -> bool:
-    """Return whether words that mean success count as 0, and those that mean failure as 1.
+    """Return whether all known words for success count as 0 in `numbers`, and those for failure as 1.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def reverses_success(numbers: Mapping[str, float]) -> bool:
     """
     usual_numbers: dict[str, float] = {}
     for vocabulary in BINARY_VOCABULARIES:
-        # Whether yes and true mean success depends on the question.
+        # Whether `yes` and `true` mean success depends on the question to the annotators.
         if not {"yes", "true"} & vocabulary.keys():
             usual_numbers |= vocabulary
     pairs = [(number, usual_numbers.get(word.strip().casefold())) for word, number in numbers.items()]
@@ -165,7 +165,7 @@ def reverses_success(numbers: Mapping[str, float]) -> bool:
 
 
 def reversed_verdicts(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Return verdicts with 0 and 1 exchanged; other numbers unchanged."""
+    """Return the numbers of verdicts with 0 and 1 exchanged; unchanged if there are other numbers."""
     if not {*numbers.values()} <= {0.0, 1.0}:
         return dict(numbers)
     return {verdict: 1.0 - number for verdict, number in numbers.items()}
@@ -182,7 +182,7 @@ def count_words(words: Iterable[str]) -> dict[str, float] | None:
     Raises
     ------
     LabelError
-        If several vocabularies contain all words and disagree, for example about a single `P` or `T`.
+        If several vocabularies contain all words with different numbers, such as `P`: pass or partial.
     """
     distinct_words = list(dict.fromkeys(words))
     normalized_words = [word.strip().casefold() for word in distinct_words]

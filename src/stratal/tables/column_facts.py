@@ -49,15 +49,15 @@ def facts_of_description(description: JsonMapping) -> list[ColumnFacts]:
     return [
         ColumnFacts(
             name=column["name"],
-            rows=rows,
-            present=rows - column["missing"],
-            distinct=column["distinct"],
+            n_rows=rows,
+            n_entries=rows - column["missing"],
+            n_distinct=column["distinct"],
             is_number=column["kind"] == "number",
             minimum=column["minimum"],
             maximum=column["maximum"],
             is_whole=may_be_whole(column),
             values=_binary_values(column),
-            is_metric=column["name"] in metrics,
+            is_score_of_log=column["name"] in metrics,
             is_percentage=column["kind"] == PERCENTAGE_KIND,
         )
         for column in description["columns"]
@@ -84,7 +84,7 @@ def _binary_values(column: Mapping[str, object]) -> frozenset[str] | None:
     return None
 
 
-def facts_of_column(name: str, entries: Sequence[object], is_metric: bool = False) -> ColumnFacts:
+def facts_of_column(name: str, entries: Sequence[object], is_score_of_log: bool = False) -> ColumnFacts:
     """Return the facts of a column from its entries."""
     present = [entry for entry in entries if not is_missing(entry) and not _is_no_answer(entry)]
     head = present[:_MAX_INSPECTED]
@@ -111,9 +111,9 @@ def facts_of_column(name: str, entries: Sequence[object], is_metric: bool = Fals
     values = frozenset(texts) if len(texts) <= _MAX_VALUES else frozenset(heapq.nsmallest(_MAX_VALUES, texts))
     return ColumnFacts(
         name=name,
-        rows=len(entries),
-        present=len(present),
-        distinct=len(texts),
+        n_rows=len(entries),
+        n_entries=len(present),
+        n_distinct=len(texts),
         is_number=is_number,
         minimum=min(finite, default=None),
         maximum=max(finite, default=None),
@@ -122,7 +122,7 @@ def facts_of_column(name: str, entries: Sequence[object], is_metric: bool = Fals
         is_date=_are_dates(head),
         is_nested=_are_nested(head),
         mean_length=mean_length,
-        is_metric=is_metric,
+        is_score_of_log=is_score_of_log,
         is_percentage=is_percentage,
         differing_entries=differing_entries,
     )

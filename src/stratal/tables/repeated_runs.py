@@ -54,16 +54,16 @@ def repeated_runs(rows: SmallTable, facts: Iterable[ColumnFacts]) -> RepeatedRun
     Each pair of a question and a run occurs once, and runs occur for several questions.
     """
     columns = [column for column in facts if column.is_complete and column.name in rows.columns]
-    runs = [column for column in columns if column.may_be_runs]
+    runs = [column for column in columns if column.may_number_runs]
     for question in columns:
-        if not question.may_have_runs:
+        if not question.may_be_repeated_questions:
             continue
         questions = rows.texts(question.name).tolist()
         max_runs = max(Counter(questions).values())
         for run in runs:
             pairs = set(zip(questions, rows.texts(run.name).tolist(), strict=True))
             # With more distinct runs than any question has, each question has other runs, such as timestamps.
-            if run.name != question.name and run.distinct <= max_runs and len(pairs) == len(rows):
+            if run.name != question.name and run.n_distinct <= max_runs and len(pairs) == len(rows):
                 return RepeatedRuns.of(question.name, questions)
     return None
 

@@ -174,8 +174,8 @@ def _refuse_second_stage(
     raise InputError(
         f"{label}: only some {unit} of the labelled levels of {grouping.column!r} have labels, as in "
         "two-stage sampling",
-        given=f"labels in {by_unit.labelled:,} of {len(by_unit.sizes):,} levels of {grouping.column!r} "
-        f"(about {by_unit.expected:,.0f} expected if {unit} were chosen at random), and in "
+        given=f"labels in {by_unit.n_labelled:,} of {len(by_unit.sizes):,} levels of {grouping.column!r} "
+        f"(about {by_unit.expected_labelled:,.0f} expected if {unit} were chosen at random), and in "
         f"{by_unit.labelled_share:.0%} of their {unit}",
         allowed=f"labels in all {unit} of the chosen groups, or {unit} that were chosen individually",
         action=f"Label the other {unit} of these groups, or leave the unlabelled {unit} out of the "
@@ -191,8 +191,8 @@ def _concentration_warning(grouping: LabelledGroups, clusters: LabelledGroups | 
     column = grouping.column
     text = (
         f"the labelled {unit} are not a random sample of the table: labels occur in "
-        f"{by_unit.labelled:,} of {len(by_unit.sizes):,} levels of {column!r}; the same number of randomly "
-        f"chosen {unit} would fall in about {by_unit.expected:,.0f}. The interval may miss the value of all "
+        f"{by_unit.n_labelled:,} of {len(by_unit.sizes):,} levels of {column!r}; the same number of randomly "
+        f"chosen {unit} would fall in about {by_unit.expected_labelled:,.0f}. The interval may miss the value of all "
         "rows. "
         f"If {unit} of the other levels are not of interest, leave them out"
     )
@@ -206,7 +206,7 @@ def _cluster_warnings(rows: SmallTable, clusters: LabelledGroups) -> list[Note]:
     column = clusters.column
     warnings = []
     if clusters.differ_in_size:
-        with_label = clusters.counts > 0
+        with_label = clusters.label_counts > 0
         labelled_size = float(clusters.sizes[with_label].mean())
         other_size = float(clusters.sizes[~with_label].mean())
         text = (

@@ -413,7 +413,7 @@ def _require_numeric_scores(table: LabelledTable, names: Sequence[str]) -> None:
     columns = table.recognition.columns
     for name in names:
         facts = columns.get(name)
-        if facts is None or facts.is_number or facts.is_percentage or not facts.present:
+        if facts is None or facts.is_number or facts.is_percentage or not facts.n_entries:
             continue
         scores = [column.name for column in columns.values() if may_be_proxy(column)]
         options = " or ".join(option_of("score", score) for score in scores)

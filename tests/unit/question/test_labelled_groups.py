@@ -20,8 +20,8 @@ ROW = np.arange(1500)
 def test_whole_groups_are_concentrated():
     groups = groups_of("question", QUESTIONS, ROW < 300)
 
-    assert (len(groups.sizes), groups.labelled, groups.labelled_share) == (300, 60, 1.0)
-    assert groups.expected == pytest.approx(300 * (1 - 0.8**5))
+    assert (len(groups.sizes), groups.n_labelled, groups.labelled_share) == (300, 60, 1.0)
+    assert groups.expected_labelled == pytest.approx(300 * (1 - 0.8**5))
     assert groups.are_concentrated
     assert groups.are_fully_labelled
     assert groups.are_sampling_units
