@@ -74,7 +74,7 @@ def mean_name(values: Sequence[LabelValue], column: str = "", *, is_share: bool,
     is_right : bool
         Whether a label 1 means that the answer is right, as a proxy was declared to predict.
     """
-    words = [row.value for row in values if row.meaning == 1.0 and not row.usual]
+    words = [row.value for row in values if row.meaning == 1.0 and not row.counts_as_itself]
     # A column of nested JSON is named by its path, such as `human.correct`.
     name_of_column = column.rpartition(".")[2]
     names = {_NAMES_OF_SHARES.get(word.casefold()) for word in words or [name_of_column]}

@@ -44,7 +44,7 @@ def agreement_with_models(sample: Sample, joined: JoinedLabels, models: Sequence
     answers_of_labelled = {model: column[joined.unit] for model, column in answers.items()}
     refuse_mismatched_models(classes, answers_of_labelled, answers)
     same = [decode_classes(joined, answers[model]) == answers_of_labelled[model] for model in models]
-    return np.column_stack([joined.by_unit(np.asarray(each, dtype=np.float64)) for each in same])
+    return np.column_stack([joined.unit_means(np.asarray(each, dtype=np.float64)) for each in same])
 
 
 def decode_classes(joined: JoinedLabels, answers: AnyArray, others: tuple[str, ...] = ()) -> AnyArray:
@@ -238,7 +238,7 @@ def class_column(sample: Sample, column: object, what: str, answers: AnyArray | 
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(column, str):
         return np.array(group_column(sample, column), dtype=object)
-    joined = join_labels(sample, column, what, answers=what != "by")
+    joined = join_labels(sample, column, what, may_be_sets=what != "by")
     if answers is None:
         return joined.majority(joined.classes())
     return joined.majority(decode_classes(joined, answers, sample.question.outcome.classes))
@@ -402,9 +402,9 @@ def number_column(sample: Sample, column: object, what: str) -> FloatArray:
     """
     if isinstance(column, str):
         return _stored_numbers(sample, column, what)
-    joined = join_labels(sample, column, what, answers=False)
+    joined = join_labels(sample, column, what, may_be_sets=False)
     numbers = np.full(sample.size, np.nan)
-    numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
+    numbers[joined.labelled] = joined.unit_means(joined.numbers(what))
     return numbers
 
 
@@ -643,10 +643,10 @@ def _combine_answers(
         return z, labelled, []
     if combine == "mean":
         if answers is None:
-            means = np.repeat(joined.by_unit(z), counts)
+            means = np.repeat(joined.unit_means(z), counts)
             pooled_variance = float(np.sum((z - means) ** 2) / np.sum(counts - 1))
             note += f"; the variance of the answers within a unit is {pooled_variance:.4g}"
-        z = joined.by_unit(z)
+        z = joined.unit_means(z)
     return z, labelled, [note]
 
 

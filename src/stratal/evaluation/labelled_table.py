@@ -678,7 +678,7 @@ def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dic
         if usual_numbers is not None and reverses_success(numbers_of_words):
             return reversed_verdicts(usual_numbers)
         return usual_numbers
-    mapping = LabelMapping.of(verdicts, request.positive, request.mapping, partly=True)
+    mapping = LabelMapping.of(verdicts, request.positive, request.mapping, is_partial=True)
     numbers = mapping.numbers(text for text in verdicts if mapping.meanings.get(text, text) is not None)
     if any(np.isnan(number) for number in numbers.values()):
         return None

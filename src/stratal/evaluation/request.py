@@ -10,7 +10,7 @@ from stratal.arrays import field_values, number_of_text
 from stratal.designs.sample import require_column_name
 from stratal.errors import InputError, check_choice
 from stratal.evaluation.margins import StatedMargins
-from stratal.labels.annotator_columns import joined_names
+from stratal.labels.annotator_columns import join_column_names
 from stratal.names import split_names
 from stratal.protocols import JsonDict, JsonMapping, Keywords
 from stratal.question.chosen_rows import RowSelection
@@ -89,7 +89,7 @@ class EvaluationRequest(DeclaredRoles):
 
     def __post_init__(self) -> None:
         self._freeze()
-        self._set(value=joined_names(self.value))
+        self._set(value=join_column_names(self.value))
         listed = ("features", "metric", "classes", "compare", "judge", "proxy", "groups")
         for name, names in field_values(self, listed).items():
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names or ())})

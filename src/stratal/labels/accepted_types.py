@@ -11,13 +11,13 @@ import numpy as np
 
 from stratal.arrays import without_mask
 from stratal.errors import LabelError
-from stratal.labels.labels import Labels, UnitRows
+from stratal.labels.labels import DrawnUnits, Labels
 from stratal.labels.spreadsheet_ids import restore_spreadsheet_ids
 from stratal.protocols import WithColumns, WithIndex
 from stratal.randomness import id_texts
 
 
-def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of labels") -> Labels:
+def as_labels(labels: object, sample: DrawnUnits, array_name: str = "an array of labels") -> Labels:
     """Convert labels of any accepted type to `Labels`.
 
     Parameters
@@ -25,6 +25,8 @@ def as_labels(labels: object, sample: UnitRows, array_name: str = "an array of l
     labels : Labels, mapping of id to value, pandas-like Series indexed by id, or array (n,)
         An array is in the order of `sample.ids`. NaN and None mean that there is no label.
     sample : Sample
+    array_name : str
+        Name of an array in error messages.
 
     Raises
     ------
@@ -75,14 +77,14 @@ def array_shape(values: Any) -> tuple[int, ...]:
 
 
 def labels_with_sample_ids(
-    sample: UnitRows,
+    sample: DrawnUnits,
     labels: object,
     array_name: str = "an array of labels",
     sample_ids: KeysView[str] | None = None,
 ) -> Labels:
-    """Convert labels to `Labels`, and restore ids that a spreadsheet changed.
+    """Convert labels to `Labels` with the sample's declarations, and restore ids that a spreadsheet changed.
 
-    `sample_ids` are the ids of the sample as texts, in its order, if they are available.
+    `sample_ids` are the ids of the sample as texts, in its order, if the caller has converted them.
     """
     unit_labels = as_labels(labels, sample, array_name)
     outcome = sample.question.outcome
@@ -90,7 +92,7 @@ def labels_with_sample_ids(
         unit_labels = replace(unit_labels, positive=outcome.positive, mapping=outcome.mapping)
     if sample_ids is None:
         sample_ids = dict.fromkeys(id_texts(sample.ids)).keys()
-    if are_in_order(unit_labels, sample_ids) or sample_ids >= set(unit_labels.ids):
+    if are_in_sample_order(unit_labels, sample_ids) or sample_ids >= set(unit_labels.ids):
         return unit_labels
     ids, notes = restore_spreadsheet_ids(unit_labels.ids, unit_labels.annotators, sample_ids)
     if notes:
@@ -98,6 +100,6 @@ def labels_with_sample_ids(
     return unit_labels
 
 
-def are_in_order(labels: Labels, sample_ids: KeysView[str]) -> bool:
+def are_in_sample_order(labels: Labels, sample_ids: KeysView[str]) -> bool:
     """Return whether there is one label for each drawn unit, in the order of the sample, as in most files."""
     return labels.annotators is None and labels.ids == tuple(sample_ids)

@@ -64,9 +64,9 @@ class Task:
     payload: JsonMapping
     token: str | None = None
 
-    def texts(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return the columns as texts, empty if missing; `names` has the tool's name of each column."""
-        return {tool_name: display_text(self.payload.get(name)) for name, tool_name in names.items()}
+    def texts(self, tool_names: Mapping[str, str]) -> dict[str, str]:
+        """Return the columns as texts, empty if missing, by their names in the tool."""
+        return {tool_name: display_text(self.payload.get(name)) for name, tool_name in tool_names.items()}
 
     def as_text(self) -> str:
         """Return the payload as one text; several columns have their names as headings."""
@@ -89,7 +89,7 @@ class ToolQuestion:
     allows_free_text : bool
         Whether an answer may be free text.
     rubric : str
-    sets : bool
+    allows_several_choices : bool
         Whether an answer is a set of any number of the choices.
     """
 
@@ -98,10 +98,10 @@ class ToolQuestion:
     keys: tuple[str, ...] = ()
     allows_free_text: bool = False
     rubric: str = ""
-    sets: bool = False
+    allows_several_choices: bool = False
 
     def choices_with_keys(self) -> list[tuple[str, str]]:
-        """Return each choice with its key."""
+        """Return each choice with its keyboard shortcut, empty without one."""
         return list(zip(self.choices, self.keys or ("",) * len(self.choices), strict=True))
 
 
@@ -118,7 +118,7 @@ class ToolAnswer:
     annotator : str
         Name in the tool, empty if unknown.
     note : str
-    at : str
+    timestamp : str
         Time of the answer, as the tool writes it.
     seconds : float, optional
     place : str
@@ -131,7 +131,7 @@ class ToolAnswer:
     value: str | None
     annotator: str = ""
     note: str = ""
-    at: str = ""
+    timestamp: str = ""
     seconds: float | None = None
     place: str = ""
     token: str | None = None
@@ -146,9 +146,9 @@ class ToolAnswers:
     tool : str
     answers : tuple of ToolAnswer
     notes : tuple of str
-        Notes on missing information, such as skipped items.
+        Notes on information that the file does not contain, such as skipped items.
     mapped_values : tuple of str
-        The values that a mapping has replaced or confirmed.
+        The values that are in the mapping that `apply_mapping` has applied.
     """
 
     tool: str
@@ -158,23 +158,23 @@ class ToolAnswers:
 
     def apply_mapping(self, mapping: Mapping[Any, float | str | None] | None) -> ToolAnswers:
         """Return the answers with mapped values, without those that are mapped to None."""
-        counts = Counter(entry.value for entry in self.answers if entry.value is not None)
-        label_mapping = LabelMapping.of(counts, None, mapping, partly=True)
-        table = [
-            LabelValue(value=text, count=counts[text], meaning=meaning, usual=False)
+        counts = Counter(answer.value for answer in self.answers if answer.value is not None)
+        label_mapping = LabelMapping.of(counts, None, mapping, is_partial=True)
+        mapped_values = [
+            LabelValue(value=text, count=counts[text], meaning=meaning, counts_as_itself=False)
             for text, meaning in label_mapping.meanings.items()
         ]
         answers = []
-        for entry in self.answers:
-            meaning = label_mapping.meanings.get(entry.value or "", entry.value)
-            if meaning == entry.value:
-                answers.append(entry)
+        for answer in self.answers:
+            # Skipped items, whose value is None, are kept.
+            meaning = label_mapping.meanings.get(answer.value or "", answer.value)
+            if meaning == answer.value:
+                answers.append(answer)
             elif meaning is not None:
-                answers.append(replace(entry, value=class_text(meaning)))
+                answers.append(replace(answer, value=class_text(meaning)))
         unused = unused_mapping_notes(label_mapping.unused)
-        notes = (*self.notes, *unused, *label_mapping.notes, *label_value_notes(table))
-        mapped_values = tuple(label_mapping.meanings)
-        return replace(self, answers=tuple(answers), notes=notes, mapped_values=mapped_values)
+        notes = (*self.notes, *unused, *label_mapping.notes, *label_value_notes(mapped_values))
+        return replace(self, answers=tuple(answers), notes=notes, mapped_values=tuple(label_mapping.meanings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +239,7 @@ class Tool:
         return bool(self.formats)
 
     def answers_path(self, tasks_path: Path) -> str:
-        """Return the path of the answers to tasks in a file or folder, for example commands."""
+        """Return the path at which the tool writes the answers to tasks, for examples of commands."""
         return self.export_name or str(tasks_path / self.answers_folder)
 
     def format_of(self, document: object) -> ExportFormat | None:
@@ -261,25 +261,20 @@ class Tool:
         export_format = self.format_of(document)
         if export_format is None:
             raise LabelError(f"{source} is not an export of {self.title}", action="Export it again.")
-        if isinstance(document, list):
-            records = document
-        else:
-            records = [document]
+        records = document if isinstance(document, list) else [document]
         answers: list[ToolAnswer] = []
         for number, record in enumerate(records, start=1):
             place = f"{source}, {export_format.record_name} {number}"
             with translate_tool_errors(place, self.title):
                 answers += export_format.read_record(record, place, id_name)
-        notes: tuple[str, ...]
+        notes: tuple[str, ...] = ()
         if export_format.note:
             notes = (f"{source}: {export_format.note}",)
-        else:
-            notes = ()
         return ToolAnswers(tool=self.name, answers=latest_answers(answers), notes=notes)
 
 
 def display_text(value: Any) -> str:
-    """Return a value as text: a chat as its turns, other nested values as JSON."""
+    """Return a value as text: None as an empty text, a chat as its turns, other nested values as JSON."""
     if value is None:
         return ""
     if is_chat(value):
@@ -290,7 +285,7 @@ def display_text(value: Any) -> str:
 
 
 def column_slugs(names: Iterable[str]) -> dict[str, str]:
-    """Return a unique name of letters, digits and _ for each column, as tools require it."""
+    """Return a unique name of lower-case letters, digits and _ for each column, as tools require."""
     slugs: dict[str, str] = {}
     for name in names:
         base = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
@@ -319,27 +314,28 @@ def is_chat(value: object) -> bool:
 
 # Larger Unix times are in milliseconds: as seconds they would be later than the year 5000.
 _MIN_MILLISECONDS = 1e11
+# The last second of the year 9999, the largest Unix time that `datetime` supports.
+_MAX_SECONDS = 253_402_300_799
 
 
 def parse_timestamp(text: str) -> datetime | None:
     """Return the time of a text, in UTC unless the text has an offset; None if it is not a time."""
     try:
-        moment = datetime.fromisoformat(text.strip())
+        time = datetime.fromisoformat(text.strip())
     except ValueError:
         seconds = number_of_text(text)
-        # Larger numbers are outside the range of `datetime`.
-        if not 0 < seconds < 1e15:
-            return None
         if seconds >= _MIN_MILLISECONDS:
             seconds /= 1000
-        return datetime.fromtimestamp(seconds, UTC)
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=UTC)
-    return moment
+        if 0 < seconds <= _MAX_SECONDS:
+            return datetime.fromtimestamp(seconds, UTC)
+        return None
+    if time.tzinfo is None:
+        return time.replace(tzinfo=UTC)
+    return time
 
 
 def latest_answers(answers: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
-    """Return one answer per item and annotator: the latest, if the times of both are known.
+    """Return one answer per item and annotator: the latest, or the first of equal answers without times.
 
     Raises
     ------
@@ -353,14 +349,11 @@ def latest_answers(answers: Iterable[ToolAnswer]) -> tuple[ToolAnswer, ...]:
         if previous is None:
             latest[key] = answer
             continue
-        time = parse_timestamp(answer.at)
-        previous_time = parse_timestamp(previous.at)
+        time = parse_timestamp(answer.timestamp)
+        previous_time = parse_timestamp(previous.timestamp)
         has_order = time is not None and previous_time is not None and time != previous_time
         if not has_order and previous.value != answer.value:
-            if answer.annotator:
-                by_annotator = f" by {answer.annotator!r}"
-            else:
-                by_annotator = ""
+            by_annotator = f" by {answer.annotator!r}" if answer.annotator else ""
             raise LabelError(
                 f"{answer.place or 'the file'}: item {answer.id!r} has two answers{by_annotator}",
                 given=f"{previous.value!r} and {answer.value!r}",
@@ -433,10 +426,13 @@ def _labelling_config(names: Mapping[str, str], question: ToolQuestion) -> str:
     if question.rubric:
         ET.SubElement(view, "Header", value=question.rubric, size="6")
     ET.SubElement(view, "Header", value=question.text)
-    answers = {"toName": next(iter(names.values()))}
+    # Each control must refer to a text of the task: here the first one.
+    text_reference = {"toName": next(iter(names.values()))}
     if question.choices:
         required = "false" if question.allows_free_text else "true"
-        group = ET.SubElement(view, "Choices", answers, name=VERDICT, choice="single", required=required)
+        group = ET.SubElement(
+            view, "Choices", text_reference, name=VERDICT, choice="single", required=required
+        )
         for choice, key in question.choices_with_keys():
             attributes = {"value": choice}
             if key:
@@ -447,7 +443,7 @@ def _labelling_config(names: Mapping[str, str], question: ToolQuestion) -> str:
         text_areas.insert(0, (_FREE_TEXT_CONTROL, "In your own words"))
     for name, hint in text_areas:
         ET.SubElement(
-            view, "TextArea", answers, name=name, maxSubmissions="1", editable="true", placeholder=hint
+            view, "TextArea", text_reference, name=name, maxSubmissions="1", editable="true", placeholder=hint
         )
     ET.indent(view)
     return ET.tostring(view, encoding="unicode") + "\n"
@@ -492,30 +488,31 @@ def _read_label_studio_entry(entry: Any, place: str, id_name: str) -> list[ToolA
 def _label_studio_answer(
     item: str, controls: Mapping[str, list[str]], entry: JsonMapping, annotator: Any, place: str
 ) -> ToolAnswer:
-    """Return the answer in the controls of a task or an entry, with its annotator and time."""
+    """Return the answer in the controls (texts by name) of a task or entry, with its annotator and time."""
     if isinstance(annotator, Mapping):
         annotator = annotator.get("email") or annotator.get("id")
     seconds = entry.get("lead_time")
     if isinstance(seconds, str):
         seconds = number_of_text(seconds)
+    # NaN, for a text that is not a number, is not equal to itself.
     has_seconds = isinstance(seconds, int | float) and seconds == seconds
     return ToolAnswer(
         id=item,
         value=None if entry.get("was_cancelled") else _single_answer(controls, place),
         annotator=display_text(annotator),
         note=" ".join(controls.get(NOTE, [])),
-        at=display_text(entry.get("updated_at") or entry.get("created_at")),
+        timestamp=display_text(entry.get("updated_at") or entry.get("created_at")),
         seconds=seconds if has_seconds else None,
         place=place,
     )
 
 
 def _control_values(value: object) -> list[str]:
-    """Return the texts of a control of any type: choices, a text, a number or a rating."""
+    """Return the texts in the value of a control: choices, a text, a number or a rating."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list):
-        return [text for part in value for text in _control_values(part)]
+        return [text for entry in value for text in _control_values(entry)]
     return [display_text(value)]
 
 
@@ -579,15 +576,19 @@ def _argilla_settings(names: Mapping[str, str], question: ToolQuestion) -> JsonD
     text_settings = {"type": "text", "use_markdown": False}
 
     def question_entry(
-        name: str, title: str, settings: Keywords = text_settings, required: bool = False
+        name: str, title: str, settings: Keywords = text_settings, *, required: bool = False
     ) -> Any:
+        """Return the entry of a question or a field."""
         kind = settings["type"]
         return {"name": name, "title": title, "required": required, "type": kind, "settings": settings}
 
     options = [{"text": choice, "value": choice} for choice in question.choices]
     choice_settings = {"type": "label_selection", "options": options, "visible_options": None}
     verdict = question_entry(
-        VERDICT, question.text, text_settings if question.allows_free_text else choice_settings, True
+        VERDICT,
+        question.text,
+        text_settings if question.allows_free_text else choice_settings,
+        required=True,
     )
     metadata_settings = {"type": "terms", "values": None, "visible_for_annotators": False}
     return {
@@ -756,12 +757,15 @@ def _read_prodigy_line(line: Any, place: str, id_name: str) -> list[ToolAnswer]:
         raise LabelError(
             f"{place}: an accepted item must have exactly one choice", given=str(choices)[:60], action=action
         )
+    time_text = ""
+    if isinstance(timestamp, int | float):
+        time_text = datetime.fromtimestamp(timestamp, UTC).isoformat()
     tool_answer = ToolAnswer(
         id=item,
         value=display_text(choices[0]) if answer == PRODIGY_ACCEPT else None,
         annotator=display_text(line.get("_annotator_id") or line.get("_session_id")),
         note=display_text(line.get("user_input")),
-        at=datetime.fromtimestamp(timestamp, UTC).isoformat() if isinstance(timestamp, int | float) else "",
+        timestamp=time_text,
         place=place,
     )
     return [tool_answer]

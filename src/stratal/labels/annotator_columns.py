@@ -1,4 +1,8 @@
-"""Labels of several annotators: a column of a table for each of them, joined to one row for each answer."""
+"""Tables with a column of labels for each annotator.
+
+In this module, `value` is the value of the option with this name: the name of the column of labels, or the
+names of several annotators' columns, separated by commas.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +25,19 @@ from stratal.question.vocabulary import BINARY_VOCABULARIES, VOCABULARIES
 from stratal.tables.no_answer import is_no_answer
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
-# With fewer answers, annotators may have labelled units of different classes by chance.
+# With fewer answers, annotators may have no label in common by chance.
 _MIN_ANSWERS = 5
 
 _TAG_SEPARATOR = re.compile(f"[{re.escape(''.join(SEPARATORS))}]")
 
 
-def joined_names(value: str | Sequence[str] | None) -> str | None:
-    """Return the names of the columns of labels as one text, separated by commas.
+def join_column_names(value: str | Sequence[str] | None) -> str | None:
+    """Return the names of the columns of labels as one text, separated by commas; None if none is named.
 
     Raises
     ------
     InputError
-        For anything but names.
+        For values that are not names.
     """
     if value is None or isinstance(value, str):
         return value
@@ -48,7 +52,7 @@ def joined_names(value: str | Sequence[str] | None) -> str | None:
 
 
 def names_of_annotators(value: str | None) -> tuple[str, ...]:
-    """Return the names that `value` separates by commas; empty if there are not at least two."""
+    """Return the names in `value` if there are several, otherwise an empty tuple."""
     names = split_names(value)
     return names if len(names) > 1 else ()
 
@@ -68,9 +72,11 @@ def columns_of_annotators(table: SmallTable, value: str | None, *, are_optional:
     InputError
         For a column that is named twice, and for a missing column unless columns `are_optional`.
     """
+    # `join_annotators` has added a column `value` to the table.
     if value is not None and value in table.joined:
         return list(table.joined[value])
     names = names_of_annotators(value)
+    # A column's name may contain commas.
     if not names or table.find(str(value)) is not None:
         return []
     columns = [column for column in map(table.find, names) if column is not None]
@@ -90,10 +96,10 @@ def columns_of_annotators(table: SmallTable, value: str | None, *, are_optional:
 def join_annotators(
     table: SmallTable, value: str | None, mapping: Mapping[Any, Any] | None = None
 ) -> SmallTable:
-    """Return the table with a column that states which rows have a label of any of several annotators.
+    """Return the table with a column `value` of the first answer in each row, if several columns are named.
 
-    Each of them has a column, which `value` names. The new column has the first answer of each row; labels
-    that the `mapping` declares to mean no answer are only used where no annotator has one.
+    The new column states which rows have a label. Labels that the `mapping` declares to mean no answer are
+    only used if no annotator has an answer.
 
     Raises
     ------
@@ -104,42 +110,46 @@ def join_annotators(
     if not names or value in table.joined:
         return table
     require_common_values(table, names, mapping)
-    no_answer = {comparison_key(text) for text, meaning in (mapping or {}).items() if meaning is None}
+    no_answer_keys = {comparison_key(text) for text, meaning in (mapping or {}).items() if meaning is None}
 
-    def label_of(entries: Sequence[Any]) -> Any:
-        present = [entry for entry in entries if not is_missing(entry)]
-        answers = (entry for entry in present if comparison_key(entry) not in no_answer)
-        return next(answers, next(iter(present), None))
+    def first_answer(entries: Sequence[Any]) -> Any:
+        labels = [entry for entry in entries if not is_missing(entry)]
+        answers = (label for label in labels if comparison_key(label) not in no_answer_keys)
+        return next(answers, next(iter(labels), None))
 
-    joined = str(value)
-    labels = [label_of(entries) for entries in zip(*map(table.values, names), strict=True)]
+    column = str(value)
+    first_answers = [first_answer(entries) for entries in zip(*map(table.values, names), strict=True)]
     return replace(
-        table, columns={**table.columns, joined: labels}, joined={**table.joined, joined: tuple(names)}
+        table,
+        columns={**table.columns, column: first_answers},
+        joined={**table.joined, column: tuple(names)},
     )
 
 
 def require_common_values(
     table: SmallTable, columns: Sequence[str], mapping: Mapping[Any, Any] | None = None
 ) -> None:
-    """Refuse columns of annotators without a common value, one of which is probably not a column of labels.
+    """Refuse columns without a common value, one of which is probably not a column of labels.
 
-    Numbers may differ, such as scores, and so may the words of one vocabulary, such as pass and fail, free
-    text, and a few answers. Labels in a `mapping` are the numbers or classes that they are mapped to.
+    Numbers, words of one vocabulary (such as pass and fail), free text, and fewer than `_MIN_ANSWERS` answers
+    are accepted. Labels in a `mapping` count as the numbers or classes that they are mapped to.
     """
     meanings = {comparison_key(text): meaning for text, meaning in (mapping or {}).items()}
     counts = {column: _count_answers(table, column, meanings) for column in columns}
     counts = {column: count for column, count in counts.items() if count.total() >= _MIN_ANSWERS}
+    # Most answers of free text occur once.
     if all(count.total() < MIN_LABELS_PER_CLASS * len(count) for count in counts.values()):
         return
     for column, count in counts.items():
         answers = set(count)
-        others = set().union(*(count for name, count in counts.items() if name != column))
-        if not others or answers & others or _are_comparable(answers | others):
+        other_answers = set().union(*(count for name, count in counts.items() if name != column))
+        if not other_answers or answers & other_answers or _are_comparable(answers | other_answers):
             continue
-        other = next(name for name in counts if name != column)
+        other_column = next(name for name in counts if name != column)
+        other_text = f"{other_column!r}: {_list_texts(counts[other_column])}"
         raise InputError(
             f"{table.table_name}: {column!r} has no value in common with the other columns of labels",
-            given=f"{column!r}: {_shown_texts(answers)}; {other!r}: {_shown_texts(counts[other])}",
+            given=f"{column!r}: {_list_texts(answers)}; {other_text}",
             allowed="columns in which each annotator writes the same labels",
             action="Leave out a column that is not an annotator's, or declare which words mean the same: "
             "mapping={'kitty': 'cat'} (--map kitty=cat).",
@@ -169,65 +179,67 @@ def _texts_of_answer(entry: object) -> Sequence[str]:
 def _are_comparable(texts: Collection[str]) -> bool:
     """Return whether texts are numbers, words of one vocabulary, or words for 1 and 0 with numbers."""
     words = {text for text in texts if np.isnan(number_of_text(text))}
+    # Next to numbers, words must count as 1 and 0.
     vocabularies = BINARY_VOCABULARIES if len(words) < len(texts) else VOCABULARIES
     return not words or any(vocabulary.keys() >= words for vocabulary in vocabularies)
 
 
-def _shown_texts(texts: Collection[str]) -> str:
-    """Return the first few of some texts."""
+def _list_texts(texts: Collection[str]) -> str:
+    """Return the first few texts as a list."""
     return list_first(map(repr, sorted(texts)), MAX_VALUES_SHOWN)
 
 
 def labels_of_annotators(labels: Mapping[str, Labels]) -> Labels:
-    """Return the labels of several annotators in one table, by name, with a row for each answer.
+    """Return the labels of several annotators, given by name, as one with a row for each answer.
 
     Raises
     ------
     LabelError
         If the labels of one of them are of several annotators already.
     """
-    parts = list(labels.values())
-    first = parts[0]
+    first = next(iter(labels.values()))
     if first.annotators is not None:
         raise LabelError(
             f"{first.source}: annotators are named in a column, and by the columns of labels",
             given=", ".join(map(repr, labels)),
             action="Name one column of labels: value= (--value COL).",
         )
-    named = [replace(part, annotators=(name,) * len(part.ids)) for name, part in labels.items()]
-    places = tuple(place for part in parts for place in part.places or ())
+    named_labels = [
+        replace(one_column, annotators=(name,) * len(one_column.ids)) for name, one_column in labels.items()
+    ]
+    places = tuple(place for one_column in named_labels for place in one_column.places or ())
     return replace(
-        concatenate_labels(named),
+        concatenate_labels(named_labels),
         places=places or None,
         source=first.source,
-        # Each column has the notes of its table.
-        notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+        # All columns have the notes of their common table.
+        notes=tuple(dict.fromkeys(note for one_column in named_labels for note in one_column.notes)),
     )
 
 
-def concatenate_labels(parts: Sequence[Labels]) -> Labels:
-    """Return the rows of several labels as one; a missing annotator is an empty text if others have names."""
-    have_annotators = any(part.annotators for part in parts)
-    annotators = (name for part in parts for name in part.annotators or ("",) * len(part.ids))
-    failed = (entry for part in parts for entry in part.failed or (False,) * len(part.ids))
-    sets = (entry for part in parts for entry in part.sets or (None,) * len(part.ids))
-    tokens = (entry for part in parts for entry in part.tokens or ("",) * len(part.ids))
+def concatenate_labels(sources: Sequence[Labels]) -> Labels:
+    """Return the rows of several sources as one; missing names of annotators are empty texts."""
+    have_annotators = any(source.annotators for source in sources)
+    annotators = (name for source in sources for name in source.annotators or ("",) * len(source.ids))
+    are_failed = (entry for source in sources for entry in source.failed or (False,) * len(source.ids))
+    set_texts = (entry for source in sources for entry in source.sets or (None,) * len(source.ids))
+    tokens = (entry for source in sources for entry in source.tokens or ("",) * len(source.ids))
     return Labels(
-        ids=tuple(unit for part in parts for unit in part.ids),
-        values=tuple(answer for part in parts for answer in part.values),
+        ids=tuple(unit for source in sources for unit in source.ids),
+        values=tuple(answer for source in sources for answer in source.values),
         annotators=tuple(annotators) if have_annotators else None,
-        columns=_shared_columns(parts),
-        places=tuple(part.place(row) for part in parts for row in range(len(part.ids))),
-        failed=tuple(failed) if any(part.failed for part in parts) else None,
-        sets=tuple(sets) if any(part.sets for part in parts) else None,
-        tokens=tuple(tokens) if any(part.tokens for part in parts) else None,
-        notes=tuple(note for part in parts for note in part.notes),
+        columns=_shared_columns(sources),
+        places=tuple(source.place(row) for source in sources for row in range(len(source.ids))),
+        failed=tuple(are_failed) if any(source.failed for source in sources) else None,
+        sets=tuple(set_texts) if any(source.sets for source in sources) else None,
+        tokens=tuple(tokens) if any(source.tokens for source in sources) else None,
+        notes=tuple(note for source in sources for note in source.notes),
     )
 
 
-def _shared_columns(parts: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
-    """Return the other columns that all files have."""
-    if not parts:
+def _shared_columns(sources: Sequence[Labels]) -> dict[str, tuple[Any, ...]]:
+    """Return the further columns that all sources have."""
+    if not sources:
         return {}
-    shared = set.intersection(*(set(part.columns) for part in parts))
-    return {name: tuple(entry for part in parts for entry in part.columns[name]) for name in shared}
+    names = set.intersection(*(set(source.columns) for source in sources))
+    return {name: tuple(entry for source in sources for entry in source.columns[name]) for name in names}

@@ -1,13 +1,14 @@
-"""Several annotators of one unit: how far they agree, and one value of their answers."""
+"""The agreement of several annotators who labelled the same units."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, number_of_text, plain_fields
+from stratal.arrays import AnyArray, FloatArray, number_of_text, plain_fields
 from stratal.errors import InputError, LabelError, optional_import, type_text
 from stratal.labels.label_values import class_text
 from stratal.labels.labels import ADJUDICATED, Labels
@@ -15,34 +16,36 @@ from stratal.protocols import JsonDict
 
 COMBINATIONS = ("mean", "majority")
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
-# Share of the units whose answers may differ without a decision before a warning: decided one way, a tenth
-# moves a share by .05, which is the half-width that some 400 labels give.
+# Maximum share of units with different answers, but no decision. The mean of the answers 0 and 1 is .5,
+# so that decisions on a tenth of the units can change a proportion by .05. This is the half-width of the
+# interval from about 400 labels.
 MAX_OPEN_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnotatorAgreement:
-    """How far several annotators agree.
+    """The agreement of several annotators.
 
     Parameters
     ----------
     annotators : tuple of str
     answers : int
+        Number of answers.
     units : int
-        Units with an answer.
+        Number of units with an answer.
     shared : int
-        Units with two answers or more.
+        Number of units with at least two answers.
     alpha : float, optional
-        Krippendorff's α: 1 is perfect agreement, 0 what chance gives. None where it is undefined: no unit is
-        shared, or every answer is the same.
+        Krippendorff's α: 1 is perfect agreement, 0 is the agreement by chance. None if no unit has two
+        answers, or all answers are the same.
     level : str
-        Level of measurement that α takes.
+        Level of measurement of the answers.
     agreed : float, optional
-        Share of the pairs of answers of one unit that are the same.
+        Share of equal answers among all pairs of answers to one unit.
     open : int
-        Units whose answers differ, and of which nobody has decided.
+        Number of units with different answers and without a decision.
     decided : int
-        Units whose answers a decision replaced; the answers count here.
+        Number of units whose answers were replaced by a decision. The replaced answers enter the agreement.
     """
 
     annotators: tuple[str, ...]
@@ -57,7 +60,7 @@ class AnnotatorAgreement:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Reasons against an estimate from these answers: agreement below chance, many open cases."""
+        """Reasons against an estimate from these answers: agreement below chance, many undecided units."""
         warnings = []
         if self.alpha is not None and self.alpha < 0:
             warnings.append(
@@ -73,7 +76,7 @@ class AnnotatorAgreement:
         return tuple(warnings)
 
     def to_dict(self) -> JsonDict:
-        """Return a plain dict."""
+        """Return a JSON-serializable dict."""
         return plain_fields(self)
 
     def __str__(self) -> str:
@@ -128,112 +131,113 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> AnnotatorA
     if labels.annotators is None:
         action = "Add a column `annotator`, with one row per answer."
         raise LabelError(f"{labels.source}: no annotators are named", action=action)
-    # A decision replaces the answers of the annotators, whose agreement is measured all the same.
-    if labels.replaced is None:
-        decided_units = set()
-    else:
-        decided_units = set(labels.replaced.ids)
-    answers = [row for row in _collect_answers(labels) if labels.replaced is None or row[1] != ADJUDICATED]
+    replaced_ids = () if labels.replaced is None else labels.replaced.ids
+    answers = _collect_answers(labels)
+    if labels.replaced is not None:
+        # The agreement is that of the replaced answers, not of the decisions.
+        answers = [answer for answer in answers if answer[1] != ADJUDICATED]
+    units, annotators, ratings = _rating_matrix(answers, level, labels.source)
+    is_shared = np.sum(np.isfinite(ratings), axis=0) > 1
+    shared_ratings = ratings[:, is_shared]
+    alpha = None
+    agreeing_share = None
+    disputed_units: list[str] = []
+    if shared_ratings.size:
+        alpha = _krippendorff_alpha(shared_ratings, level)
+        agreeing_share = _agreeing_share(shared_ratings)
+        is_disputed = np.nanmin(shared_ratings, axis=0) < np.nanmax(shared_ratings, axis=0)
+        disputed_units = units[is_shared][is_disputed].tolist()
+    return AnnotatorAgreement(
+        annotators=tuple(annotators.tolist()),
+        answers=len(answers),
+        units=len(units),
+        shared=int(is_shared.sum()),
+        alpha=alpha,
+        level=level,
+        agreed=agreeing_share,
+        open=len({*disputed_units}.difference(replaced_ids)),
+        decided=len({*replaced_ids}),
+    )
+
+
+def _collect_answers(labels: Labels) -> list[tuple[str, str, float | str]]:
+    """Return the unit, the annotator and the meaning of each answer, with the answers that were replaced."""
+    answers = []
+    meanings = labels.interpreted()[1].meanings
+    sources = [labels] if labels.replaced is None else [labels, labels.replaced]
+    for source in sources:
+        annotators = source.annotators or ("",) * len(source.ids)
+        for unit, annotator, value in zip(source.ids, annotators, source.values, strict=True):
+            meaning = None if value is None else meanings.get(class_text(value), value)
+            # NaN is not equal to itself: such answers are missing.
+            if meaning is not None and meaning == meaning:
+                answers.append((unit, annotator, meaning))
+    return answers
+
+
+def _rating_matrix(
+    answers: Sequence[tuple[str, str, float | str]], level: str, source: str
+) -> tuple[AnyArray, AnyArray, FloatArray]:
+    """Return the units (n,), the annotators (k,), and their answers as numbers (k, n); NaN if missing."""
     rows = np.array(answers, object).reshape(-1, 3)
     units, unit_index = np.unique(rows[:, 0].astype(str), return_inverse=True)
     annotators, annotator_index = np.unique(rows[:, 1].astype(str), return_inverse=True)
     numbers = _finite_numbers(rows[:, 2].tolist())
     if numbers is None:
         if level != "nominal":
-            problem = f"{labels.source}: level {level!r} requires numbers"
+            problem = f"{source}: level {level!r} requires numbers"
             raise LabelError(problem, allowed="level='nominal' for classes")
-        # The package takes numbers; for classes any numbers do.
+        # At the nominal level, any different numbers represent the classes.
         numbers = np.unique(rows[:, 2].astype(str), return_inverse=True)[1].astype(np.float64)
     ratings = np.full((len(annotators), len(units)), np.nan)
     ratings[annotator_index, unit_index] = numbers
-    is_shared = np.sum(np.isfinite(ratings), axis=0) > 1
-    shared_ratings = ratings[:, is_shared]
-    alpha = None
-    agreeing_share = None
-    disputed_units = units[:0]
-    if shared_ratings.size:
-        alpha = _krippendorff_alpha(shared_ratings, level)
-        distinct_ratings = np.unique(shared_ratings[np.isfinite(shared_ratings)])
-        counts = np.sum(shared_ratings[None] == distinct_ratings[:, None, None], axis=1)
-        agreeing_share = float(
-            np.sum(counts * (counts - 1)) / np.sum(counts.sum(axis=0) * (counts.sum(axis=0) - 1))
-        )
-        disputed_units = units[is_shared][
-            np.nanmin(shared_ratings, axis=0) < np.nanmax(shared_ratings, axis=0)
-        ]
-    return AnnotatorAgreement(
-        annotators=tuple(annotators.tolist()),
-        answers=len(rows),
-        units=len(units),
-        shared=int(is_shared.sum()),
-        alpha=alpha,
-        level=level,
-        agreed=agreeing_share,
-        open=len(set(disputed_units.tolist()) - decided_units),
-        decided=len(decided_units),
-    )
+    return units, annotators, ratings
 
 
-def _collect_answers(labels: Labels) -> list[tuple[str, str, float | str]]:
-    """Return the unit, the annotator and the meaning of each answer, those that a decision replaced too."""
-    answers = []
-    meanings = labels.interpreted()[1].meanings
-    for labels_part in (labels, labels.replaced):
-        if labels_part is not None:
-            annotators = labels_part.annotators or ("",) * len(labels_part.ids)
-            for unit, annotator, value in zip(labels_part.ids, annotators, labels_part.values, strict=True):
-                if value is None:
-                    meaning = None
-                else:
-                    meaning = meanings.get(class_text(value), value)
-                # NaN is not equal to itself: such answers are missing.
-                if meaning is not None and meaning == meaning:
-                    answers.append((unit, annotator, meaning))
-    return answers
+def _agreeing_share(ratings: FloatArray) -> float:
+    """Return the share of equal answers among all pairs of answers to one unit, from ratings (k, n)."""
+    distinct_ratings = np.unique(ratings[np.isfinite(ratings)])
+    counts = np.sum(ratings[None] == distinct_ratings[:, None, None], axis=1)
+    totals = counts.sum(axis=0)
+    return float(np.sum(counts * (counts - 1)) / np.sum(totals * (totals - 1)))
 
 
 def measure_agreement(labels: Labels, *, classes: bool = False) -> AnnotatorAgreement | None:
-    """Return how far the annotators of labels agree, None where fewer than two are named.
-
-    Status, estimate and report all take it from here, so that they say the same.
-    """
-    if labels.replaced is not None:
-        replaced_annotators = labels.replaced.annotators
-    else:
-        replaced_annotators = ()
-    # A skip may name nobody, as those of Langfuse.
-    nobody = {ADJUDICATED, "", None}
-    if len({*(labels.annotators or ()), *(replaced_annotators or ())} - nobody) < 2:
+    """Return the agreement at the level of measurement of the labels, None for fewer than two annotators."""
+    replaced_annotators = None if labels.replaced is None else labels.replaced.annotators
+    annotators = {*(labels.annotators or ()), *(replaced_annotators or ())}
+    # A skipped item may have no annotator, as in exports of Langfuse.
+    if len(annotators - {ADJUDICATED, "", None}) < 2:
         return None
     return annotator_agreement(labels, level=measurement_level(labels, classes=classes))
 
 
 def measurement_level(labels: Labels, *, classes: bool = False) -> str:
-    """Return what answers measure as far as they show it: three numbers or more a scale, unless `classes`."""
+    """Return the level of measurement: interval for three or more numbers except `classes`, or nominal."""
     if classes:
-        numbers = None
-    else:
-        numbers = _finite_numbers([value for _, _, value in _collect_answers(labels)])
+        return "nominal"
+    numbers = _finite_numbers([value for _, _, value in _collect_answers(labels)])
     if numbers is None or len(np.unique(numbers)) <= 2:
         return "nominal"
     return "interval"
 
 
 def _finite_numbers(values: list[float | str]) -> FloatArray | None:
-    """Return answers (m,) as numbers, of their texts where they are none; None unless all are finite."""
+    """Return answers (m,) as numbers, None unless all are finite numbers or texts of them."""
     numbers = [number_of_text(value) if isinstance(value, str) else value for value in values]
     if np.all(np.isfinite(numbers)):
         return np.array(numbers, float)
     return None
 
 
-def _krippendorff_alpha(table: Any, level: str) -> float | None:
-    values = table[np.isfinite(table)]
-    # Without different answers, no disagreement is to be expected by chance: α is 0/0.
-    if np.all(values == values[0]):
+def _krippendorff_alpha(ratings: FloatArray, level: str) -> float | None:
+    """Return Krippendorff's α of ratings (k, n), None if all are equal."""
+    finite_ratings = ratings[np.isfinite(ratings)]
+    # Without different ratings, α is 0/0.
+    if np.all(finite_ratings == finite_ratings[0]):
         return None
     with optional_import("krippendorff", extra="agreement"):
         import krippendorff
-    # The package declares the levels as literals; `level` was checked above.
-    measure: Any = level
-    return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))
+    # `Any`, because the package declares the levels as literals.
+    literal_level: Any = level
+    return float(krippendorff.alpha(reliability_data=ratings, level_of_measurement=literal_level))

@@ -18,7 +18,7 @@ from stratal.arrays import (
     refuse_extremes,
 )
 from stratal.errors import LabelError, list_first
-from stratal.labels.accepted_types import are_in_order, labels_with_sample_ids
+from stratal.labels.accepted_types import are_in_sample_order, labels_with_sample_ids
 from stratal.labels.label_values import (
     DECIMAL_COMMA,
     MAX_VALUES_SHOWN,
@@ -31,7 +31,7 @@ from stratal.labels.label_values import (
     refuse_no_answer_words,
     unused_mapping_notes,
 )
-from stratal.labels.labels import Labels, UnitRows, count_undeclared
+from stratal.labels.labels import DrawnUnits, Labels, count_undeclared
 from stratal.labels.row_checks import refuse_changed_columns, refuse_other_rows
 from stratal.names import option_of
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
@@ -55,13 +55,13 @@ class JoinedLabels(Record):
     ids : (n,)
         Ids of the drawn units, for error messages.
     unanswered : mapping of str to int
-        Number of occurrences of each text that counts as no answer.
+        Number of labels by text, for the texts that are mapped to no answer.
     notes : tuple of str
         Notes about reading and joining the labels.
     source : str
         Source of the labels, for error messages.
     codes_checked : bool
-        As in `Labels`.
+        Whether the values were searched for codes of missing labels, such as -1.
     cache : dict
         Values that several estimands of one call share; empty between calls.
     """
@@ -87,7 +87,7 @@ class JoinedLabels(Record):
         Raises
         ------
         LabelError
-            For an answer that stands for no finite number.
+            For an answer that does not represent a finite number.
         """
         numbers = self.answers
         if numbers.dtype == object:
@@ -96,11 +96,11 @@ class JoinedLabels(Record):
             refuse_no_answer_words(no_number_texts, source, list(number_of))
             numbers = np.array([number_of[text] for text in numbers.tolist()], dtype=np.float64)
         if not np.all(np.isfinite(numbers)):
-            raise self._no_number(np.asarray(numbers), source)
+            raise self._not_a_number_error(np.asarray(numbers), source)
         refuse_extremes(source, numbers)
         return np.asarray(numbers)
 
-    def _no_number(self, numbers: FloatArray, source: str) -> LabelError:
+    def _not_a_number_error(self, numbers: FloatArray, source: str) -> LabelError:
         """Return the error about the first answer (r,) that is not a number; unknown words come first."""
         texts = list(map(str, self.answers.tolist()))
         invalid_rows = np.flatnonzero(~np.isfinite(numbers)).tolist()
@@ -115,22 +115,10 @@ class JoinedLabels(Record):
             reported_rows = unknown_word_rows or invalid_rows
             problem = "is not a finite number or a known word"
         first_text = texts[reported_rows[0]]
-        action = (
-            f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted= "
-            "(--predicted). This column must be in the sample or in the file of labels."
-        )
-        success = success_word(set(texts))
-        if success is not None:
-            action = f"For the share of {success!r}: {option_of('positive', success)}. {action}"
         if has_stray_numbers:
             action = f"Correct it or, if it is not an answer, use {format_mapping({first_text: None})}."
-        elif DECIMAL_COMMA.fullmatch(first_text):
-            action = (
-                "Use a decimal point; decimal commas are also read if the columns are separated by "
-                "semicolons."
-            )
-        elif is_percentage(first_text):
-            action = f"Write shares as numbers, such as 0.83 for 83%. {action}"
+        else:
+            action = _action_for_text(first_text, texts)
         count_text = ""
         if len(reported_rows) > 1:
             count_text = f" ({len(reported_rows)} such labels)"
@@ -145,18 +133,18 @@ class JoinedLabels(Record):
         )
 
     def classes(self, answers: Collection[str] | None = None) -> AnyArray:
-        """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
+        """Return the class of each answer (r,) as text, in the spelling of the model's `answers` if given."""
         class_of = self.distinct_classes(answers)
         return np.array([class_of[value] for value in self.answers.tolist()], dtype=object)
 
     @property
     def distinct_texts(self) -> list[str]:
-        """The distinct answers as text, mapped to a class where the user declared one."""
+        """The distinct answers as texts, with the number or class to which the user mapped them."""
         texts = map(class_text, dict.fromkeys(self.answers.tolist()))
         return [str(self.label_mapping.meanings.get(text, text)) for text in texts]
 
     def distinct_classes(self, answers: Collection[str] | None = None) -> dict[Any, str]:
-        """Return the class of each distinct answer, in the order in which they were given."""
+        """Return the class of each distinct answer, in the order of their first occurrence."""
         texts = {value: class_text(value) for value in dict.fromkeys(self.answers.tolist())}
         answer_set = None if answers is None else set(answers)
         class_of = self.label_mapping.classes(dict.fromkeys(texts.values()), answer_set)
@@ -164,15 +152,15 @@ class JoinedLabels(Record):
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Bounds of the numbers, if words count as numbers or the mapping implies bounds."""
+        """Bounds of the numbers: those of the mapping, or (0, 1) for words; None if answers are numbers."""
         if self.label_mapping.bounds is not None or self.answers.dtype != object:
             return self.label_mapping.bounds
         if self.label_mapping.has_words(dict.fromkeys(self.answers.tolist())):
             return (0.0, 1.0)
         return None
 
-    def by_unit(self, numbers: FloatArray) -> FloatArray:
-        """Return the mean of each labelled unit's numbers (m,) from those of the answers (r,)."""
+    def unit_means(self, numbers: FloatArray) -> FloatArray:
+        """Return the mean number of each labelled unit (m,), from the numbers of the answers (r,)."""
         sums = np.bincount(self.unit, numbers)
         counts = np.bincount(self.unit)
         return np.asarray(sums[counts > 0] / counts[counts > 0])
@@ -181,7 +169,7 @@ class JoinedLabels(Record):
         """Return the most frequent answer of each drawn unit (n,), None without answers and for ties."""
         majority_answers = np.full(len(self.labelled), None, dtype=object)
         starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
-        if len(starts) == len(answers):  # one answer of each unit
+        if len(starts) == len(answers):  # every labelled unit has one answer
             majority_answers[self.unit] = answers.tolist()
             return majority_answers
         for unit, unit_answers in zip(self.unit[starts].tolist(), np.split(answers, starts)[1:], strict=True):
@@ -193,7 +181,7 @@ class JoinedLabels(Record):
     def table(
         self, answers: Collection[str] | None = None, *, classes: bool = False, column: str = ""
     ) -> tuple[LabelValue, ...]:
-        """Return what each distinct value of a column counts as: a number, or one of `classes`."""
+        """Return the number, or the class if labels are `classes`, of each distinct value of a column."""
         rows = self.label_mapping.table(
             {**count_values(self.answers), **self.unanswered}, answers, classes=classes
         )
@@ -203,19 +191,19 @@ class JoinedLabels(Record):
 
 
 def join_labels(
-    sample: UnitRows, labels: object, array_name: str = "an array of labels", *, answers: bool = True
+    sample: DrawnUnits, labels: object, array_name: str = "an array of labels", *, may_be_sets: bool = True
 ) -> JoinedLabels:
-    """Join labels to a sample by id, and interpret them: each raw value is a value, a class or no answer.
+    """Join labels, or another column of values by id, to a sample, with the mapping of their values.
 
     Parameters
     ----------
     sample : Sample
-    labels : see `as_labels`
-        Labels that are joined already are returned unchanged.
+    labels : JoinedLabels, or see `as_labels`
+        `JoinedLabels` are returned unchanged.
     array_name : str
         Name of an array in error messages.
-    answers : bool
-        Whether these are labels or answers, which may be sets of tags.
+    may_be_sets : bool
+        Whether the values may be sets of tags, as labels and answers may be, but groups may not.
 
     Raises
     ------
@@ -234,13 +222,13 @@ def join_labels(
         refuse_other_rows(sample, labels)
     position = dict(zip(id_texts(sample.ids), range(sample.size), strict=True))
     unit_labels = labels_with_sample_ids(sample, labels, array_name, position.keys())
-    if are_in_order(unit_labels, position.keys()):
+    if are_in_sample_order(unit_labels, position.keys()):
         units = np.arange(sample.size)
     else:
         units = _matched_units(sample, unit_labels, position)
     refuse_changed_columns(sample, unit_labels, units)
     values, declared = unit_labels.interpreted()
-    if answers and sample.question.outcome.holds_sets and sample.question.compares is not False:
+    if may_be_sets and sample.question.outcome.holds_sets and sample.question.compares is not False:
         values = unit_labels.with_set_texts(values, declared, sample.question.outcome)
     elif unit_labels.sets is not None:
         unit_labels.refuse_sets()
@@ -248,14 +236,11 @@ def join_labels(
     return replace(joined, source=unit_labels.source, codes_checked=unit_labels.codes_checked)
 
 
-def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str, int]) -> IntArray:
+def _matched_units(sample: DrawnUnits, unit_labels: Labels, position: Mapping[str, int]) -> IntArray:
     """Return the drawn unit of each label (m,); unknown ids and a second label of a unit are refused."""
     unknown_rows = [row for row, text in enumerate(unit_labels.ids) if text not in position]
     if unknown_rows:
-        if len(unknown_rows) > 1:
-            count = f"{len(unknown_rows)} ids are"
-        else:
-            count = "1 id is"
+        count = "1 id is" if len(unknown_rows) == 1 else f"{len(unknown_rows)} ids are"
         first_row = unknown_rows[0]
         raise LabelError(
             f"{unit_labels.place(first_row)}: {count} not in this sample "
@@ -270,11 +255,11 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
         answer_keys = list(zip(unit_labels.ids, unit_labels.annotators, strict=True))
     if len(set(answer_keys)) < len(answer_keys):
         row = next(row for row, entry in enumerate(answer_keys) if entry in answer_keys[:row])
-        by = ""
+        by_annotator = ""
         if unit_labels.annotators and unit_labels.annotators[row]:
-            by = f" by annotator {unit_labels.annotators[row]!r}"
+            by_annotator = f" by annotator {unit_labels.annotators[row]!r}"
         raise LabelError(
-            f"{unit_labels.place(row)}: id {unit_labels.ids[row]!r} has two labels{by}",
+            f"{unit_labels.place(row)}: id {unit_labels.ids[row]!r} has two labels{by_annotator}",
             allowed="one label per unit and annotator",
             action="Keep one of them, or name the annotators in a column `annotator`; for labels of "
             "several models, name the column of the models: --model COL.",
@@ -283,13 +268,13 @@ def _matched_units(sample: UnitRows, unit_labels: Labels, position: Mapping[str,
 
 
 def _join_answers(
-    sample: UnitRows,
+    sample: DrawnUnits,
     units: IntArray,
     values: AnyArray,
     declared: LabelMapping,
     notes: tuple[str, ...] = (),
 ) -> JoinedLabels:
-    """Return the answers (m,) of units (m,) in the order of the units, without missing answers."""
+    """Return the `values` (m,) of `units` (m,) in the order of the units, without missing answers."""
     unanswered: dict[str, int] = {}
     if values.dtype == object:
         no_answer_texts = {text for text, meaning in declared.meanings.items() if meaning is None}
@@ -317,11 +302,27 @@ def _join_answers(
     )
 
 
-def _notes_on_mapping(sample: UnitRows, declared: LabelMapping) -> tuple[str, ...]:
-    """Return the notes on a mapping; values that no label has may be those of judges' verdicts."""
+def _notes_on_mapping(sample: DrawnUnits, declared: LabelMapping) -> tuple[str, ...]:
+    """Return the notes on a mapping, and on its values that neither labels nor columns of the sample have."""
     unused = declared.unused
     if unused:
         texts = {text for column in sample.groups.values() for text in column.tolist()}
-        verdicts = {comparison_key(text) for text in texts}
-        unused = tuple(value for value in unused if comparison_key(value) not in verdicts)
+        stored_keys = {comparison_key(text) for text in texts}
+        unused = tuple(value for value in unused if comparison_key(value) not in stored_keys)
     return (*unused_mapping_notes(unused), *declared.notes)
+
+
+def _action_for_text(text: str, texts: Sequence[str]) -> str:
+    """Return the next step for a text that is not a number, among the `texts` of all answers."""
+    if DECIMAL_COMMA.fullmatch(text):
+        return "Use a decimal point; decimal commas are also read if the columns are separated by semicolons."
+    action = (
+        f"{MAPPING_HELP} If labels are classes, name the column of the model's answers: predicted= "
+        "(--predicted). This column must be in the sample or in the file of labels."
+    )
+    success = success_word(set(texts))
+    if success is not None:
+        action = f"For the share of {success!r}: {option_of('positive', success)}. {action}"
+    if is_percentage(text):
+        return f"Write shares as numbers, such as 0.83 for 83%. {action}"
+    return action

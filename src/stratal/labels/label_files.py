@@ -45,7 +45,7 @@ from stratal.labels.annotation_tools import (
 from stratal.labels.annotator_columns import (
     columns_of_annotators,
     concatenate_labels,
-    joined_names,
+    join_column_names,
     labels_of_annotators,
     names_of_annotators,
     require_common_values,
@@ -56,8 +56,8 @@ from stratal.labels.labels import (
     SAMPLE_TOKEN,
     TO_LABEL_NAME,
     WORKBOOK_NAME,
+    DrawnUnits,
     Labels,
-    UnitRows,
 )
 from stratal.labels.workbooks import write_workbook
 from stratal.names import option_of
@@ -107,7 +107,7 @@ def is_table(labels: object, names: Iterable[str] = ()) -> bool:
 
 def read_labels_of_table(
     table: object,
-    sample: UnitRows,
+    sample: DrawnUnits,
     value: str | None = None,
     id_name: str | None = None,
     *,
@@ -130,8 +130,8 @@ def read_labels_of_table(
     return read_label_rows(rows, value, id_name or sample.question.id, sample.ids.tolist())[0]
 
 
-def read_labels_if_table(labels: object, sample: UnitRows) -> Any:
-    """Return the labels of a table in memory; labels of other types are returned unchanged."""
+def read_labels_if_table(labels: object, sample: DrawnUnits) -> Any:
+    """Return the labels of a table in memory; other types of labels are returned unchanged."""
     # A mapping of columns has a column of ids; other mappings have ids as keys.
     has_ids = not isinstance(labels, Mapping) or bool({sample.question.id, *ID_NAMES} & set(labels))
     if not (has_ids and is_table(labels)):
@@ -148,11 +148,11 @@ def read_labels_if_table(labels: object, sample: UnitRows) -> Any:
 
 
 def read_outcomes_of_models(
-    table: object, sample: UnitRows, stored: Iterable[str]
+    table: object, sample: DrawnUnits, stored_columns: Iterable[str]
 ) -> dict[str, Labels] | None:
     """Return the outcomes of several models from a table in memory with a column of ids; None for others.
 
-    Columns of annotators, and those that the sample stores, are not outcomes.
+    Columns of annotators, and `stored_columns` of the sample, are not outcomes.
     """
     if not is_table(table):
         return None
@@ -162,10 +162,10 @@ def read_outcomes_of_models(
     # A mapping of models to outcomes in the order of the sample is no table.
     if id_column is None:
         return None
-    # These columns may be copied from the file of the draw.
-    others = {id_column, rows.find(*ANNOTATOR_NAMES), SAMPLE_TOKEN, *stored}
+    # The stored columns may be copied from the file of the sample.
+    other_columns = {id_column, rows.find(*ANNOTATOR_NAMES), SAMPLE_TOKEN, *stored_columns}
     sample_ids = sample.ids.tolist()
-    names = [name for name in rows.columns if name not in others]
+    names = [name for name in rows.columns if name not in other_columns]
     return {name: read_label_rows(rows, name, id_name, sample_ids)[0] for name in names}
 
 
@@ -221,9 +221,9 @@ def _labels_of_columns(
     table: SmallTable, columns: Sequence[str], id_name: str | None, sample_ids: Sequence[object] | None
 ) -> tuple[Labels, list[bool]]:
     """Return the labels of several columns, each of which has the answers of one annotator."""
-    parts = {column: read_label_rows(table, column, id_name, sample_ids) for column in columns}
-    labels = labels_of_annotators({column: labels for column, (labels, _) in parts.items()})
-    return labels, [skipped for _, is_skipped in parts.values() for skipped in is_skipped]
+    results = {column: read_label_rows(table, column, id_name, sample_ids) for column in columns}
+    labels = labels_of_annotators({column: labels for column, (labels, _) in results.items()})
+    return labels, [skipped for _, is_skipped in results.values() for skipped in is_skipped]
 
 
 def _unique_label_column(table: SmallTable) -> str:
@@ -243,13 +243,13 @@ def _unique_label_column(table: SmallTable) -> str:
 
 def _recognised_id_column(table: SmallTable) -> str:
     """Return the column of ids of a table of labels: a usual name, or that of a table that `draw` wrote."""
-    usual = table.find(*reversed(ID_NAMES))
-    if usual is not None:
-        return usual
+    named_column = table.find(*reversed(ID_NAMES))
+    if named_column is not None:
+        return named_column
     # Row numbers are ids only together with the token of their sample.
     if table.find(ROW_NUMBER_ID) is not None and table.find(SAMPLE_TOKEN) is not None:
         return ROW_NUMBER_ID
-    # The id column has the name that it has in the population, whatever that is.
+    # The first column of these tables has the ids, under the name that the population has for them.
     if Path(table.table_name).name in (TO_LABEL_NAME, WORKBOOK_NAME):
         return next(iter(table.columns))
     return ID_NAMES[0]
@@ -277,7 +277,7 @@ def _skipped_rows(table: SmallTable, status_column: str | None) -> list[bool]:
     """Return which rows (m,) have the status `skipped`; an empty status means `submitted`."""
     if status_column is None:
         return [False] * len(table)
-    # Files that people edit have statuses in other cases and with spaces.
+    # People may write statuses in upper case or with spaces.
     statuses = [str(entry or SUBMITTED).strip().lower() for entry in table.values(status_column)]
     for place, status in zip(table.places, statuses, strict=True):
         if status not in (SUBMITTED, SKIPPED):
@@ -344,7 +344,7 @@ _RESERVED_COLUMNS = (ITEM_ID, LABEL_COLUMN, "annotator", "status", NOTE, SAMPLE_
 
 
 def _column_names(tasks: Sequence[Task]) -> dict[str, str]:
-    """Return the name in the table of each column of the tasks; reserved names get a suffix."""
+    """Return the name in the table for each column of the tasks; reserved names get a suffix."""
     return {
         name: f"{name}_shown" if name.lower() in _RESERVED_COLUMNS else name for name in task_columns(tasks)
     }
@@ -389,7 +389,7 @@ def write_excel(tasks: Sequence[Task], question: ToolQuestion, path: Path) -> st
     """Write a workbook with a list of choices in the column of the label."""
     rows = _task_rows(tasks)
     choices: Sequence[str] = ()
-    if not (question.allows_free_text or question.sets):
+    if not (question.allows_free_text or question.allows_several_choices):
         choices = question.choices
     write_workbook(path, rows, choices, columns=[rows[0].index(LABEL_COLUMN)])
     return _filling_advice(question)
@@ -400,7 +400,7 @@ def _filling_advice(question: ToolQuestion) -> str:
     choice_text = ""
     if question.choices:
         choice_text = f" ({', '.join(question.choices)})"
-    if question.sets:
+    if question.allows_several_choices:
         choice_text += f" with {how_to_write(JSON_LISTS, question.choices)}"
     return (
         f"Fill in the column {LABEL_COLUMN!r}{choice_text}; {NOTE!r} is for remarks. "
@@ -434,7 +434,7 @@ def read_answer_table(path: Path, id_name: str) -> ToolAnswers:
             value=value,
             annotator=annotators[row],
             note=notes[row],
-            at=times[row],
+            timestamp=times[row],
             place=labels.place(row),
             token=tokens[row],
         )
@@ -461,7 +461,7 @@ def find_tool(name: str, *others: str) -> Tool:
 
 
 def tool_name_for(path: Path) -> str | None:
-    """Return the name of the tool whose files have the suffix of a path; of several, that of a table."""
+    """Return the name of the tool whose files have the suffix of a path, if possible of a table."""
     tools = (*_TABLE_TOOLS, *TOOLS.values())
     return next((tool.name for tool in tools if path.suffix.lower() in tool.suffixes), None)
 
@@ -482,7 +482,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], question: ToolQuestion, path:
     InputError
         If `path` exists, has another suffix, or cannot be written, and if there are no tasks.
     """
-    if question.sets and tool not in _TABLE_TOOLS:
+    if question.allows_several_choices and tool not in _TABLE_TOOLS:
         raise InputError(
             f"{tool.title} cannot ask for sets of tags",
             allowed=", ".join(["html", *(table.name for table in _TABLE_TOOLS)]),
@@ -687,37 +687,36 @@ def read_labels(
                 allowed="a path",
                 action="Give labels in memory directly: estimate(sample, labels).",
             )
-    value = joined_names(value)
+    value = join_column_names(value)
     sources = [_open_label_file(Path(path), id_name, value) for path in paths]
     tables = [source for source in sources if isinstance(source, SmallTable)]
     _check_columns_of_annotators(tables, value, mapping)
     columns = [value] * len(paths)
     if not in_every_file and any(_has_labels_in(table, value) for table in tables):
-        sources, columns = _with_usual_columns(sources, paths, id_name, value)
-    parts: list[Labels] = []
+        sources, columns = _with_default_columns(sources, paths, id_name, value)
+    labels_of_files: list[Labels] = []
     reviews: list[tuple[Labels, Labels]] = []
-    part: Labels | None
+    file_labels: Labels | None
     for path, source, column in zip(paths, sources, columns, strict=True):
         if isinstance(source, ToolAnswers):
-            part = _labels_of_answers(Path(path), source)
+            file_labels = _labels_of_answers(Path(path), source)
         else:
-            part = _labels_of_file(source, id_name, column, order)
-        if part is not None and part.replaced is not None:
-            reviews.append((part, part.replaced))
-        elif part is not None:
-            parts.append(part)
-    if not parts:
+            file_labels = _labels_of_file(source, id_name, column, order)
+        # Only the labels of a review have replaced ones.
+        if file_labels is not None and file_labels.replaced is not None:
+            reviews.append((file_labels, file_labels.replaced))
+        elif file_labels is not None:
+            labels_of_files.append(file_labels)
+    if not labels_of_files:
         action = "Give the files with the first labels before the review."
         raise InputError(
             f"{paths[0]} is a review, but the labels that it reviews are not given", action=action
         )
-    labels = parts[0] if len(parts) == 1 else _combine_files(parts)
+    labels = labels_of_files[0] if len(labels_of_files) == 1 else _combine_files(labels_of_files)
     for review, first_labels in reviews:
         labels = _apply_review(labels, review, first_labels)
-    # Without tokens, row numbers are not compared with those of the sample.
-    tokens = None
-    if not same_rows:
-        tokens = labels.tokens or ("",) * len(labels.ids)
+    # Row numbers are only compared with those of the sample if there are tokens, of which some may be empty.
+    tokens = None if same_rows else labels.tokens or ("",) * len(labels.ids)
     return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
 
 
@@ -734,26 +733,24 @@ def _open_label_file(path: Path, id_name: str | None, value: str | None) -> Tool
     return SmallTable.of(path, str(path), (value or LABEL_COLUMN,))
 
 
-def _with_usual_columns(
+def _with_default_columns(
     sources: Sequence[ToolAnswers | SmallTable],
     paths: Sequence[str | Path],
     id_name: str | None,
     value: str | None,
 ) -> tuple[list[ToolAnswers | SmallTable], list[str | None]]:
-    """Return the sources of labels and their columns, None of a table with labels in a usual column instead.
+    """Return the sources of labels, and the column of each: `value`, or None for the default columns.
 
-    A table without the column `value` may also be an export of an annotation tool.
+    A source without the column `value` may have a default column, or be an export of an annotation tool.
     """
     result: list[tuple[ToolAnswers | SmallTable, str | None]] = []
     for path, source in zip(paths, sources, strict=True):
-        usual = source
         if isinstance(source, SmallTable) and not _has_labels_in(source, value):
-            usual = _open_label_file(Path(path), id_name, None)
-        has_labels = isinstance(usual, ToolAnswers) or find_label_column(usual) is not None
-        if usual is not source and has_labels:
-            result.append((usual, None))
-        else:
-            result.append((source, value))
+            default_source = _open_label_file(Path(path), id_name, None)
+            if isinstance(default_source, ToolAnswers) or find_label_column(default_source) is not None:
+                result.append((default_source, None))
+                continue
+        result.append((source, value))
     return [source for source, _ in result], [column for _, column in result]
 
 
@@ -832,13 +829,13 @@ def _apply_review(labels: Labels, review: Labels, first_labels: Labels) -> Label
     reviewed_units = set(review.ids)
     reviewed_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit in reviewed_units])
     other_labels = labels.only([row for row, unit in enumerate(labels.ids) if unit not in reviewed_units])
-    # Labels that an earlier review replaced stay replaced.
-    replaced_parts = [] if labels.replaced is None else [labels.replaced]
+    # Keep the labels that an earlier review replaced.
+    replaced_labels = [reviewed_labels] if labels.replaced is None else [labels.replaced, reviewed_labels]
     review = replace(review, annotators=other_labels.annotators and (ADJUDICATED,) * len(review.ids))
     return replace(
         concatenate_labels([other_labels, review]),
         notes=(*labels.notes, *review.notes, _review_note(review, change_count)),
-        replaced=concatenate_labels([*replaced_parts, reviewed_labels]),
+        replaced=concatenate_labels(replaced_labels),
     )
 
 
@@ -854,24 +851,26 @@ def _review_note(review: Labels, change_count: int) -> str:
     )
 
 
-def _combine_files(parts: Sequence[Labels]) -> Labels:
+def _combine_files(labels_of_files: Sequence[Labels]) -> Labels:
     """Return the labels of several files as one; file names are annotators if units have several answers."""
     notes: tuple[str, ...] = ()
-    answered = (
-        {unit for unit, answer in zip(part.ids, part.values, strict=True) if answer is not None}
-        for part in parts
+    answered_units = (
+        {unit for unit, answer in zip(file_labels.ids, file_labels.values, strict=True) if answer is not None}
+        for file_labels in labels_of_files
     )
-    overlap = max(Counter(chain.from_iterable(answered)).values(), default=0) > 1
-    if overlap and not all(part.annotators for part in parts):
-        names = [Path(part.source).name.split(".")[0] for part in parts]
+    has_overlap = max(Counter(chain.from_iterable(answered_units)).values(), default=0) > 1
+    if has_overlap and not all(file_labels.annotators for file_labels in labels_of_files):
+        names = [Path(file_labels.source).name.split(".")[0] for file_labels in labels_of_files]
         if len(set(names)) < len(names):
-            names = [part.source for part in parts]
-        parts = [
-            part if part.annotators else replace(part, annotators=(name,) * len(part.ids))
-            for part, name in zip(parts, names, strict=True)
+            names = [file_labels.source for file_labels in labels_of_files]
+        labels_of_files = [
+            file_labels
+            if file_labels.annotators
+            else replace(file_labels, annotators=(name,) * len(file_labels.ids))
+            for file_labels, name in zip(labels_of_files, names, strict=True)
         ]
         notes = (f"annotators are taken from the files' names: {', '.join(names)}",)
-    combined = concatenate_labels(parts)
+    combined = concatenate_labels(labels_of_files)
     return replace(combined, notes=(*combined.notes, *notes))
 
 

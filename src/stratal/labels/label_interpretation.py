@@ -1,4 +1,4 @@
-"""The interpretation of the labels of an estimate, for tables and notes."""
+"""The meaning of the labels of an estimate, for its table and notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stratal.labels.label_values import LabelValue, label_value_notes
 
 @dataclass(frozen=True, kw_only=True)
 class LabelInterpretation:
-    """The interpretation of the labels of an estimate: the columns and the meaning of their values.
+    """The columns of labels of an estimate, and how their values are converted to numbers or classes.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class LabelInterpretation:
 
     @cached_property
     def table(self) -> tuple[LabelValue, ...]:
-        """The number for each distinct value."""
+        """The number or class of each distinct value."""
         rows = [
             column_labels.table(self.answers, classes=self.classes, column=name)
             for name, column_labels in self.columns.items()

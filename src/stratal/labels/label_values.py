@@ -34,7 +34,7 @@ from stratal.question.vocabulary import (
 )
 from stratal.tables.no_answer import is_no_answer
 
-# Numbers that programs write with decimals although they are whole, such as 1.0.
+# Whole numbers that programs write with decimals, such as 1.0; the group is the number without decimals.
 _WHOLE_NUMBER = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
 # A column with more distinct words contains classes or free text, and is not compared with the vocabularies.
 _MAX_VOCABULARY_WORDS = 50
@@ -46,11 +46,11 @@ MAX_VALUES_SHOWN = 5
 _MAX_FRACTIONS = 10
 # Maximum number of classes with codes: more whole numbers are quantities.
 _MAX_CODED_CLASSES = 30
-# Minimum number of labels of which none is an answer of the model, for this to be no coincidence.
+# Minimum number of labels without any answer of the model: fewer may have no common class by chance.
 _MIN_UNMATCHED_LABELS = 10
-# Numbers of labels that have only two or three values: wrong or a loss, a tie, and right or a win.
+# Numbers of labels with two or three values: wrong or a loss, a tie, and right or a win.
 _SIGNS = frozenset((-1.0, 0.0, 1.0))
-# Text such as 0,5 is no number in Python, and is no word either: a message names the mark.
+# A text such as 0,5 is not a number in Python. Its error message suggests a decimal point.
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
@@ -87,9 +87,9 @@ class LabelValue:
     count : int
         Number of answers.
     meaning : float, str, (float, float) or None
-        A number, a class, a range of numbers, or no answer.
-    usual : bool
-        Whether the value counts as the number or the class that it spells.
+        The number, the class or the range of numbers that it counts as, or None for no answer.
+    counts_as_itself : bool
+        Whether the value counts as the number or the class that it is written as.
     column : str
         Column of the labels; empty if there is only one.
     """
@@ -97,7 +97,7 @@ class LabelValue:
     value: str
     count: int
     meaning: float | str | tuple[float, float] | None
-    usual: bool
+    counts_as_itself: bool
     column: str = ""
 
     def to_dict(self) -> JsonDict:
@@ -122,17 +122,17 @@ class LabelValue:
 
 
 def label_value_notes(table: Sequence[LabelValue]) -> tuple[str, ...]:
-    """Return a note for each column of labels in which a value does not count as what it spells."""
+    """Return a note for each column of labels in which a value does not count as itself."""
     notes = []
     for column in dict.fromkeys(row.column for row in table):
         rows = [row for row in table if row.column == column]
-        unusual_rows = [row for row in rows if not row.usual]
-        if not unusual_rows:
+        converted_rows = [row for row in rows if not row.counts_as_itself]
+        if not converted_rows:
             continue
         shown_rows = rows
         remainder = ""
         if len(rows) > _MAX_ROWS_SHOWN:
-            shown_rows = unusual_rows[:_MAX_ROWS_SHOWN]
+            shown_rows = converted_rows[:_MAX_ROWS_SHOWN]
             remainder = f", and {len(rows) - len(shown_rows):,} more values"
         of_column = f" of {column!r}" if column else ""
         notes.append(f"labels{of_column}: {', '.join(map(str, shown_rows))}{remainder}")
@@ -148,7 +148,7 @@ def describe_label_values(table: Sequence[LabelValue]) -> JsonDict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelMapping:
-    """The values of labels as numbers, as the user declared them.
+    """The declared number, class or missing answer of each label.
 
     Parameters
     ----------
@@ -158,18 +158,18 @@ class LabelMapping:
         Bounds of the numbers, where the declaration implies them.
     positive : str, optional
         The label that counts as 1.
-    others : mapping of text to float, str or None
-        What further texts count as, by comparison key: those that are no labels, such as a judge's verdicts,
-        and labels that now have the spelling of verdicts.
+    other_meanings : mapping of text to float, str or None
+        The same for texts that are not labels, by comparison key: verdicts of judges, and labels that
+        `spelled_as_verdicts` has replaced by verdicts.
     unused : tuple of str
-        The values in the mapping that no label has, as they are written there.
+        The values in the user's mapping that no label has.
     notes : tuple of str
     """
 
     meanings: Mapping[str, float | str | None] = field(default_factory=dict)
     bounds: tuple[float, float] | None = None
     positive: str | None = None
-    others: Mapping[str, float | str | None] = field(default_factory=dict)
+    other_meanings: Mapping[str, float | str | None] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -180,11 +180,11 @@ class LabelMapping:
         positive: str | None,
         mapping: Mapping[Any, object] | None,
         *,
-        partly: bool = False,
+        is_partial: bool = False,
     ) -> LabelMapping:
         """Return the mapping of some texts; `positive` and `mapping` are compared without regard to case.
 
-        A mapping to numbers must contain all words, unless it is `partly` declared.
+        A mapping to numbers must contain all words, unless it `is_partial`.
         """
         if positive is None and mapping is None:
             return cls()
@@ -192,21 +192,21 @@ class LabelMapping:
         keys = {text: comparison_key(text) for text in texts}
         meanings = {text: declared[key] for text, key in keys.items() if key in declared}
         unused = tuple(str(label) for label in mapping or () if comparison_key(label) not in keys.values())
-        others = {key: value for key, value in declared.items() if key not in keys.values()}
+        other_meanings = {key: value for key, value in declared.items() if key not in keys.values()}
         if positive is not None:
             mapping_of_positive = cls._of_positive(texts, class_text(positive), meanings)
-            return replace(mapping_of_positive, others=others, unused=unused)
+            return replace(mapping_of_positive, other_meanings=other_meanings, unused=unused)
         if len(meanings) < len(keys):
-            # A number that is mapped to itself is a label, such as 99, whatever other labels are.
+            # A number that is mapped to itself, such as 99, does not require a mapping of the other labels.
             declared = {key: _without_identity(key, value) for key, value in declared.items()}
             meanings = {text: _without_identity(text, value) for text, value in meanings.items()}
-        if not partly:
+        if not is_partial:
             _require_complete_mapping(texts, meanings, declared, mapping or {})
         numbers = [value for value in declared.values() if isinstance(value, float)]
         bounds = None
         if len(set(numbers)) > 1:
             bounds = (min(numbers), max(numbers))
-        return cls(meanings=meanings, bounds=bounds, others=others, unused=unused)
+        return cls(meanings=meanings, bounds=bounds, other_meanings=other_meanings, unused=unused)
 
     @classmethod
     def _of_positive(
@@ -227,11 +227,11 @@ class LabelMapping:
 
     @property
     def stands_for_numbers(self) -> bool:
-        """Whether the user declared numbers, so that labels are not classes."""
+        """Whether the user declared that labels represent numbers, so that they are not classes."""
         return self.positive is not None or any(isinstance(value, float) for value in self.meanings.values())
 
     def numbers(self, texts: Iterable[str]) -> dict[str, float]:
-        """Return the number that each text counts as, NaN where it is none."""
+        """Return the number of each text, NaN if it has none; texts that mean no answer are left out."""
         meanings = {text: self.meanings.get(text, text) for text in texts}
         numbers: dict[str, float] = {}
         for text, value in meanings.items():
@@ -240,7 +240,7 @@ class LabelMapping:
             elif value is not None:
                 numbers[text] = float(value)
         words = {text: str(meanings[text]) for text, number in numbers.items() if number != number}
-        # Words replace numbers from 0 to 1, so that ratings on another scale exclude a vocabulary.
+        # Vocabularies have numbers from 0 to 1, which cannot be mixed with ratings on another scale.
         has_other_scale = any(number < 0 or number > 1 for number in numbers.values())
         if has_other_scale or not 0 < len(words) <= _MAX_VOCABULARY_WORDS:
             return numbers
@@ -248,16 +248,16 @@ class LabelMapping:
         return numbers | {text: word_numbers[word] for text, word in words.items() if word in word_numbers}
 
     def has_words(self, texts: Iterable[str]) -> bool:
-        """Return whether some text counts as a number by a vocabulary alone."""
+        """Return whether some text is a word without a declared number."""
         meanings = (self.meanings.get(text, text) for text in texts)
         return any(isinstance(value, str) and not _is_number(value) for value in meanings)
 
     def classes(self, texts: Iterable[str], model_answers: Collection[str] | None) -> dict[str, str]:
         """Return the class of each text, in the spelling of the model's answers if these are given."""
         meanings = {text: self.meanings.get(text, text) for text in texts}
-        answered = {text: value for text, value in meanings.items() if value is not None}
+        class_values = {text: value for text, value in meanings.items() if value is not None}
         if model_answers is None:
-            return {text: class_text(value) for text, value in answered.items()}
+            return {text: class_text(value) for text, value in class_values.items()}
         if self.positive is not None:
             raise LabelError(
                 "positive= turns labels into 1 and 0, which cannot be compared with the model's answers",
@@ -267,7 +267,7 @@ class LabelMapping:
             )
         spellings = _answer_spellings(model_answers)
         classes = {}
-        for text, value in answered.items():
+        for text, value in class_values.items():
             if value in model_answers:
                 classes[text] = str(value)
             else:
@@ -305,7 +305,9 @@ class LabelMapping:
         spellings = _answer_spellings(verdicts)
         verdict_of = {text: spellings.get(str(words[text])) for text in answered}
         unmatched_texts = [text for text in answered if verdict_of[text] is None]
-        numbers = self._numbers_to_compare(unmatched_texts, any_equal=len(unmatched_texts) < len(answered))
+        numbers = self._numbers_to_compare(
+            unmatched_texts, any_label_is_verdict=len(unmatched_texts) < len(answered)
+        )
         if numbers:
             verdict_of |= self._verdicts_of_numbers(numbers, verdicts)
         meanings = dict(self.meanings)
@@ -317,36 +319,36 @@ class LabelMapping:
         numbers_by_key = {
             comparison_key(text): value for text, value in self.meanings.items() if isinstance(value, float)
         }
-        others = {**self.others, **numbers_by_key}
-        return replace(self, meanings=meanings, bounds=None, positive=None, others=others)
+        other_meanings = {**self.other_meanings, **numbers_by_key}
+        return replace(self, meanings=meanings, bounds=None, positive=None, other_meanings=other_meanings)
 
     def _verdicts_of_numbers(
         self, numbers: Mapping[str, float], verdicts: Collection[str]
     ) -> dict[str, str | None]:
         """Return the verdict that counts as the number of each label, None if there is none."""
         verdict_numbers = self._verdict_numbers(verdicts)
-        self._refuse_other_scale(numbers, verdict_numbers)
+        self._refuse_ratings_as_verdicts(numbers, verdict_numbers)
         verdict_of = {}
         for text, number in numbers.items():
-            equal = [verdict for verdict, value in verdict_numbers.items() if value == number]
-            if len(equal) > 1:
+            equal_verdicts = [verdict for verdict, value in verdict_numbers.items() if value == number]
+            if len(equal_verdicts) > 1:
                 raise LabelError(
-                    f"the verdicts {list_first(map(repr, equal), _MAX_ROWS_SHOWN)} and the label {text!r} "
-                    f"all count as {number:g}",
-                    action=f"Map the label to one of them: {format_mapping({text: equal[0]})}.",
+                    f"the verdicts {list_first(map(repr, equal_verdicts), _MAX_ROWS_SHOWN)} and the label "
+                    f"{text!r} all count as {number:g}",
+                    action=f"Map the label to one of them: {format_mapping({text: equal_verdicts[0]})}.",
                 )
-            verdict_of[text] = equal[0] if equal else None
+            verdict_of[text] = next(iter(equal_verdicts), None)
         return verdict_of
 
-    def _numbers_to_compare(self, texts: Collection[str], *, any_equal: bool) -> dict[str, float]:
-        """Return the numbers of labels that are not verdicts; vocabularies count if no label is a verdict."""
+    def _numbers_to_compare(self, texts: Collection[str], *, any_label_is_verdict: bool) -> dict[str, float]:
+        """Return the numbers of labels without a verdict, by a vocabulary only if no label is a verdict."""
         numbers = {}
         for text in texts:
             value = self.meanings.get(text)
-            number = value if isinstance(value, float) else self.others.get(comparison_key(text))
+            number = value if isinstance(value, float) else self.other_meanings.get(comparison_key(text))
             if isinstance(number, float):
                 numbers[text] = number
-        if any_equal or len(numbers) == len(texts):
+        if any_label_is_verdict or len(numbers) == len(texts):
             return numbers
         try:
             vocabulary_numbers = self.numbers(texts)
@@ -357,10 +359,10 @@ class LabelMapping:
         return vocabulary_numbers
 
     def _verdict_numbers(self, verdicts: Collection[str]) -> dict[str, float]:
-        """Return the numbers that verdicts count as if they were labels; NaN where there is none."""
+        """Return the numbers of verdicts, which are interpreted like labels; NaN if there is none."""
         declared = {
             comparison_key(text): value
-            for text, value in {**self.others, **self.meanings}.items()
+            for text, value in {**self.other_meanings, **self.meanings}.items()
             if isinstance(value, float)
         }
         keys = {verdict: comparison_key(verdict) for verdict in verdicts}
@@ -373,16 +375,16 @@ class LabelMapping:
             return reversed_verdicts(numbers)
         return numbers
 
-    def _refuse_other_scale(self, labels: Mapping[str, float], verdicts: Mapping[str, float]) -> None:
+    def _refuse_ratings_as_verdicts(self, labels: Mapping[str, float], verdicts: Mapping[str, float]) -> None:
         """Refuse to compare words with ratings beyond the numbers that the words count as."""
         if all(_is_number(text) for text in labels):
             return
         low, high = self.bounds or (min(0.0, *labels.values()), max(1.0, *labels.values()))
-        beyond = [verdict for verdict, number in verdicts.items() if number < low or number > high]
-        if beyond:
+        outside = [verdict for verdict, number in verdicts.items() if number < low or number > high]
+        if outside:
             numbers = ", ".join(f"{text}={number:g}" for text, number in labels.items())
             raise LabelError(
-                f"the verdicts contain numbers outside the range of the labels (such as {beyond[0]!r})",
+                f"the verdicts contain numbers outside the range of the labels (such as {outside[0]!r})",
                 given=numbers,
                 allowed=f"verdicts from {low:g} to {high:g}",
                 action="If the verdicts are ratings, draw with the column as a score: proxy= (--proxy COL).",
@@ -405,8 +407,11 @@ class LabelMapping:
         for text, count in counts.items():
             meaning = class_of.get(text)
             is_expected = model_answers is None or text in model_answers or is_set(text)
-            usual = meaning == text and is_expected
-            rows.append(LabelValue(value=text, count=count, meaning=meaning, usual=usual))
+            rows.append(
+                LabelValue(
+                    value=text, count=count, meaning=meaning, counts_as_itself=meaning == text and is_expected
+                )
+            )
         return tuple(sorted(rows, key=_row_order))
 
     def _number_table(self, counts: Mapping[str, int]) -> tuple[LabelValue, ...]:
@@ -418,7 +423,9 @@ class LabelMapping:
             if _TRUTH_TEXTS.get(text, number_of_text(text)) == number
         }
         rows = [
-            LabelValue(value=text, count=count, meaning=numbers.get(text), usual=text in plain_numbers)
+            LabelValue(
+                value=text, count=count, meaning=numbers.get(text), counts_as_itself=text in plain_numbers
+            )
             for text, count in counts.items()
         ]
         if len(plain_numbers) <= _MAX_ROWS_SHOWN:
@@ -427,14 +434,14 @@ class LabelMapping:
         high = max(plain_numbers.values())
         plain_count = sum(counts[text] for text in plain_numbers)
         range_row = LabelValue(
-            value=f"{low:g} to {high:g}", count=plain_count, meaning=(low, high), usual=True
+            value=f"{low:g} to {high:g}", count=plain_count, meaning=(low, high), counts_as_itself=True
         )
         other_rows = sorted((row for row in rows if row.value not in plain_numbers), key=_row_order)
         return (range_row, *other_rows)
 
 
 def _without_identity(text: str, meaning: float | str | None) -> float | str | None:
-    """Return the meaning of a label, and the label itself if that is its own number."""
+    """Return the meaning of a label; a number that is mapped to itself has its text as the meaning."""
     if isinstance(meaning, float) and number_of_text(text) == meaning:
         return class_text(text)
     return meaning
@@ -454,10 +461,10 @@ def _require_complete_mapping(
     if not mapped_to_numbers:
         return
     maps_numbers = any(map(_is_number, mapped_to_numbers))
-    missing = [text for text in texts if text not in meanings and (maps_numbers or not _is_number(text))]
-    if missing:
+    unmapped = [text for text in texts if text not in meanings and (maps_numbers or not _is_number(text))]
+    if unmapped:
         raise LabelError(
-            f"labels: the mapping leaves out {list_first(map(repr, missing), MAX_VALUES_SHOWN)}",
+            f"labels: the mapping leaves out {list_first(map(repr, unmapped), MAX_VALUES_SHOWN)}",
             given=", ".join(map(str, mapping)),
             action="Add them to the mapping; an empty value means no answer (--map Unsure=).",
         )
@@ -568,18 +575,17 @@ def unused_mapping_notes(unused: Sequence[str]) -> tuple[str, ...]:
     """Return the note on values in a mapping that no label has; empty for none."""
     if not unused:
         return ()
-    contained = "this value"
+    pronoun = "this value"
     if len(unused) > 1:
-        contained = "these values"
+        pronoun = "these values"
     values = " or ".join(map(repr, unused[:MAX_VALUES_SHOWN]))
-    return (f"no label is {values}, although the mapping contains {contained}",)
+    return (f"no label is {values}, although the mapping contains {pronoun}",)
 
 
 def _unused_positive_note(positive: str, classes: list[str]) -> str:
-    """Return the note that no label equals the positive label.
+    """Return the note that no label equals the positive label, or raise an error if it is probably misspelt.
 
-    It is an error if only one of the two is a number, or if the labels are opposites such as pass and fail,
-    or 1 and 0 or -1: the name of the positive label is then likely to be misspelt.
+    It probably is if only one of them is a number, or if the labels are opposites: pass and fail, or 1 and 0.
     """
     label_list = list_first(map(repr, classes), _MAX_ROWS_SHOWN)
     folded_classes = [name.casefold() for name in classes]
@@ -636,7 +642,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
 
 
 def mapping_of_codes(labels: Collection[str], answers: Collection[str]) -> str | None:
-    """Return how to map labels to answers if one of the two may be codes of the classes that the other names.
+    """Return the advice to map labels to answers if the labels may be codes of the answers, or the reverse.
 
     Parameters
     ----------
@@ -646,13 +652,13 @@ def mapping_of_codes(labels: Collection[str], answers: Collection[str]) -> str |
     Returns
     -------
     str or None
-        None if they are not whole numbers and at least as many words.
+        None unless one of them are whole numbers and the other at least as many words.
     """
     if not _are_codes(labels, answers) and not _are_codes(answers, labels):
         return None
     if len(labels) != len(answers):
         return "map each label to its class: mapping={'LABEL': 'CLASS', …} (--map LABEL=CLASS,…)"
-    pairs = zip(_in_order(labels), _in_order(answers), strict=True)
+    pairs = zip(_in_code_order(labels), _in_code_order(answers), strict=True)
     return f"map each label to its class, such as {format_mapping(dict(pairs))}"
 
 
@@ -663,7 +669,7 @@ def _are_codes(codes: Collection[str], names: Collection[str]) -> bool:
     return are_few and are_whole and not any(map(_is_number, names))
 
 
-def _in_order(classes: Collection[str]) -> list[str]:
+def _in_code_order(classes: Collection[str]) -> list[str]:
     """Return classes in the order in which programs number them: numbers by size, names alphabetically."""
     return sorted(classes, key=lambda text: (number_of_text(text) if _is_number(text) else 0.0, text))
 
@@ -704,7 +710,7 @@ def _mapping_of_verdicts(labels: Collection[str], verdicts: Collection[str]) -> 
 
 
 def _best_first(words: Collection[str]) -> list[str]:
-    """Return two opposite words in order: the one that means success, 1 or 100%, is first if it is known."""
+    """Return two opposite words, the one that means success, 1 or 100% first if it is known."""
     best = success_word(words)
     return sorted(words, key=lambda word: (word != best, truth_number(word) != 1.0, word != "100%", word))
 
@@ -761,6 +767,6 @@ def are_numeric_labels(texts: Iterable[str]) -> bool:
     try:
         numbers = list(LabelMapping().numbers(texts).values())
     except LabelError:
-        # Unknown words, or words with several meanings, are no numbers.
+        # The words have different numbers in several vocabularies.
         return False
     return bool(numbers) and bool(np.all(np.isfinite(numbers)))

@@ -1,4 +1,4 @@
-"""`Labels`: the answers of annotators, as they were given."""
+"""`Labels`: the answers of annotators, as they wrote them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from stratal.tables.files import unquote_cell
 from stratal.tables.small_table import is_missing
 
 
-class UnitRows(Protocol):
+class DrawnUnits(Protocol):
     """The drawn units that labels are joined to, in order, such as a `Sample`."""
 
     @property
@@ -55,10 +55,10 @@ class UnitRows(Protocol):
 
     @property
     def question(self) -> Question:
-        """The values of labels as numbers (`outcome`), unless they declare them, and the id column."""
+        """The id column, and what labels count as (`outcome`) if they do not declare it themselves."""
 
 
-# Column that identifies the rows that a sample's ids number.
+# Column with the token of the sample to which a row belongs, for ids that are row numbers.
 SAMPLE_TOKEN = "sample_token"
 
 # Tables that annotators fill in, which `draw` wrote: their first column has the ids.
@@ -110,7 +110,7 @@ class Labels(Record):
         For labels from a file: the token of the sample for which each row was written; empty if there is
         none. `join_labels` compares it with the token of the sample if the ids are row numbers.
     codes_checked : bool
-        Whether usual codes for missing labels were searched for, or are declared to be labels.
+        Whether the values were searched for codes of missing labels, such as -1, or need not be.
 
     Raises
     ------
@@ -140,14 +140,7 @@ class Labels(Record):
     codes_checked: bool = field(default=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
-        if not all(isinstance(column, Sized) for column in columns) or len(set(map(len, columns))) > 1:
-            problem = "ids, values and annotators of labels must be lists of the same length"
-            lengths = ", ".join(
-                str(len(column)) if isinstance(column, Sized) else type_text(column) for column in columns
-            )
-            action = "Give one id, one value and one annotator for each answer."
-            raise LabelError(problem, given=lengths, action=action)
+        self._require_same_lengths()
         for argument, accepted_type in (
             (self.positive, str | int | float | None),
             (self.mapping, Mapping | None),
@@ -158,41 +151,58 @@ class Labels(Record):
                     "the meaning of labels cannot be read", given=type_text(argument), allowed=allowed
                 )
         # Ids are usually texts already; `id_text` of each would take most of the time of a large file.
-        are_plain_texts = set(map(type, self.ids)) <= {str} and "\0" not in "".join(self.ids)
-        ids = tuple(self.ids) if are_plain_texts else tuple(map(id_text, self.ids))
-        self._set(ids=ids, values=tuple(self.values))
-        if not set(map(type, self.values)) <= _NO_LISTS and any(map(_is_list, self.values)):
+        are_texts = set(map(type, self.ids)) <= {str} and "\0" not in "".join(self.ids)
+        ids = self.ids if are_texts else map(id_text, self.ids)
+        self._set(ids=tuple(ids), values=tuple(self.values))
+        if not set(map(type, self.values)) <= _TYPES_WITHOUT_LISTS and any(map(_is_list, self.values)):
             self._read_lists()
-        are_plain_numbers = set(map(type, self.values)) <= {float, int}
-        if not are_plain_numbers or any(value != value for value in self.values):
-            # Labels have few distinct texts, so that each is converted once.
-            cleaned_texts = {text: unquote_cell(text.strip()) or None for text in distinct_texts(self.values)}
-            cleaned_values = (
-                cleaned_texts[entry] if isinstance(entry, str) else self._plain_value(row, entry)
-                for row, entry in enumerate(self.values)
-            )
-            self._set(values=tuple(cleaned_values))
+        are_numbers = set(map(type, self.values)) <= {float, int}
+        if not are_numbers or any(value != value for value in self.values):
+            self._clean_values()
         for row, annotator in enumerate(self.annotators or ()):
             if not isinstance(annotator, str | int | np.generic):
                 raise self._container_error("annotator", row, annotator, "one name")
 
+    def _require_same_lengths(self) -> None:
+        """Raise an error unless ids, values and annotators are lists of the same length."""
+        columns = [self.ids, self.values, *([] if self.annotators is None else [self.annotators])]
+        if all(isinstance(column, Sized) for column in columns) and len(set(map(len, columns))) == 1:
+            return
+        lengths = (str(len(column)) if isinstance(column, Sized) else type_text(column) for column in columns)
+        raise LabelError(
+            "ids, values and annotators of labels must be lists of the same length",
+            given=", ".join(lengths),
+            action="Give one id, one value and one annotator for each answer.",
+        )
+
+    def _clean_values(self) -> None:
+        """Convert values to numbers and to texts without surrounding spaces; missing ones become None."""
+        # Labels have few distinct texts, so that each is converted once.
+        cleaned_texts = {text: unquote_cell(text.strip()) or None for text in distinct_texts(self.values)}
+        values = (
+            cleaned_texts[entry] if isinstance(entry, str) else self._python_value(row, entry)
+            for row, entry in enumerate(self.values)
+        )
+        self._set(values=tuple(values))
+
     def _read_lists(self) -> None:
-        """Read the values that are lists of tags as the texts of their sets."""
-        sets = tuple(read_set(entry) if _is_list(entry) else None for entry in self.values)
+        """Convert values that are lists of tags to the texts of their sets, or to their only tag."""
+        set_texts = tuple(read_set(entry) if _is_list(entry) else None for entry in self.values)
         lists = [entry for entry in self.values if _is_list(entry)]
+        # Annotation tools that allow several labels export a single label as a list.
         have_one_tag = all(isinstance(entry, list | tuple) and len(entry) <= 1 for entry in lists)
         values = []
-        for entry, text in zip(self.values, sets, strict=True):
-            if text is None:
+        for entry, set_text in zip(self.values, set_texts, strict=True):
+            if set_text is None:
                 values.append(entry)
-            elif have_one_tag:  # annotation tools that allow several labels
+            elif have_one_tag:
                 values.append(next(iter(entry), None))
             else:
-                values.append(text)
-        self._set(values=tuple(values), sets=sets)
+                values.append(set_text)
+        self._set(values=tuple(values), sets=set_texts)
 
-    def _plain_value(self, row: int, entry: object) -> Any:
-        """Return a value that is not a text as a Python object, None if it is missing."""
+    def _python_value(self, row: int, entry: object) -> Any:
+        """Return a value that is not a text as a Python object, None if missing; containers are refused."""
         if is_missing(entry):
             return None
         if isinstance(entry, date | time | timedelta | np.datetime64 | np.timedelta64):
@@ -236,10 +246,10 @@ class Labels(Record):
 
     def __repr__(self) -> str:
         counts = Counter(class_text(value) for value in self.values if value is not None)
-        commonest = counts.most_common(MAX_VALUES_SHOWN)
-        values = ", ".join(f"{text!r}: {count:,}" for text, count in commonest)
-        if len(counts) > len(commonest):
-            values += f" and {len(counts) - len(commonest):,} more values"
+        most_common = counts.most_common(MAX_VALUES_SHOWN)
+        values = ", ".join(f"{text!r}: {count:,}" for text, count in most_common)
+        if len(counts) > len(most_common):
+            values += f" and {len(counts) - len(most_common):,} more values"
         annotators = ""
         if self.annotators is not None:
             annotators = f" by {len({*self.annotators}):,} annotators"
@@ -252,9 +262,9 @@ class Labels(Record):
         return sum(value is not None for value in self.values)
 
     def interpreted(self) -> tuple[AnyArray, LabelMapping]:
-        """Return the values (m,), and the mapping that the user declared.
+        """Return the values (m,), and the declared mapping.
 
-        They are float with NaN for missing values if all are numbers, and otherwise texts and None.
+        The values are floats, NaN if missing, if all are numbers. Otherwise they are texts, None if missing.
         """
         value_types = set(map(type, self.values)) - {type(None)}
         if self.positive is None and self.mapping is None and value_types <= {float, int}:
@@ -263,6 +273,7 @@ class Labels(Record):
             except OverflowError:  # a whole number beyond the range of floats is a class
                 pass
         texts = np.full(len(self.values), None, dtype=object)
+        # Labels have few distinct texts, so that each is converted once.
         class_texts = {None: None} | {text: class_text(text) for text in distinct_texts(self.values)}
         text_types = (str, type(None))
         texts[:] = [
@@ -271,9 +282,9 @@ class Labels(Record):
         ]
         distinct = dict.fromkeys(texts.tolist())
         if self.replaced is not None:
-            # A mapping must cover them too: they enter the agreement of annotators.
-            answers = (value for value in self.replaced.values if value is not None)
-            distinct |= dict.fromkeys(map(class_text, answers))
+            # The mapping must also contain the replaced answers, which the agreement of annotators uses.
+            replaced_answers = (value for value in self.replaced.values if value is not None)
+            distinct |= dict.fromkeys(map(class_text, replaced_answers))
         distinct.pop(None, None)
         return texts, LabelMapping.of(distinct, self.positive, self.mapping)
 
@@ -299,9 +310,9 @@ class Labels(Record):
         )
 
     def with_set_texts(self, values: AnyArray, declared: LabelMapping, outcome: Outcome) -> AnyArray:
-        """Return interpreted values (m,) with the texts of the sets of tags that they contain.
+        """Return interpreted values (m,), with sets of tags as the texts of `stratal.question.tags`.
 
-        If all values are numbers, or words for numbers, they are not changed: they state whether an answer is
+        Values that are all numbers, or words for numbers, are not changed: they state whether an answer is
         right.
 
         Raises
@@ -315,12 +326,13 @@ class Labels(Record):
         cells: list[Any] = list(values.tolist())
         if values.dtype != object:
             cells = [None if value != value else class_text(value) for value in cells]
-        for row, text in enumerate(self.sets or ()):
-            cells[row] = cells[row] if text is None else text
-        no_answer = {text for text, meaning in declared.meanings.items() if meaning is None}
-        rows = [row for row, cell in enumerate(cells) if cell is not None and cell not in no_answer]
+        for row, set_text in enumerate(self.sets or ()):
+            if set_text is not None:
+                cells[row] = set_text
+        no_answer_texts = {text for text, meaning in declared.meanings.items() if meaning is None}
+        rows = [row for row, cell in enumerate(cells) if cell is not None and cell not in no_answer_texts]
         answered_cells = [cells[row] for row in rows]
-        texts, invalid_position = read_sets(answered_cells, _tag_format(answered_cells, outcome))
+        set_texts, invalid_position = read_sets(answered_cells, _tag_format(answered_cells, outcome))
         if invalid_position is not None:
             row = rows[invalid_position]
             raise LabelError(
@@ -332,21 +344,21 @@ class Labels(Record):
                 + format_mapping({str(answered_cells[invalid_position]): None})
                 + ".",
             )
-        if texts is None:
+        if set_texts is None:
             return values
-        self._refuse_misspelt_tags(texts, rows, outcome.tags)
+        self._refuse_misspelt_tags(set_texts, rows, outcome.tags)
         set_values = np.full(len(cells), None, dtype=object)
-        set_values[:] = [cell if cell in no_answer else None for cell in cells]
-        set_values[rows] = texts
+        set_values[:] = [cell if cell in no_answer_texts else None for cell in cells]
+        set_values[rows] = set_texts
         return set_values
 
     def _refuse_misspelt_tags(
-        self, texts: Sequence[str], rows: Sequence[int], answer_tags: Sequence[str]
+        self, set_texts: Sequence[str], rows: Sequence[int], answer_tags: Sequence[str]
     ) -> None:
-        """Refuse tags that differ from those of the answers in case or spaces alone."""
+        """Refuse tags in the sets of `rows` that differ from those of the answers only in case or spaces."""
         spellings = {"".join(tag.split()).casefold(): tag for tag in answer_tags}
-        for row, text in zip(rows, texts, strict=True):
-            for tag in tags_of(text):
+        for row, set_text in zip(rows, set_texts, strict=True):
+            for tag in tags_of(set_text):
                 answer_tag = spellings.get("".join(tag.split()).casefold(), tag)
                 if answer_tag != tag and tag not in answer_tags:
                     raise LabelError(
@@ -358,7 +370,7 @@ class Labels(Record):
 
     @property
     def failed_answers(self) -> int:
-        """Rows whose answer failed."""
+        """Number of rows whose answer failed."""
         return sum(self.failed or ())
 
     def failed_as_wrong(
@@ -399,26 +411,25 @@ class Labels(Record):
         self, bounds: tuple[float, float] | None, lowest: bool, classes: bool
     ) -> tuple[float | str, Mapping[Any, float | str | None] | None]:
         """Return the value of a wrong answer, and the mapping that interprets it."""
-        worst = min if lowest else max
-        if classes:
-            return FAILED_ANSWER, self.mapping
-        if self.positive is not None and not lowest:
+        worst_of = min if lowest else max
+        if self.positive is not None and not lowest and not classes:
             return self.positive, self.mapping
-        if self.positive is not None:  # every label but the positive one counts as 0
+        # A new label is a separate class; next to a positive label it counts as 0.
+        if classes or self.positive is not None:
             return FAILED_ANSWER, self.mapping
         numbers = [value for value in (self.mapping or {}).values() if isinstance(value, int | float)]
         if self.mapping is not None and numbers:
-            return FAILED_ANSWER, {**self.mapping, FAILED_ANSWER: float(worst(numbers))}
+            return FAILED_ANSWER, {**self.mapping, FAILED_ANSWER: float(worst_of(numbers))}
         values = [value for value in self.values if value is not None]
         if any(isinstance(value, str) for value in values):
-            words = count_words([str(value) for value in values])
-            if words is None:
+            word_numbers = count_words([str(value) for value in values])
+            if word_numbers is None:
                 action = (
                     "Name the label that counts as 1 (positive=, --positive), or count failed answers as "
                     "missing (--failed-answers missing)."
                 )
                 raise LabelError(f"{self.source}: failed answers have no label", action=action)
-            return worst(words, key=words.__getitem__), self.mapping
+            return worst_of(word_numbers, key=word_numbers.__getitem__), self.mapping
         if bounds is None and all(0 <= value <= 1 for value in values):
             bounds = (0.0, 1.0)
         if bounds is None:
@@ -428,10 +439,10 @@ class Labels(Record):
                 action="Give the bounds (bounds=, --bounds), or count failed answers as missing "
                 "(--failed-answers missing).",
             )
-        return worst(bounds), self.mapping
+        return worst_of(bounds), self.mapping
 
     def place(self, row: int) -> str:
-        """Return the position of an answer in its source, for error messages."""
+        """Return the source of a row's answer and its position in it, for error messages."""
         if self.places:
             return f"{self.source}, {self.places[row]}"
         return self.source
@@ -450,8 +461,8 @@ def distinct_texts(values: Iterable[object]) -> set[str]:
     return {entry for entry in values if isinstance(entry, str)}
 
 
-# Types of values that are not lists, so that no value of them has to be examined.
-_NO_LISTS = {str, float, int, bool, type(None)}
+# If all values have these types, none is a list, and the values need not be examined one by one.
+_TYPES_WITHOUT_LISTS = {str, float, int, bool, type(None)}
 
 
 def _is_list(value: object) -> bool:
@@ -464,9 +475,9 @@ def _is_list(value: object) -> bool:
 
 
 def _tag_format(texts: Sequence[str], outcome: Outcome) -> str | None:
-    """Return the separator of sets of tags in labels; None if only lists are sets.
+    """Return the separator of sets of tags in the texts of labels; None if only lists are sets.
 
-    Words that count as numbers are verdicts on the answers, unless they are tags.
+    Texts that count as numbers are verdicts on the answers, unless one is a tag, and contain no separators.
     """
     if outcome.tag_format in SEPARATORS and ({*texts} & {*outcome.tags} or not are_numeric_labels(texts)):
         return outcome.tag_format

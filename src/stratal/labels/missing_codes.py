@@ -1,9 +1,9 @@
-"""Numbers such as -1 and 99 that files contain where a row has no label.
+"""Errors about codes of missing labels: numbers such as -1 and 99 in rows without a label.
 
-Such a code that counts as a label makes an estimate wrong without a sign of it, and a label that is taken for
-a code is lost. A number is therefore asked about if it is probably a code by the distribution of the other
-labels ([suspected_codes.py](suspected_codes.py)), or the only number among words. Codes within the stated
-bounds of the labels, among the classes of a model and in a mapping are declared, and not asked about.
+A code that counts as a label biases the estimate, and a label that counts as a code is lost. The user must
+therefore declare the meaning of a number that is probably a code, by the distribution of the other labels
+([suspected_codes.py](suspected_codes.py)), or because it occurs among words. It is declared by bounds of the
+labels that contain it, by a mapping, or if it is a class of the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stratal.labels.labels import Labels
 from stratal.labels.suspected_codes import LOSS, suspected_codes
 from stratal.question.code_numbers import is_missing_code
 
-# Smallest average number of labels of a class; words that occur less often are free text.
+# Minimum mean number of labels of a class; words that occur less often are free text.
 MIN_LABELS_PER_CLASS = 2
 
 
@@ -40,26 +40,26 @@ def refuse_missing_code(
     classes: Collection[str] | None = None,
     right_or_wrong: bool = False,
 ) -> None:
-    """Refuse labels of which one is probably a code of missing labels, unless something states its meaning.
+    """Refuse labels if one is probably a code of missing labels, and its meaning is not declared.
 
     Parameters
     ----------
     counts : mapping of str to int
-        The number of labels of each text, without those whose meaning is declared.
+        Number of labels by text, without those whose meaning is declared.
     source : str
-        The file or table that they are from.
+        File or table with the labels, for the error.
     column : str
     bounds : (float, float), optional
-        Of the labels, as far as they are declared: a code within them is a label.
+        Declared bounds of the labels: a code within them is a label.
     classes : collection of str, optional
         The classes of a model, if labels are compared with them: a code among them is a class.
     right_or_wrong : bool
-        Whether labels state if the model's answer is right, so that -1 is no loss next to ties and wins.
+        Whether labels state if the model's answer is right. Otherwise, -1 may be a loss next to 0 and 1.
 
     Raises
     ------
     LabelError
-        With the ways to state what the code means.
+        With the options that declare the meaning of the code.
     """
     if not any(map(is_missing_code, counts)):
         return
@@ -97,7 +97,7 @@ def refuse_missing_codes(
     classes: Collection[str] | None = None,
     right_or_wrong: bool = False,
 ) -> AnyLabels:
-    """Return labels, refusing usual codes of missing labels among them; see `refuse_missing_code`."""
+    """Return labels with `codes_checked`; see `refuse_missing_code` for the check."""
     if not labels.codes_checked:
         refuse_missing_code(
             labels.undeclared_counts(),
@@ -111,7 +111,7 @@ def refuse_missing_codes(
 
 
 def _counts_of_numbers(counts: Mapping[str, int]) -> dict[float, int]:
-    """Return how often each number occurs; 99 and 99.0 are one number."""
+    """Return the number of labels by number, from that by text; 99 and 99.0 are one number."""
     count_of: dict[float, int] = {}
     for text, count in counts.items():
         number = number_of_text(text)
@@ -126,15 +126,15 @@ def _codes_among_numbers(
     known_classes = {number_of_text(name) for name in classes}
     if np.any(np.isnan([*count_of, *known_classes])):
         return []
-    # A class that occurs among answers only is a label, too.
+    # A class of the model is a possible label, even if no label is this class.
     all_counts = {**dict.fromkeys(known_classes, 1), **count_of}
     return [code for code in suspected_codes(all_counts, has_losses=has_losses) if code not in known_classes]
 
 
 def _codes_among_words(counts: Mapping[str, int], classes: Collection[str]) -> list[float]:
-    """Return the codes among labels that are words otherwise, and no classes of a model.
+    """Return the codes among labels that are otherwise words, without the classes of a model.
 
-    Free text is different in nearly every row, and a number may be an answer in it.
+    In free text, which differs in nearly every row, a number may be an answer.
     """
     known_classes = {comparison_key(name) for name in classes}
     codes = {text for text in counts if is_missing_code(text) and comparison_key(text) not in known_classes}
@@ -149,24 +149,24 @@ def _codes_among_words(counts: Mapping[str, int], classes: Collection[str]) -> l
     return sorted({number_of_text(code) for code in codes})
 
 
-def _join(parts: list[str]) -> str:
-    """Return parts of a list as text: `97, 98 and 99`."""
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+def _join(texts: list[str]) -> str:
+    """Return a list as text: `97, 98 and 99`."""
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
 
 
 def _describe_counts(count_of: Mapping[float, int], codes: list[float], total: int) -> str:
     """Return the range of the other labels, and how often each code occurs among all labels."""
     code_counts = _join([f"{class_text(code)} ({count_of[code]:,} of {total:,})" for code in codes])
-    others = set(count_of).difference(codes)
-    if others:
-        return f"labels from {min(others):g} to {max(others):g}, and {code_counts}"
+    other_labels = set(count_of).difference(codes)
+    if other_labels:
+        return f"labels from {min(other_labels):g} to {max(other_labels):g}, and {code_counts}"
     if sum(count_of.values()) < total:
         return f"words, and {code_counts}"
     return f"only {code_counts}"
 
 
 def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_class: bool) -> str:
-    """Return the ways to state what codes mean."""
+    """Return the options that declare the meaning of codes."""
     texts = [class_text(code) for code in codes]
     no_label = f"If so, pass {format_mapping(dict.fromkeys(texts))}"
     if len(codes) > 1:
@@ -178,10 +178,10 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
         condition = "it is a class, map it to itself" if is_one else "they are classes, map each to itself"
         return f"{no_label} If {condition}: {as_itself}."
     condition = "it is a real label" if is_one else "they are real labels"
-    others = set(count_of).difference(codes)
+    other_labels = set(count_of).difference(codes)
     unbounded = f"for an estimand without bounds, {as_itself}"
     # A code that is mapped to itself would lie outside the values of labels that are 0 or 1.
-    if others and others <= {0.0, 1.0}:
+    if other_labels and other_labels <= {0.0, 1.0}:
         unbounded = f"that it has none: outcome='unbounded' (--outcome unbounded) and {as_itself}"
     lowest = min(count_of)
     highest = max(count_of)
@@ -194,6 +194,6 @@ def _possible_actions(count_of: Mapping[float, int], codes: list[float], *, is_c
         f"{no_label} If {condition}, state the range of the labels: bounds=({low}, {high}) "
         f"(--bounds={low},{high}), or {unbounded}."
     )
-    if codes == [LOSS] and 1.0 in others and others <= {0.0, 1.0}:
+    if codes == [LOSS] and 1.0 in other_labels and other_labels <= {0.0, 1.0}:
         actions += " If it means wrong or a loss, and only 1 counts: positive='1' (--positive 1)."
     return actions

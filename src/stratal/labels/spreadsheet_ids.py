@@ -1,4 +1,4 @@
-"""Ids that a spreadsheet changed, and their restoration."""
+"""Restoration of ids that a spreadsheet changed, such as 7 for 007."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _change_notes(changes: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 
 class _SpreadsheetIdIndex:
-    """The ids of a sample, by the texts that a spreadsheet could turn them into."""
+    """An index of the ids of a sample by the texts to which a spreadsheet could change them."""
 
     def __init__(self, sample_ids: Collection[str]) -> None:
         self._ids_by_normalized: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ class _SpreadsheetIdIndex:
 
 
 def normalize_id(text: str) -> str:
-    """Return an id without leading zeros, a trailing .0, surrounding spaces, and 00:00 after a date."""
+    """Return an id without the differences that spreadsheets cause: zeros at the start, .0, spaces, 00:00."""
     text = text.strip()
     match = _WHOLE_NUMBER.fullmatch(text)
     if match is not None:

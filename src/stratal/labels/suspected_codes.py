@@ -1,13 +1,13 @@
-"""Which labels are probably codes of missing labels: those apart from the distribution of the other labels.
+"""Labels that are probably codes of missing labels: outliers from the distribution of the other labels.
 
 A code is a whole number of typical digits, such as -1, -8, 88, 99, 997 or -9999 (`is_code`). Only the lowest
-and the highest labels are examined: a code with other labels on both sides is a label. The others are *the
-rest*. It consists of *ratings* if at most eleven labels are different, as on the widest usual scale, 0 to 10,
-and otherwise of *measurements*.
+and the highest labels are examined: a number with others on both sides is a label. The other labels are *the
+rest*. They are *ratings* if at most eleven are different, as on the widest usual scale, 0 to 10, and
+otherwise *measurements*.
 
 A negative code below a rest without negative labels is suspected
 
-- among ratings, unless -1, or -2 and -1, belong to the scale (`_scale_below_zero`); -1 belongs to none if
+- among ratings, unless -1, or -2 and -1, belong to the scale (`_scale_size_below_zero`); -1 does not if the
   labels state whether answers are right;
 - among measurements if they are decimals, or whole numbers that are mostly 5 or more apart or have a common
   factor that the code lacks; if it occurs at least three times, and either more than twice as often as the
@@ -17,13 +17,13 @@ A negative code below a rest without negative labels is suspected
 Every other code must be *repeated* or *far*:
 
 - A code is repeated if it occurs at least three times but not more often than the rest, and if the gap is at
-  least twice the largest gap inside the rest, or four times if only two labels are different. The labels
-  missing in the gap must be a surprise, too. A distribution without a second mode has at least as many labels
-  at each place in the gap as at the code, so that the number of places times the number of codes is the
-  number of labels to expect there. It must be at least 5, because exp(-5) is the probability of none. Codes
-  that are more than a tenth of the labels need three places, or a gap as large as the range of the rest.
+  least twice the largest gap inside the rest, or four times if only two labels are different. The gap must
+  also be improbable. A distribution without a second mode has at least as many labels at each possible value
+  in the gap as at the code, so that the number of these values times the number of codes is the expected
+  number of labels in the gap. It must be at least 5, because exp(-5) is the probability of none. Codes that
+  are more than a tenth of the labels need three values, or a gap as large as the range of the rest.
 - A code of two digits or more is far, however rare, if it is more than four times the largest rating, or if
-  the gap is seven times the range of at least three different ratings, or of measurements, and is no tail:
+  the gap is seven times the range of at least three different ratings, or of measurements with a short tail:
   the ratio of gap and range must exceed that of the upper and the lower half of the measurements. One or two
   codes of two digits are not far from counts, of which 0 is the most frequent.
 
@@ -44,40 +44,44 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.question.code_numbers import is_code
 from stratal.question.facts import MAX_RATINGS
 
-# Smallest number of equal codes that is no chance, and smallest number of labels to expect in an empty gap.
+# Minimum number of equal codes, and minimum expected number of labels in the empty gap.
 _MIN_REPEATS = 3
 _MIN_EXPECTED_IN_GAP = 5.0
 
-# Gaps in units of the largest gap, and of the range, inside the rest; and the ratio to the largest rating.
+# Minimum gap between codes and the rest, in units of the largest gap inside the rest: for three or more
+# different labels, and for two.
 _MIN_INNER_GAPS = 2.0
 _MIN_GAPS_OF_TWO_LABELS = 4.0
+# The same in units of the range of the rest, of at least this number of different labels.
 _MIN_RANGES = 7.0
-_MIN_RATIO = 4.0
 _MIN_RATINGS_WITH_RANGE = 3
+# Minimum ratio of a code to the largest rating.
+_MIN_RATIO = 4.0
 
-# Median gap between whole measurements from which on it is no chance that one has the digits of a code.
+# If whole measurements are mostly at least this far apart, few have the digits of a code by chance.
 _MIN_MEDIAN_GAP = 5.0
 
-# Share of decimals among different labels from which on a whole number below zero is a code.
+# Minimum share of decimals among different labels: a whole number below zero is then a code.
 _MIN_SHARE_OF_DECIMALS = 0.25
 
-# Share of repeated codes above which the gap needs three places, or the range of the rest: classes from 0
-# to 9 may lack 7.
+# If repeated codes are a larger share of the labels, the gap needs three possible values, or the range of the
+# rest: classes from 0 to 9 may lack 7.
 _MAX_SHARE_OF_NEAR_CODES = 0.1
-_MIN_PLACES_OF_FREQUENT_CODES = 3
+_MIN_VALUES_BELOW_FREQUENT_CODES = 3
 
-# How many times the average number of equal labels a negative code next to whole measurements must occur.
+# Minimum number of equal negative codes, in units of the mean number of equal labels of whole measurements.
 _MIN_AVERAGE_COUNTS = 2.0
 
-# Smallest share of negative labels that are losses or the negative half of a scale: -1 together with 0 and
-# 1, and with 1 alone. More than the largest share with 0 and 1 are mostly rows that nobody labelled.
+# Minimum share of negative labels that are losses or the negative half of a scale: next to 0 and 1, and next
+# to 1 alone. If the share next to 0 and 1 is larger than the maximum, most are rows that nobody labelled.
 _MIN_LOSS_SHARE = 0.1
 _MIN_LOSS_SHARE_WITHOUT_TIES = 0.05
 _MAX_LOSS_SHARE = 2 / 3
 LOSS = -1.0
+# Largest label of a scale from -2 to 2 or 3.
 _LARGEST_VALUE_OF_FIVE_POINTS = 3.0
 
-# Share of labels that end in 9 from which on they are prices.
+# Minimum share of labels that end in 9, by which they are prices.
 _MIN_SHARE_OF_PRICES = 1 / 3
 
 # A code that is at least so many times the highest price is no price.
@@ -85,27 +89,27 @@ _MIN_RATIO_TO_PRICES = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
-    """Distinct labels (d,), ascending, and how often each occurs (d,)."""
+class Distribution:
+    """Distinct labels (d,), ascending, and the number of each (d,)."""
 
     values: FloatArray
     counts: IntArray
 
     @classmethod
-    def of(cls, count_of: Mapping[float, int]) -> Spread:
+    def of(cls, count_of: Mapping[float, int]) -> Distribution:
         """Return the distinct labels of a mapping from label to count."""
         values = np.array(sorted(count_of), dtype=np.float64)
         counts = np.array([count_of[value] for value in values.tolist()], dtype=np.int64)
         return cls(values, counts)
 
-    def part(self, start: int, stop: int) -> Spread:
-        """Return the labels from one position to another."""
-        return Spread(self.values[start:stop], self.counts[start:stop])
+    def part(self, start: int, stop: int) -> Distribution:
+        """Return the distinct labels from one position up to another, which is not included."""
+        return Distribution(self.values[start:stop], self.counts[start:stop])
 
     @property
-    def mirrored(self) -> Spread:
+    def mirrored(self) -> Distribution:
         """The labels with the other sign."""
-        return Spread(-self.values[::-1], self.counts[::-1])
+        return Distribution(-self.values[::-1], self.counts[::-1])
 
     @property
     def total(self) -> int:
@@ -174,7 +178,7 @@ class Spread:
 
     @property
     def common_factor(self) -> int:
-        """The greatest common factor of the labels, such as 5 of percentages in steps of 5; 1 of decimals."""
+        """The greatest common factor of whole labels, such as 5 for 5, 15 and 20; 1 for decimals."""
         if np.any(self.values % 1 != 0):
             return 1
         return max(math.gcd(*(int(value) for value in self.values.tolist())), 1)
@@ -188,51 +192,54 @@ class Spread:
 
 
 def suspected_codes(count_of: Mapping[float, int], *, has_losses: bool = True) -> list[float]:
-    """Return the labels that are probably codes of missing labels, ascending; see the module.
+    """Return the labels that are probably codes of missing labels, ascending; see the module's docstring.
 
     Parameters
     ----------
     count_of : mapping of float to int
-        How often each label occurs.
+        Number of each label.
     has_losses : bool
-        Whether -1 may be a loss if others are ties and wins.
+        Whether -1 may be a loss if the other labels are ties (0) and wins (1).
     """
-    labels = Spread.of(count_of)
+    labels = Distribution.of(count_of)
     size = len(labels.values)
     code_mask = np.array([is_code(value) for value in labels.values.tolist()])
     if np.all(code_mask):
         return _suspected_without_others(labels)
     positive_mask = code_mask & (labels.values > 0)
-    low = int(np.argmin(code_mask))
-    high = size - int(np.argmin(positive_mask[::-1]))
+    # All labels before `first_other`, and all from `after_others` on, have the digits of codes.
+    first_other = int(np.argmin(code_mask))
+    after_others = size - int(np.argmin(positive_mask[::-1]))
     starts = [
         start
-        for start in range(high, size)
-        if _is_separate(labels.part(start, size), labels.part(low, start))
+        for start in range(after_others, size)
+        if _is_separate(labels.part(start, size), labels.part(first_other, start))
     ]
-    top = min(starts, default=size)
-    scale = _scale_below_zero(labels.part(0, low), labels.part(low, top), has_losses=has_losses)
+    high_start = min(starts, default=size)
+    scale_size = _scale_size_below_zero(
+        labels.part(0, first_other), labels.part(first_other, high_start), has_losses=has_losses
+    )
     ends = [
         end
-        for end in range(1, low - scale + 1)
-        if _is_suspected_below(labels.part(0, end), labels.part(end, top))
+        for end in range(1, first_other - scale_size + 1)
+        if _is_suspected_below(labels.part(0, end), labels.part(end, high_start))
     ]
-    bottom = max(ends, default=0)
-    return [*labels.values[:bottom].tolist(), *labels.values[top:].tolist()]
+    low_end = max(ends, default=0)
+    return [*labels.values[:low_end].tolist(), *labels.values[high_start:].tolist()]
 
 
-def _suspected_without_others(codes: Spread) -> list[float]:
-    """Return the suspected labels of those that all are codes: percentages may be 98 and 99."""
+def _suspected_without_others(codes: Distribution) -> list[float]:
+    """Return the suspected codes if all labels have the digits of codes, as the percentages 98 and 99."""
     is_one_code = len(codes.values) == 1 and codes.lowest > 10 and codes.total >= _MIN_REPEATS
     if codes.lowest < 0 or is_one_code:
         return list(codes.values.tolist())
     return []
 
 
-def _scale_below_zero(codes: Spread, rest: Spread, *, has_losses: bool) -> int:
-    """Return how many of the codes next to zero are labels of a scale: 0, 1 (-1), or 2 (-1 and -2).
+def _scale_size_below_zero(codes: Distribution, rest: Distribution, *, has_losses: bool) -> int:
+    """Return the number of codes next to zero that are labels of a scale: 0, 1 (-1), or 2 (-1 and -2).
 
-    -1 is a loss if the others are ties and wins (0 and 1), or wins alone (1). -2 and -1 are the lower half of
+    -1 is a loss if the others are ties and wins (0 and 1), or only wins (1). -2 and -1 are the lower half of
     a scale of about five points. Both must be frequent enough.
     """
     values = codes.values[codes.values < 0].tolist()
@@ -244,18 +251,18 @@ def _scale_below_zero(codes: Spread, rest: Spread, *, has_losses: bool) -> int:
     else:
         size = 1
         is_scale = has_losses and rest.highest == 1
-    negative = int(codes.counts[len(values) - size : len(values)].sum())
-    share = negative / (negative + rest.total)
+    negative_count = int(codes.counts[len(values) - size : len(values)].sum())
+    share = negative_count / (negative_count + rest.total)
     has_ties = rest.lowest == 0
     min_share = _MIN_LOSS_SHARE if has_ties else _MIN_LOSS_SHARE_WITHOUT_TIES
     max_share = _MAX_LOSS_SHARE if has_ties and size == 1 else 1.0
-    if is_scale and negative >= _MIN_REPEATS and min_share <= share <= max_share:
+    if is_scale and negative_count >= _MIN_REPEATS and min_share <= share <= max_share:
         return size
     return 0
 
 
-def _is_suspected_below(codes: Spread, rest: Spread) -> bool:
-    """Return whether the lowest labels, which have the digits of codes, are codes below the rest."""
+def _is_suspected_below(codes: Distribution, rest: Distribution) -> bool:
+    """Return whether the lowest labels, which have the digits of codes, are suspected to be codes."""
     if codes.highest < 0 <= rest.lowest:
         return _is_suspected_below_zero(codes, rest)
     has_fewer_digits = rest.lowest >= 10 ** len(str(int(codes.highest)))
@@ -264,8 +271,8 @@ def _is_suspected_below(codes: Spread, rest: Spread) -> bool:
     return _is_separate(codes.mirrored, rest.mirrored)
 
 
-def _is_suspected_below_zero(codes: Spread, rest: Spread) -> bool:
-    """Return whether negative codes below a rest without negative labels are codes."""
+def _is_suspected_below_zero(codes: Distribution, rest: Distribution) -> bool:
+    """Return whether negative labels below a rest without negative labels are suspected to be codes."""
     if rest.total < 2:
         return False
     if rest.are_ratings or rest.are_decimals:
@@ -282,34 +289,34 @@ def _is_suspected_below_zero(codes: Spread, rest: Spread) -> bool:
     return gap >= min(rest.range, _MIN_INNER_GAPS * lower_half.largest_gap)
 
 
-def _is_separate(codes: Spread, rest: Spread) -> bool:
+def _is_separate(codes: Distribution, rest: Distribution) -> bool:
     """Return whether codes above the rest are separate from it: repeated or far."""
     return _are_repeated(codes, rest) or _are_far(codes, rest)
 
 
-def _is_price(code: float, rest: Spread) -> bool:
+def _is_price(code: float, rest: Distribution) -> bool:
     """Return whether a code above the rest is a price that ends in 9, as many of the rest do."""
     return rest.are_prices and code < _MIN_RATIO_TO_PRICES * rest.highest
 
 
-def _are_repeated(codes: Spread, rest: Spread) -> bool:
-    """Return whether codes above the rest are repeated, with a gap that is a surprise."""
+def _are_repeated(codes: Distribution, rest: Distribution) -> bool:
+    """Return whether codes above the rest are repeated, with a gap that is large and improbable."""
     count = codes.total if rest.are_ratings else int(codes.counts.max())
     if count < _MIN_REPEATS or codes.total > rest.total or _is_price(codes.lowest, rest):
         return False
     gap = codes.lowest - rest.highest
-    missing_places = gap / rest.smallest_gap - 1
+    values_in_gap = gap / rest.smallest_gap - 1
     is_rare = codes.total <= _MAX_SHARE_OF_NEAR_CODES * (codes.total + rest.total)
-    if not is_rare and missing_places < _MIN_PLACES_OF_FREQUENT_CODES and gap < rest.range:
+    if not is_rare and values_in_gap < _MIN_VALUES_BELOW_FREQUENT_CODES and gap < rest.range:
         return False
-    is_surprise = missing_places * count >= _MIN_EXPECTED_IN_GAP
+    is_improbable = values_in_gap * count >= _MIN_EXPECTED_IN_GAP
     min_gaps = _MIN_INNER_GAPS
     if len(rest.values) < _MIN_RATINGS_WITH_RANGE:
         min_gaps = _MIN_GAPS_OF_TWO_LABELS
-    return is_surprise and gap >= min_gaps * rest.largest_gap
+    return is_improbable and gap >= min_gaps * rest.largest_gap
 
 
-def _are_far(codes: Spread, rest: Spread) -> bool:
+def _are_far(codes: Distribution, rest: Distribution) -> bool:
     """Return whether codes of two digits or more are far above the rest, however rare they are."""
     if abs(codes.lowest) < 10 or _is_price(codes.lowest, rest):
         return False

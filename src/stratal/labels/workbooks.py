@@ -1,4 +1,4 @@
-"""Workbooks in which people label: all cells are text, and the columns of labels have a list of choices."""
+"""Excel workbooks that annotators fill in: cells are text, and columns of labels have a list of choices."""
 
 from __future__ import annotations
 
@@ -11,14 +11,17 @@ from stratal.tables.files import csv_cell
 # Excel accepts at most this many characters in a list of choices.
 _MAX_CHOICE_CHARACTERS = 255
 
-# Characters: a sentence is legible without resizing the column.
+# Width in characters, so that a sentence is legible without resizing the column.
 _COLUMN_WIDTH = 50
 
 
 def write_workbook(
     path: Path, rows: Sequence[Sequence[str]], choices: Sequence[str], columns: Iterable[int]
 ) -> None:
-    """Write a workbook; cells of `columns` (from 0) accept only the choices, if Excel can store them."""
+    """Write rows with a header to a workbook; cells of `columns` (from 0) only accept the choices.
+
+    Cells accept any text if Excel cannot store the list of choices.
+    """
     with optional_import("openpyxl", extra="excel"):
         from openpyxl import Workbook
         from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
@@ -34,7 +37,7 @@ def write_workbook(
             entry.number_format = "@"
             entry.alignment = Alignment(wrap_text=True, vertical="top")
             if text.startswith("'"):
-                # The reader takes an apostrophe away, as it does from a CSV file.
+                # The reader removes an apostrophe at the start, as from a CSV file, so add another one.
                 text = csv_cell(text)
             if text:
                 entry.value = ILLEGAL_CHARACTERS_RE.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -322,7 +322,7 @@ class Quantile(Estimand):
         joined, respondents, arguments = prepare_fit(
             sample, labels, sample.population, proxy, estimator=options["estimator"]
         )
-        outcomes = joined.by_unit(joined.numbers())
+        outcomes = joined.unit_means(joined.numbers())
         bounds = _bounds_of(sample, outcomes, joined.labelled, request)
         estimate = quantile(outcomes, self.probability, bounds=bounds, **arguments, **options)
         return respondents.complete(estimate, sample, label=self.label)

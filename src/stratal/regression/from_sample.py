@@ -158,7 +158,7 @@ def regress(
         target = default_target(sample, joined.labelled)
         if target == "superpopulation":
             notes = (*notes, _NOTE_ON_CENSUS)
-    outcome = joined.by_unit(joined.numbers())
+    outcome = joined.unit_means(joined.numbers())
     fit = m_estimate(loss, outcome, target=target, **fit_arguments, **options)
     estimates = tuple(_with_stratum_table(estimate, respondents, sample, fit.lam) for estimate in fit)
     result = replace(fit, estimates=estimates, remarks=(*notes, *fit.remarks))

@@ -244,7 +244,7 @@ def tool_question(question: StudyQuestion) -> ToolQuestion:
     return ToolQuestion(
         text=question.text,
         choices=choices,
-        sets=question.kind == TAGS,
+        allows_several_choices=question.kind == TAGS,
         keys=tuple(choice.key for choice in question.choices),
         allows_free_text=question.kind == CLASSES,
         rubric=question.rubric,
@@ -500,7 +500,7 @@ def _save_imported_answer(
     if current is not None and (current["status"] == "skipped", current["value"]) == (value is None, value):
         return "same"
     # The same answer from the same file has the same request, so that it is saved once.
-    request_text = json.dumps([answer.id, value, answer.note, answer.at], ensure_ascii=False)
+    request_text = json.dumps([answer.id, value, answer.note, answer.timestamp], ensure_ascii=False)
     # A person can save only answers to assigned items.
     if not connection.one(f"SELECT 1 FROM given {condition}", item_number, answer.annotator):
         assign(connection, answer.annotator, item_number)

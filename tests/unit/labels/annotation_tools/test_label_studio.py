@@ -22,7 +22,7 @@ def test_the_tools_own_file_comes_back_whole(tools, expected, given):
     assert found.tool == "label-studio"
     assert given(found) == expected("1", "2")
     first = found.answers[0]
-    assert (first.note, first.at, first.seconds) == ('doubtful, "very"', "2026-11-21T10:01:30Z", 12.5)
+    assert (first.note, first.timestamp, first.seconds) == ('doubtful, "very"', "2026-11-21T10:01:30Z", 12.5)
 
 
 def test_json_min_lacks_the_skips_and_says_so(tools, expected, given):

@@ -41,7 +41,7 @@ def test_answers_come_back_whole(answered, tmp_path, expected, given):
 
     assert found.tool == "prodigy"
     assert given(found) == expected()
-    assert found.answers[0].at == "2026-11-21T10:00:00+00:00"
+    assert found.answers[0].timestamp == "2026-11-21T10:00:00+00:00"
 
 
 def test_choices_are_options(tasks, asked, tmp_path):

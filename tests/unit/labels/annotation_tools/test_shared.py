@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.annotation_tools import ToolAnswer, column_slugs, is_chat, latest_answers
+from stratal.labels.annotation_tools import (
+    ToolAnswer,
+    column_slugs,
+    is_chat,
+    latest_answers,
+    parse_timestamp,
+)
 
 
 def test_names_become_slugs_that_differ():
@@ -31,7 +37,12 @@ def test_the_same_answer_twice_is_one():
 
 @pytest.mark.parametrize("times", [("", ""), ("2026-01-01", ""), ("2026-01-01", "2026-01-01")])
 def test_two_answers_without_an_order_are_refused(times):
-    first, second = (ToolAnswer(id="a", value=v, at=at) for v, at in zip("xy", times, strict=True))
+    first, second = (ToolAnswer(id="a", value=v, timestamp=t) for v, t in zip("xy", times, strict=True))
 
     with pytest.raises(InputError, match="item 'a' has two answers"):
         latest_answers([first, second])
+
+
+@pytest.mark.parametrize("text", ["253402300800000", "500000000000000", "1e300", "nan", "-5", "soon"])
+def test_times_that_no_date_can_have_are_unknown(text):
+    assert parse_timestamp(text) is None

@@ -89,7 +89,7 @@ def test_skips_annotators_and_times_are_read(tmp_path):
 
     first, second = read_answers(path).answers
 
-    assert (first.annotator, first.value, first.at) == ("ann", "Pass", "2026-01-01")
+    assert (first.annotator, first.value, first.timestamp) == ("ann", "Pass", "2026-01-01")
     assert (second.annotator, second.value, second.note) == ("bob", None, "blurred")
 
 
