@@ -1,4 +1,4 @@
-"""All that is asked of a sample and its labels, in one result: `stratal.evaluate`."""
+"""All requested results for a sample and its labels, in one object: `stratal.evaluate`."""
 
 from stratal.designs.labelling_files import sample_file as sample_file
 from stratal.estimation.requirement import estimate_figures as estimate_figures

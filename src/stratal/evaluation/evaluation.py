@@ -135,7 +135,7 @@ class Evaluation:
         return self.new is not None and self.old is None
 
     def to_dict(self, *, brief: bool = False) -> JsonDict:
-        """Return a JSON-ready dict: what the command prints with `--json`.
+        """Return the JSON-serializable dict that the command prints with `--json`.
 
         If it is `brief` and there are very many groups, only the groups that are printed have errors and
         intervals.
@@ -177,7 +177,7 @@ class Evaluation:
         if self.table is not None:
             described["roles"] = self._roles(self.table)
         if self.post_stratified is not None:
-            by_answers = LABELS_BY_ANSWER in _codes(self.estimate)
+            by_answers = LABELS_BY_ANSWER in _note_codes(self.estimate)
             by = "the model's answers" if by_answers else "quantiles of the proxy"
             described["post_stratified"] = {"by": by, **self.post_stratified.to_dict(level)}
         if self.new is not None:
@@ -186,7 +186,7 @@ class Evaluation:
         return described
 
     def page(self, described: JsonDict | None = None, *, details: bool = False) -> Page:
-        """Return the page of the result; `described` is what `to_dict` returned, computed unless given."""
+        """Return the page of the result; `described` is the dict of `to_dict`, computed by default."""
         # Rendering is imported only when a result is shown.
         from stratal.report.estimates import answer_page, details_page
         from stratal.report.sections import new_answers_page
@@ -316,11 +316,14 @@ class Evaluation:
         request = self.request
         rows = self.table.rows
         recognition = self.table.recognition
-        leading = [request.label_column, recognition.proxy, *recognition.scores, *request.proxy]
-        leading_columns = [rows.find(name) for name in (*leading, *request.judge) if name is not None]
-        shown = [rows.find(name) or name for name in show]
+        names = [request.label_column, recognition.proxy, *recognition.scores, *request.proxy]
+        # Labels and scores would influence the annotators.
+        revealing_columns = [rows.find(name) for name in (*names, *request.judge) if name is not None]
+        shown_columns = [rows.find(name) or name for name in show]
         roles = ColumnRoles(answer=request.answer_column and rows.find(request.answer_column))
-        refuse_revealing_columns(shown, [name for name in leading_columns if name is not None], roles)
+        refuse_revealing_columns(
+            shown_columns, [name for name in revealing_columns if name is not None], roles
+        )
         if self.table.selection.kind != UNKNOWN and _is_unrepresentative(self.estimate):
             raise InputError(
                 "the labelled rows are not a random sample of the table, so they cannot be a first round",
@@ -332,11 +335,14 @@ class Evaluation:
         sample = self.sample
         if seed is not None:
             sample = replace(sample, seed=seed)
-        larger = next_round(sample, self.labels, **options)
-        position = {text: row for row, text in enumerate(id_texts(ids_of(rows, request.id)))}
-        drawn = [position[text] for text in id_texts(larger.ids)]
-        columns = {name: np.array([rows.values(name)[row] for row in drawn], dtype=object) for name in shown}
-        return replace(larger, shown=columns)
+        extended_sample = next_round(sample, self.labels, **options)
+        row_of_id = {text: row for row, text in enumerate(id_texts(ids_of(rows, request.id)))}
+        drawn_rows = [row_of_id[text] for text in id_texts(extended_sample.ids)]
+        columns = {
+            name: np.array([rows.values(name)[row] for row in drawn_rows], dtype=object)
+            for name in shown_columns
+        }
+        return replace(extended_sample, shown=columns)
 
     def write_disagreements(self, path: str | Path) -> int:
         """Write the items on which a judge and people disagree, for a review; return their number.
@@ -356,7 +362,7 @@ class Evaluation:
         return write_disagreements(self.sample, self.words, request.judge, path, value=request.label_column)
 
     def _judge_readings(self, estimate: Estimate) -> list[JsonDict]:
-        """Return the estimate, the judge's own, and that of the labels alone, with intervals or None."""
+        """Return the rows of the estimates from judge and labels, the judge alone, and the labels alone."""
         request = self.request
         readings = compare_estimators(self.sample, estimate, request.confidence_level, request.interval)
         by_name = {row["name"]: row for row in readings}
@@ -377,12 +383,12 @@ class Evaluation:
             rows.append((JUDGE_ONLY, {**judge_alone, "judge": judge}))
         if labels_alone is not None:
             rows.append((LABELS_ONLY, labels_alone))
-        shown = ("estimate", "confidence_interval", "judge")
-        return [{"name": name, **{key: row[key] for key in shown if key in row}} for name, row in rows]
+        keys = ("estimate", "confidence_interval", "judge")
+        return [{"name": name, **{key: row[key] for key in keys if key in row}} for name, row in rows]
 
     def _judged_share(self, judge: str) -> JsonDict | None:
-        """Return the row of the share of units that a judge calls what counts as 1; None if there is none."""
-        # A study stores numbers; its words are those of the verdicts.
+        """Return the row of the share of units with a judge's verdict that counts as 1, None without one."""
+        # A study converts labels to numbers, but `words` are in the spelling of the verdicts.
         label_values = join_labels(self.sample, self.words).table()
         positive = [row.value for row in label_values if row.meaning == 1.0]
         for table in self.tables:
@@ -390,7 +396,7 @@ class Evaluation:
                 of_judge = row.get("judge") == judge and row.get("metric") == "predicted_prevalence"
                 if table.kind == "judge" and of_judge and row.get("class") in positive:
                     low, high = row["confidence_interval"] or (None, None)
-                    # Verdicts of all units leave nothing open.
+                    # Without an unknown verdict, the share has no error.
                     if low == high:
                         row |= {"confidence_interval": None}
                     return row
@@ -398,7 +404,7 @@ class Evaluation:
 
     @property
     def _role_notes(self) -> tuple[str, ...]:
-        """The recognised roles, as notes of a report."""
+        """The recognised roles of a table's columns, as notes of a report."""
         if self.table is None:
             return ()
         roles = self._roles(self.table)
@@ -434,6 +440,7 @@ class Evaluation:
         return unused_proxy_reason(self.sample, self.estimate)
 
     def _new_answers_label(self) -> str:
+        """Return the path of the new answers, or words for answers in memory."""
         against = self.request.against
         if isinstance(against, str | Path):
             return str(against)
@@ -572,10 +579,7 @@ def _with_population(
     request = labelled_sample.request
     sample = labelled_sample.sample
     estimand = as_estimand(request.estimand or sample.question.estimand)
-    if estimand.reads_population:
-        columns = estimand.numbers
-    else:
-        columns = ()
+    columns = estimand.numbers if estimand.reads_population else ()
     if request.population is not None:
         if not columns and request.calibration is None:
             raise InputError(
@@ -588,13 +592,10 @@ def _with_population(
 
         units = population_with_features(sample, request.population, (*request.features, *columns))
     else:
-        if read_population is None:
-            reread = None
-        else:
-            reread = read_population(sample, columns)
-        if reread is None:
+        population = None if read_population is None else read_population(sample, columns)
+        if population is None:
             return labelled_sample
-        units = require_same_population(sample, reread)
+        units = require_same_population(sample, population)
     return replace(labelled_sample, sample=replace(sample, population=units))
 
 
@@ -628,7 +629,7 @@ def _evaluate(labelled_sample: LabelledSample) -> Evaluation:
     columns = as_estimand(request.estimand or sample.question.estimand).label_columns(sample)
     if columns and request.judge:
         raise no_effect_error("--judge", f"with one column of labels, not with {', '.join(columns)}")
-    # Agreement and notes are of the first of several columns.
+    # The agreement of annotators and the notes are those of the first column.
     if columns:
         labelled_sample = replace(labelled_sample, column=columns[0])
     unscored = _count_failed_answers(labelled_sample)
@@ -668,29 +669,30 @@ def _evaluate(labelled_sample: LabelledSample) -> Evaluation:
 
 def _is_unrepresentative(result: Estimate | Estimates) -> bool:
     """Return whether the labelled rows are not a random sample of their table, as far as columns show."""
-    return bool(_codes(result) & NOT_AT_RANDOM)
+    return bool(_note_codes(result) & NOT_AT_RANDOM)
 
 
-def _codes(result: Estimate | Estimates) -> set[str]:
+def _note_codes(result: Estimate | Estimates) -> set[str]:
+    """Return the codes of a result's notes."""
     return {note.code for note in result.notes if isinstance(note, Note)}
 
 
 def _post_stratified(
     labelled_sample: LabelledSample, columns: Sequence[str], result: Estimate | Estimates
 ) -> Estimate | None:
-    """Return the estimate weighted by the answers or the proxy's quantiles that rows were chosen by."""
+    """Return the estimate weighted by answers or quantiles of the proxy, if rows were chosen by them."""
     if labelled_sample.table is None or columns or not isinstance(result, Estimate):
         return None
     if labelled_sample.sample.question.cluster is not None:
         # Clusters that were chosen by their rows are not a random sample within strata of rows.
         return None
-    codes = _codes(result)
+    codes = _note_codes(result)
     if LABELS_BY_ANSWER in codes:
         column = str(labelled_sample.sample.question.answer)
         drawn = {str(answer) for answer in labelled_sample.sample.groups[column].tolist()}
         totals = labelled_sample.sample.totals.get(column)
         if totals is None or len(drawn) < len(totals):
-            # An answer without a label cannot be weighted, nor one of which the number of rows is not known.
+            # Weights need a label and the number of rows for every answer.
             return None
     elif LABELS_BY_PROXY in codes:
         column = labelled_sample.sample.proxy_names[0]
@@ -704,7 +706,7 @@ def _post_stratified(
 
 
 def _undecided(verdict: JsonDict, labelled_sample: LabelledSample, result: Estimate | Estimates) -> JsonDict:
-    """Return a verdict that labelled rows decide only as far as they are known to be a random sample."""
+    """Return a verdict, or UNDECIDED if the labelled rows are not known to be a random sample."""
     assert labelled_sample.table is not None
     if labelled_sample.table.selection.kind == UNKNOWN:
         reason = "how the labelled rows were chosen is unknown"
@@ -716,7 +718,7 @@ def _undecided(verdict: JsonDict, labelled_sample: LabelledSample, result: Estim
 
 
 def _refuse_single_estimand_options(request: EvaluationRequest) -> None:
-    """Refuse options that have no meaning for several estimands."""
+    """Refuse options that have no effect with several estimands."""
     for name, value in request.keywords("metric", "compare", "judge").items():
         if value:
             raise no_effect_error(f"--{name}", "with one estimand")
@@ -725,7 +727,7 @@ def _refuse_single_estimand_options(request: EvaluationRequest) -> None:
 def _estimate_and_labels(
     labelled_sample: LabelledSample, columns: Sequence[str]
 ) -> tuple[Estimate | Estimates, Any]:
-    """Return the estimate (or several) and the labels used."""
+    """Return the estimate, or several, and the labels from which it is computed."""
     request = labelled_sample.request
     labels: Any = {name: labelled_sample.read_column(name) for name in columns} or labelled_sample.labels
     result = estimate(
@@ -750,15 +752,15 @@ def _count_failed_answers(labelled_sample: LabelledSample) -> JsonDict | None:
         if request.failed_answers is not None:
             raise no_effect_error("--failed-answers", "with scores in the log of an evaluation tool")
         return None
-    failed = {}
-    missing = {}
+    failed_counts = {}
+    missing_counts = {}
     for name, column in labels.items():
-        failed[name if labelled_sample.models else ""] = column.failed_answers
-        missing[name] = len(column.ids) - column.answered - column.failed_answers
-    counted = f"they count as {request.failed_answers or MISSING}"
+        failed_counts[name if labelled_sample.models else ""] = column.failed_answers
+        missing_counts[name] = len(column.ids) - column.answered - column.failed_answers
+    counting_text = f"they count as {request.failed_answers or MISSING}"
     if request.failed_answers is None:
-        counted = f"{counted}, and as {WRONG} for --require; --failed-answers changes this"
-    return {"failed_answers": failed, "missing_scores": missing, "counted": counted}
+        counting_text = f"{counting_text}, and as {WRONG} for --require; --failed-answers changes this"
+    return {"failed_answers": failed_counts, "missing_scores": missing_counts, "counted": counting_text}
 
 
 def _verdicts(
@@ -769,8 +771,8 @@ def _verdicts(
 ) -> list[JsonDict]:
     """Return the verdicts on the requirements.
 
-    Unless an option says otherwise, a failed answer counts against the requirement: as the lowest outcome for
-    >=, as the highest for <=.
+    By default, a failed answer counts against the requirement: as the lowest outcome for >=, and as the
+    highest for <=.
     """
     # Few evaluations have requirements.
     from stratal.estimation.requirement import Requirement, assess_requirements
@@ -785,16 +787,16 @@ def _verdicts(
     verdicts = []
     for text in request.requirements:
         failed_is_lowest = Requirement.parse(text).sign == ">="
-        strict = labelled_sample.with_failed_as_wrong(lowest=failed_is_lowest)
-        strict_result, _ = _estimate_and_labels(strict, columns)
-        verdicts += assess_requirements(strict_result, [text], tables=compute_tables(strict), **level)
+        with_wrong = labelled_sample.with_failed_as_wrong(lowest=failed_is_lowest)
+        worst_result, _ = _estimate_and_labels(with_wrong, columns)
+        verdicts += assess_requirements(worst_result, [text], tables=compute_tables(with_wrong), **level)
     return verdicts
 
 
 def _remarks(labelled_sample: LabelledSample, *, of_columns: bool) -> list[str]:
-    """Return what else a reader must know: the annotators' agreement, planned looks, the model.
+    """Return further notes: on the annotators' agreement, planned looks, and the estimated model.
 
-    `of_columns` says whether the estimand is of several columns, and so of no single model.
+    `of_columns` states whether the estimand uses several columns of labels, and not those of one model.
     """
     request = labelled_sample.request
     sample = labelled_sample.sample
@@ -834,7 +836,7 @@ def _new_answers(labelled_sample: LabelledSample) -> Labels:
 
 
 def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers: Labels) -> NewVersion:
-    """Return what the labels show of the new answers."""
+    """Return the comparison of the new answers with the labels of the old ones."""
     # Few evaluations are of a new version.
     from stratal.metrics.new_version import new_version
 
@@ -842,30 +844,28 @@ def _compare_new_answers(request: EvaluationRequest, result: Evaluation, answers
     old_column, equals, _ = (request.answers or "").partition("=")
     # A single name is that of both columns if the sample has it, and otherwise only that of the new answers.
     is_column_of_sample = equals or old_column in {*sample.shown, *sample.groups}
-    changed = None
+    new_labels = None
     mapping = request.mapping
     if result.table is not None and result.table.empty_values:
-        # They were removed from the table, and may be in the file of new labels too.
+        # The labels that mean an empty cell may also be in the file of new labels.
         mapping = {**dict.fromkeys(result.table.empty_values), **(mapping or {})}
     if request.new_labels:
-        changed = read_labels(
+        new_labels = read_labels(
             *request.new_labels,
             id_name=request.id or sample.question.id,
             mapping=mapping,
             **request.keywords("value", "positive", "same_rows"),
         )
-    value = result.estimate
-    if isinstance(value, Estimate) and value.outcome == "bounded":
-        bounds = value.bounds
-    else:
-        bounds = None
+    bounds = None
+    if isinstance(result.estimate, Estimate) and result.estimate.outcome == "bounded":
+        bounds = result.estimate.bounds
     options = result.request.estimand_options | result.request.estimator_options
     return new_version(
         sample,
         result.labels,
         answers,
         old_answers=old_column if is_column_of_sample else None,
-        new_labels=changed,
+        new_labels=new_labels,
         bounds=bounds,
         **request.interval_options,
         **options,

@@ -282,15 +282,15 @@ def _from_open_study(request: EvaluationRequest, study: Study) -> LabelledSample
 
     form = study.form
     columns = {name: study.labels(name) for name in form.columns}
-    first = next(iter(columns))
-    requested_column = first
+    first_column = next(iter(columns))
+    requested_column = first_column
     if request.value not in (None, LABEL):
         requested_column = str(request.value)
     is_known = requested_column in columns  # an unknown column is reported when it is read
-    column_name = requested_column if is_known else first
+    column_name = requested_column if is_known else first_column
     sample, request = _with_question(sample_for_column(study, column_name), request)
-    declared = estimate_options(study, column_name) if is_known else {}
-    if not columns[first].answered:
+    declared_options = estimate_options(study, column_name) if is_known else {}
+    if not columns[first_column].answered:
         folder = quote(str(study.folder))
         raise LabelError(
             f"{study.folder}: no item is labelled yet",
@@ -300,7 +300,7 @@ def _from_open_study(request: EvaluationRequest, study: Study) -> LabelledSample
     is_for_one_question = request.estimand is not None or request.compare or request.model or request.metric
     study_questions: tuple[str, ...] = ()
     if request.value in (None, LABEL) and len(form.questions) > 1 and not is_for_one_question:
-        # The columns that only record whether a conditional question was asked are no questions.
+        # Columns that record whether a conditional question was asked are not questions.
         study_questions = tuple(name for name in columns if not name.endswith(f"_{ASKED}"))
 
     def read_column(name: str) -> Labels:
@@ -308,14 +308,14 @@ def _from_open_study(request: EvaluationRequest, study: Study) -> LabelledSample
             allowed = ", ".join(columns)
             problem = "the study has no such question"
             raise MissingColumnError(problem, column=name, given=repr(name), allowed=allowed)
-        return columns.get(name, columns[first])
+        return columns.get(name, columns[first_column])
 
     return LabelledSample(
-        request=replace(request, estimand=request.estimand or declared.get("estimand")),
+        request=replace(request, estimand=request.estimand or declared_options.get("estimand")),
         sample=sample,
         read_column=read_column,
         column=request.label_column,
-        bounds=request.bounds or declared.get("bounds"),
+        bounds=request.bounds or declared_options.get("bounds"),
         study=Path(study.folder),
         study_questions=study_questions,
         study_labels_as_written=study.labels(column_name, as_text=True),
@@ -354,7 +354,7 @@ def _with_requested_columns(labelled_sample: LabelledSample) -> LabelledSample:
     if request.predicts is not None:
         sample = with_corrected_scores(sample, request.predicts, read_checked(labelled_sample.column))
         sample = with_declared_scores(sample, request.predicts)
-    sample = _weighted(sample, labelled_sample)
+    sample = _with_weights(sample, labelled_sample)
     read_answers = labelled_sample.read_column
     sample = _with_answers(sample, request.answer_column, read_answers, "--predicted", "--predicted")
     for judge in request.judge:
@@ -388,8 +388,8 @@ def _with_checked_codes(labelled_sample: LabelledSample, name: str, labels: Labe
     return replace(labels, codes_checked=checked.codes_checked)
 
 
-def _weighted(sample: Sample, labelled_sample: LabelledSample) -> Sample:
-    """Return the sample weighted to the known sizes of groups and means of proxies, if any are named.
+def _with_weights(sample: Sample, labelled_sample: LabelledSample) -> Sample:
+    """Return the sample weighted to the known sizes of groups and means of proxies, if any are requested.
 
     Rows that were chosen in an unknown way are weighted by quantiles of the proxy.
     """
@@ -411,7 +411,7 @@ def _weighted(sample: Sample, labelled_sample: LabelledSample) -> Sample:
 
 
 def _column_of_table(labelled_sample: LabelledSample, name: str) -> str:
-    """Return the column of numbers instead of a proxy that is written in words."""
+    """Return the name of a column, or of the column of numbers for a proxy that is written in words."""
     if labelled_sample.table is None:
         return name
     return labelled_sample.table.numeric_names.get(name, name)

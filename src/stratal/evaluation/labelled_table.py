@@ -74,8 +74,8 @@ from stratal.tables.verdict_columns import (
 # is not due to chance.
 _MAX_STANDARD_DEVIATIONS = 6.0
 
-# Share of labelled rows from which on the others were probably to be labelled, too, if nothing is stated.
-_MOSTLY_LABELLED = 0.5
+# If a larger share of the rows have a label and nothing is stated, the others were probably to be labelled.
+_MAX_SHARE_OF_RANDOM_ROWS = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,23 +85,23 @@ class LabelledTable:
     Parameters
     ----------
     rows : SmallTable
-        With a column of numbers for each proxy that is written in words.
+        The table, with a column of numbers for each proxy that is written in words.
     request : EvaluationRequest
-        With the recognised columns.
+        The request, with the recognised columns.
     recognition : Recognition
     selection : RowSelection
         How the labelled rows were chosen, stated or by default.
     proxies : tuple of str
     score : str, optional
-        The recognised score, also of a table whose means need no proxy.
+        The recognised score, which is not in `proxies` if the estimate of a mean does not need it.
     clusters : LabelledGroups, optional
         The groups whose rows have labels as a whole or not at all.
     warnings : tuple of Note
-        Where labels show that rows were not chosen as stated.
+        Warnings that the labelled rows were not chosen as stated.
     numeric_names : mapping of str to str
         The column of numbers of each proxy that is written in words.
     runs : RepeatedRuns, optional
-        The questions of which a fully labelled table has several rows.
+        The questions that have several rows each in a fully labelled table.
     empty_values : tuple of str
         Labels, such as NA and -1, that are stated to mean an empty cell, and were removed from the rows.
     """
@@ -142,34 +142,12 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
     rows, request, unit_of_lists = _with_lists(source, request)
     are_population = request.population_size == len(rows)
     if are_population:
-        # Those without a label have proxies, too.
+        # The rows are not a sample of this population, but the population itself.
         request = replace(request, population_size=None)
     rows, request = _with_outcomes_of_answers(rows, request)
-    stated = None
-    if request.chosen is not None:
-        stated = RowSelection.parse(request.chosen)
-    recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    stated = None if request.chosen is None else RowSelection.parse(request.chosen)
     empty_values = _empty_values(request)
-    label_columns = (recognition.value, *recognition.models, *request.compare)
-    if empty_values:
-        rows = _without_values(rows, [name for name in label_columns if name], empty_values)
-        mapping = {text: value for text, value in (request.mapping or {}).items() if text not in empty_values}
-        request = replace(request, mapping=mapping or None)
-        recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
-    answered = _with_answers_of_softmax(rows, request, recognition)
-    if answered is not None:
-        rows = answered
-        request = replace(request, predicted=PREDICTED_CLASS)
-        recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
-    _require_list_rule(rows, request, recognition)
-    _refuse_code_before_question(rows, request, recognition)
-    if recognition.questions:
-        # One of the columns with a common name may have the role that is not recognised.
-        rows.refuse_repeated(*rows.repeated)
-    recognition.require_answered(rows.table_name)
-    notes = (*recognition.notes, *rows.notes_on_repeated, *_notes_on_summary_row(rows, recognition.id))
-    recognition = replace(recognition, notes=notes)
-    request = _with_roles(_without_none_keyword(request), recognition, rows)
+    rows, request, recognition = _with_recognised_roles(rows, request, stated, empty_values)
     rows, request, runs = _with_row_for_each_unit(rows, request, stated)
     request = _with_bounds_of_lists(source, request)
     request = _with_population_of_margins(rows, request)
@@ -185,7 +163,7 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         rows = with_missing_groups(rows, findings.clusters.column)
         request = replace(request, cluster=findings.clusters.column)
     if findings.clusters is not None and stated is None:
-        # Labels of whole groups are missing, which were not drawn.
+        # The groups without labels were not drawn, so that their labels are not missing.
         selection = RowSelection(kind=RANDOM)
     # Other clusters, or labels in only some rows, are not repeated runs.
     if runs is not None and (selection.kind != ALL or request.cluster != runs.column):
@@ -200,6 +178,36 @@ def read_labelled_table(table: Any, request: EvaluationRequest) -> LabelledTable
         runs=runs,
         empty_values=empty_values,
     )
+
+
+def _with_recognised_roles(
+    rows: SmallTable,
+    request: EvaluationRequest,
+    stated: RowSelection | None,
+    empty_values: Sequence[str],
+) -> tuple[SmallTable, EvaluationRequest, Recognition]:
+    """Return the table without `empty_values`, the request with the recognised columns, and their roles."""
+    recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    label_columns = (recognition.value, *recognition.models, *request.compare)
+    if empty_values:
+        rows = _without_values(rows, [name for name in label_columns if name], empty_values)
+        mapping = {text: value for text, value in (request.mapping or {}).items() if text not in empty_values}
+        request = replace(request, mapping=mapping or None)
+        recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    rows_with_answers = _with_answers_of_softmax(rows, request, recognition)
+    if rows_with_answers is not None:
+        rows = rows_with_answers
+        request = replace(request, predicted=PREDICTED_CLASS)
+        recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    _require_list_rule(rows, request, recognition)
+    _refuse_code_before_question(rows, request, recognition)
+    if recognition.questions:
+        # One of the columns with a common name may have the role that is not recognised.
+        rows.refuse_repeated(*rows.repeated)
+    recognition.require_answered(rows.table_name)
+    notes = (*recognition.notes, *rows.notes_on_repeated, *_notes_on_summary_row(rows, recognition.id))
+    recognition = replace(recognition, notes=notes)
+    return rows, _with_roles(_without_none_keyword(request), recognition, rows), recognition
 
 
 def _with_answers_of_softmax(
@@ -217,7 +225,7 @@ def _with_answers_of_softmax(
     return with_most_probable_class(rows, [*recognition.columns.values()], possible_labels)
 
 
-# Ids of a row below the others that summarises them, as spreadsheets and people add it.
+# Ids of a last row that summarises the other rows, as in spreadsheets.
 _SUMMARY_IDS = frozenset(("total", "grand total", "sum", "mean", "average", "avg", "median"))
 
 
@@ -238,7 +246,7 @@ def _read_rows(table: Any, request: EvaluationRequest) -> SmallTable:
     """Return the rows of a table, which has the columns that the request names for labels."""
     label_columns = [*names_of_labels(request.value), request.model, *request.compare]
     if request.lists is not None:
-        # Names may be of objects in the lists.
+        # The names may be fields of objects in the lists.
         label_columns = []
     return SmallTable.of(table, "the table of labels", [name for name in label_columns if name])
 
@@ -326,9 +334,9 @@ def _values_of_columns(rows: SmallTable, names: Iterable[str]) -> set[str]:
 
 
 def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample, Any]:
-    """Return the sample that the labelled rows are, and their labels.
+    """Return the labelled rows as a sample, and their labels.
 
-    `groups` are columns to report by.
+    `groups` are columns for results by group.
     """
     request = table.request
     rows = table.rows
@@ -382,13 +390,15 @@ def _may_lack_labels(
 ) -> bool:
     """Return whether rows (m,) without a label were probably to be labelled, too.
 
-    This holds if it is stated or taken so, and if nothing is stated and most rows have a label: random
+    They were if all rows were chosen, or if nothing is stated and most rows have a label, because random
     samples are rarely so large.
     """
     if np.all(is_labelled):
         return False
     is_unstated = request.chosen is None and not request.states_design
-    is_mostly_labelled = selection.kind == RANDOM and is_unstated and np.mean(is_labelled) > _MOSTLY_LABELLED
+    is_mostly_labelled = (
+        selection.kind == RANDOM and is_unstated and np.mean(is_labelled) > _MAX_SHARE_OF_RANDOM_ROWS
+    )
     return selection.kind == ALL or bool(is_mostly_labelled)
 
 
@@ -623,7 +633,7 @@ def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: Smal
 
 
 def _takes_answer(request: EvaluationRequest) -> bool:
-    """Return whether the estimand may be told the column of answers; otherwise only the sample keeps it."""
+    """Return whether the estimand accepts the column of answers; otherwise only the sample stores it."""
     if request.estimand is None or request.predicted is True:
         return True
     estimand = as_estimand(request.estimand)
@@ -643,7 +653,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
                 allowed="a score in every row",
                 action="Add the missing scores, or leave the judge out: judge='none' (--judge none).",
             )
-    # Without unlabelled rows a proxy helps no mean; other estimands, such as an AUC, are of a score.
+    # If every row has a label, a proxy does not improve a mean; estimands such as an AUC need a score.
     is_needed = request.estimand is not None or recognition.proxy in judges or BRIER in request.metric
     is_needed = is_needed and request.cluster is None
     if np.all(_is_labelled(rows, request)) and not is_needed:
@@ -651,7 +661,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     proxies = dict.fromkeys((recognition.proxy, *judges))
     words = [name for name in recognition.judges if name not in judges]
     decode = partial(_verdict_numbers, request)
-    # A judge whose words count as no numbers is compared with the labels, but corrects no estimate.
+    # A judge whose words do not represent numbers is compared with the labels, but is not a proxy.
     return tuple(
         name
         for name in proxies
@@ -660,7 +670,7 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
 
 
 def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dict[str, float] | None:
-    """Return the number of each verdict of a judge: as the request declares it for labels, or as usual.
+    """Return the number of each verdict of a judge: as declared for labels, or by a vocabulary.
 
     None if the verdicts are scores, or words without numbers.
     """
@@ -670,7 +680,7 @@ def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dic
     if request.positive is not None:
         declared[request.positive] = 1.0
     if {*map(comparison_key, verdicts)}.isdisjoint(map(comparison_key, declared)):
-        # The judge has other words than the labels. They count as 1 for the same side.
+        # The judge uses other words than the labels. If failure counts as 1 for labels, it does for verdicts.
         usual_numbers = vocabulary_numbers(verdicts)
         numbers_of_words = {
             str(word): float(value) for word, value in declared.items() if isinstance(value, float | int)
@@ -686,12 +696,12 @@ def _verdict_numbers(request: EvaluationRequest, verdicts: Sequence[str]) -> dic
 
 
 def _with_missing_verdicts(rows: SmallTable, request: EvaluationRequest) -> SmallTable:
-    """Return the table with a word for the verdicts that judges do not give."""
-    lists = dict(rows.columns)
+    """Return the table with a word in place of missing verdicts."""
+    columns = dict(rows.columns)
     for judge in request.judge:
         if is_verdict_column(rows, judge):
-            lists[judge] = [NO_VERDICT if is_missing(entry) else entry for entry in rows.values(judge)]
-    return replace(rows, columns=lists)
+            columns[judge] = [NO_VERDICT if is_missing(entry) else entry for entry in rows.values(judge)]
+    return replace(rows, columns=columns)
 
 
 # ---- which rows have a label
@@ -712,7 +722,7 @@ def _refuse_code_before_question(
 ) -> None:
     """Refuse codes of missing labels before a question on what the labels are compared with.
 
-    A code is one more value, which may be the reason of that question.
+    The question may only arise because the code is one more value.
     """
     question = next((question for question in recognition.questions if question.role == "predicted"), None)
     is_declared = request.has_words_as_labels or request.outcome == "binary"
@@ -732,13 +742,13 @@ def _refuse_code_before_question(
     )
 
 
-def _without_values(rows: SmallTable, columns: Sequence[str], values: Sequence[str]) -> SmallTable:
-    """Return the table with empty cells in place of some values of columns; 1 and 1.0 are one value."""
-    texts = {comparison_key(value) for value in values}
-    lists = dict(rows.columns)
-    for column in columns:
-        lists[column] = [None if comparison_key(entry) in texts else entry for entry in rows.values(column)]
-    return replace(rows, columns=lists)
+def _without_values(rows: SmallTable, names: Sequence[str], values: Sequence[str]) -> SmallTable:
+    """Return the table with empty cells in place of `values` in some columns; 1 and 1.0 are one value."""
+    keys = {comparison_key(value) for value in values}
+    columns = dict(rows.columns)
+    for name in names:
+        columns[name] = [None if comparison_key(entry) in keys else entry for entry in rows.values(name)]
+    return replace(rows, columns=columns)
 
 
 def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any], column: str) -> None:
@@ -760,7 +770,7 @@ def _require_expected_count(rows: SmallTable, is_labelled: np.ndarray[Any, Any],
 
 
 def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any, Any]:
-    """Return which rows (m,) have a label; of several models a label of any."""
+    """Return which rows (m,) have a label, of any model if several are compared."""
     names = request.compare or (request.label_column,)
     columns = [rows.values(name, "Name the label column: value= (--value COL).") for name in names]
     return np.array(
@@ -772,7 +782,7 @@ def _is_labelled(rows: SmallTable, request: EvaluationRequest) -> np.ndarray[Any
 def _default_selection(rows: SmallTable, request: EvaluationRequest, *, are_population: bool) -> RowSelection:
     """Return how rows were chosen if nothing states it: at random, or (nearly) all of them.
 
-    `are_population` says whether it is stated that the rows are the population.
+    `are_population` states whether the user declared that the rows are the whole population.
     """
     if request.states_design:
         return RowSelection(kind=RANDOM)
@@ -797,16 +807,16 @@ def _detected_clusters(
     roles = {request.id, request.label_column, request.answer_column, request.model, *request.compare}
     roles |= {*request.judge, *request.proxy, recognition.proxy, recognition.id, selection.column}
     groups = candidate_groups(rows, recognition.columns.values(), is_labelled, roles, selection.column)
-    unit = None
+    clusters = None
     if request.cluster is not None:
-        unit = labelled_groups(rows, request.cluster, is_labelled, selection.column)
-        if not unit.are_labelled_enough_for_clusters:
-            # The reader of the sample refuses these, with the ways to state how they were drawn.
-            return ClusterFindings(clusters=unit)
+        clusters = labelled_groups(rows, request.cluster, is_labelled, selection.column)
+        if not clusters.are_labelled_enough_for_clusters:
+            # `Sample.from_labelled` raises the error for them.
+            return ClusterFindings(clusters=clusters)
     return detect_clusters(
         rows,
         groups,
-        unit,
+        clusters,
         is_stated=request.cluster != unit_of_lists or request.chosen not in (None, UNKNOWN),
         allows_second_stage=selection.kind == UNKNOWN,
         override_hint=(
@@ -832,11 +842,10 @@ def _require_nearly_all_labelled(rows: SmallTable, is_labelled: np.ndarray[Any, 
 def _one_row_for_each_unit(
     rows: SmallTable, request: EvaluationRequest, needed: Sequence[Any]
 ) -> tuple[JsonDict, tuple[str, ...], RepeatedRuns | None]:
-    """Return a table with a row per unit and model as one with a column of labels for each model.
+    """Return the columns of a table with a row per unit and a column of labels per model, and the models.
 
-    Of repeated runs it has a row for each unit and run, and the units are returned.
-
-    Other columns are kept if they have one value for each unit; those that are `needed` must.
+    Repeated runs have a row per unit and run, and are returned, too. Other columns are kept if they have one
+    value for each unit; `needed` columns must have one.
     """
     assert request.model is not None
     models = rows.texts(request.model).tolist()
@@ -866,9 +875,9 @@ def _one_row_for_each_unit(
         if model in labels_by_model:
             labels_by_model[model][units[key]] = label
     unit_columns = _columns_of_units(rows, keys, {request.model, request.value or LABEL, id_name}, needed)
-    clash = next((name for name in names if name in (*unit_columns, id_name)), None)
-    if clash is not None:
-        what = f"{rows.table_name}: {clash!r} is both a column and the name of a model"
+    ambiguous_name = next((name for name in names if name in (*unit_columns, id_name)), None)
+    if ambiguous_name is not None:
+        what = f"{rows.table_name}: {ambiguous_name!r} is both a column and the name of a model"
         raise InputError(what, action="Rename the column or the model.")
     unit_of_key = dict(zip(keys, ids, strict=True))
     columns = {id_name: [unit_of_key[key] for key in units], **unit_columns, **labels_by_model}
@@ -879,7 +888,7 @@ def _one_row_for_each_unit(
 def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], models: Sequence[str]) -> None:
     """Refuse several rows of a unit and a model that are not repeated runs, such as duplicates.
 
-    Runs are numbered by a column, or every unit has as many of each model.
+    Repeated runs are numbered in a column, or every unit and model has the same number of them.
     """
     pairs = Counter(zip(ids, models, strict=True))
     runs = [facts.name for facts in facts_of_table(rows) if facts.may_number_runs and facts.is_complete]
@@ -899,27 +908,27 @@ def _require_runs(rows: SmallTable, model_column: str, ids: Sequence[str], model
 
 
 def _columns_of_units(
-    rows: SmallTable, ids: Sequence[str], without: set[str], needed: Sequence[Any]
+    rows: SmallTable, ids: Sequence[str], excluded: set[str], needed: Sequence[Any]
 ) -> dict[str, list[Any]]:
-    """Return the columns that have one value for each unit, an entry per unit.
+    """Return the columns that have one value for each unit, with an entry per unit, except `excluded` ones.
 
-    `ids` are the units of the rows, `without` columns that are left out.
+    `ids` (m,) are the units of the rows. A `needed` column with several values for a unit raises an error.
     """
     required = {name for entry in needed for name in ((entry,) if isinstance(entry, str) else entry)}
     columns = {}
     for name, entries in rows.columns.items():
-        if name in without:
+        if name in excluded:
             continue
-        first: dict[str, Any] = {}
-        differing = None
+        first_entries: dict[str, Any] = {}
+        differing_unit = None
         for unit, entry in zip(ids, entries, strict=True):
-            if not same_value(first.setdefault(unit, entry), entry):
-                differing = unit
+            if not same_value(first_entries.setdefault(unit, entry), entry):
+                differing_unit = unit
                 break
-        if differing is None:
-            columns[name] = list(first.values())
+        if differing_unit is None:
+            columns[name] = list(first_entries.values())
         elif name in required:
-            what = f"{rows.table_name}: column {name!r} differs between the rows of unit {differing!r}"
+            what = f"{rows.table_name}: column {name!r} differs between the rows of unit {differing_unit!r}"
             action = "Give a column with one value for each unit, or only the rows of one model."
             raise InputError(what, action=action)
     return columns

@@ -16,7 +16,7 @@ from stratal.protocols import JsonMapping
 from stratal.tables.files import FORMATS, existing_file
 from stratal.tables.small_table import SmallTable
 
-# Names of the columns of a file of totals.
+# Names of the columns of a file of totals, in order of preference.
 _VARIABLE_NAMES = ("variable", "column", "margin", "group")
 _LEVEL_NAMES = ("level", "value", "category", "class")
 _TOTAL_NAMES = ("total", "count", "size", "units", "n", "population")
@@ -34,13 +34,13 @@ _MAX_SUM_OF_SHARES = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedMargins:
-    """Columns whose totals over the population are known.
+    """Columns whose totals over the population are known, as the user states them.
 
     Parameters
     ----------
     columns : tuple of str
     totals : mapping of column to mapping of level to number of units, optional
-        Default: the totals that the sample contains.
+        None: the totals that the sample contains.
     method : {"raking", "regression"}
     """
 

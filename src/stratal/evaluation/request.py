@@ -1,4 +1,4 @@
-"""`EvaluationRequest`: what is asked of a sample and its labels."""
+"""`EvaluationRequest`: the options of one evaluation."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from stratal.question.roles import DeclaredRoles
 from stratal.question.vocabulary import metric_name
 from stratal.tables.list_columns import ListRule
 
-# Column of the labels unless another is named.
+# Default name of the column of labels.
 LABEL = "label"
 
-# What an answer counts as whose application returned an error or nothing.
+# What a failed answer counts as: the application of the model returned an error or nothing.
 MISSING = "missing"
 WRONG = "wrong"
 
-# Metrics of `metric=` that are not of one class.
+# Metrics of `metric=` that are not metrics of a class.
 BRIER = "brier"
 CONFUSION = "confusion"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EvaluationRequest(DeclaredRoles):
-    """Everything that one call of `stratal.evaluate` asks for; the keywords are those of that function.
+    """The options of one call of `stratal.evaluate`, which documents them.
 
     Examples
     --------
@@ -90,12 +90,12 @@ class EvaluationRequest(DeclaredRoles):
     def __post_init__(self) -> None:
         self._freeze()
         self._set(value=join_column_names(self.value))
-        listed = ("features", "metric", "classes", "compare", "judge", "proxy", "groups")
-        for name, names in field_values(self, listed).items():
+        sequence_fields = ("features", "metric", "classes", "compare", "judge", "proxy", "groups")
+        for name, names in field_values(self, sequence_fields).items():
             self._set(**{name: (names,) if isinstance(names, str) else tuple(names or ())})
         if self.by is not None:
             require_column_name(self.by, "by")
-        # No name of a metric has a comma.
+        # Names of metrics contain no comma, so that one text may list several.
         metrics = (name for text in self.metric for name in split_names(text))
         self._set(metric=tuple(map(metric_name, metrics)))
         if self.margins is not None:
@@ -152,7 +152,7 @@ class EvaluationRequest(DeclaredRoles):
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """The requirements of the intervals, one text each."""
+        """The requirements as one text each, such as `value>=.9`."""
         if self.require is None:
             return ()
         texts = self.require.split(";") if isinstance(self.require, str) else self.require
@@ -160,18 +160,18 @@ class EvaluationRequest(DeclaredRoles):
 
     @property
     def estimand_options(self) -> JsonDict:
-        """The keywords of `stratal.estimate` that say what is estimated."""
+        """The keywords of `stratal.estimate` that determine the estimand."""
         return self.keywords("estimand", "combine", "predicted")
 
     @property
     def estimator_options(self) -> JsonDict:
-        """The other keywords of `stratal.estimate` that say how."""
+        """The keywords of `stratal.estimate` that determine the estimator."""
         options = self.keywords("estimator", "outcome", "cross_fit", "calibration")
         return options | self.target_option | {"features": self.features or None}
 
     @property
     def target_option(self) -> JsonDict:
-        """The target, where it is stated."""
+        """The keyword `target` of `stratal.estimate`, if it is stated."""
         if self.target is None:
             return {}
         return {"target": self.target}
@@ -183,26 +183,25 @@ class EvaluationRequest(DeclaredRoles):
 
     @property
     def answer_column(self) -> str | None:
-        """The column of answers that is named, if labels are compared with one."""
+        """The requested column of answers, with which labels are compared; None without one."""
         if isinstance(self.predicted, str) and self.predicted != NOT_COMPARED:
             return self.predicted
         return None
 
     @property
     def states_design(self) -> bool:
-        """Whether the request states which population the rows are a part of."""
-        stated = (self.sizes, self.weight, self.population_size, self.population)
-        return any(value is not None for value in stated)
+        """Whether the request describes the population from which the rows of a table were drawn."""
+        descriptions = (self.sizes, self.weight, self.population_size, self.population)
+        return any(value is not None for value in descriptions)
 
     @property
     def has_words_as_labels(self) -> bool:
         """Whether it is stated that labels are words: classes, or one that counts as 1 and others as 0."""
-        compares_classes = self.predicted not in (None, False, NO_COLUMN)
-        return self.positive is not None or compares_classes
+        return self.positive is not None or self._compares_answers
 
     @property
     def counts_as_number(self) -> bool:
-        """Whether it is stated which number labels count as.
+        """Whether the request declares the numbers that labels count as.
 
         A code of missing labels that is mapped to itself is a label, and may be a class.
         """
@@ -215,12 +214,16 @@ class EvaluationRequest(DeclaredRoles):
 
     @property
     def label_column(self) -> str:
-        """The column of the labels: the first model's where only models are compared."""
-        is_compared = self.predicted not in (None, False, NOT_COMPARED)
-        only_models = not self.metric and not is_compared and self.value in (None, LABEL)
-        if only_models and self.compare and self.model is None:
+        """The column of the labels; that of the first model if the request only compares models."""
+        needs_labels = self.metric or self._compares_answers or self.value not in (None, LABEL)
+        if self.compare and self.model is None and not needs_labels:
             return self.compare[0]
         return self.value or LABEL
+
+    @property
+    def _compares_answers(self) -> bool:
+        """Whether the request states that labels are compared with answers."""
+        return self.predicted not in (None, False, NOT_COMPARED)
 
     def keywords(self, *names: str) -> Keywords:
         """Return some of the fields by name."""

@@ -20,7 +20,7 @@ from stratal.question.facts import words_of_name
 from stratal.question.scores import class_probability
 from stratal.question.vocabulary import METRIC_SYNONYMS, average_name
 
-# Keys of the label of a row in a judge's table whose values are classes: of people, and of the judge.
+# Keys with classes in the label of a row of a judge's table: the class by people, and by the judge.
 _CLASS_KEYS = ("class", "judged")
 
 # Maximum number of classes that a remark names.
@@ -90,7 +90,7 @@ def _require_metric(name: str) -> None:
 
 
 def _class_table(labelled_sample: LabelledSample, names: Sequence[str]) -> Estimates:
-    """Return metrics of classes."""
+    """Return the metrics of classes with the names, for the requested classes."""
     from stratal.metrics.class_report import ClassReport
 
     request = labelled_sample.request
@@ -197,7 +197,7 @@ def _remark_on_other_classes(classes: Sequence[str], other_classes: Sequence[str
 
 
 def _judge_tables(labelled_sample: LabelledSample) -> list[Estimates]:
-    """Return the agreement of judges with people: of all units and, for verdicts, of the requested groups."""
+    """Return the agreement of judges with people: for all units and, for verdicts, by requested groups."""
     from stratal.metrics.judges import JudgeReport
 
     request = labelled_sample.request
@@ -209,7 +209,7 @@ def _judge_tables(labelled_sample: LabelledSample) -> list[Estimates]:
     else:
         labels = labelled_sample.labels_as_written
     tables = []
-    # Groups first, so that a group with a worse judge is visible.
+    # The groups are first, so that readers notice a group with lower agreement.
     if request.by is not None and not judges_are_proxies:
         tables.append(estimate(sample, labels, estimand=report, by=request.by, **request.target_option))
     tables.append(estimate(sample, labels, estimand=report, **request.target_option))
@@ -223,7 +223,7 @@ def _in_words_of_labels(table: Estimates, labelled_sample: LabelledSample) -> Es
         f"{text:g}" if isinstance(text, float) else str(text) for text in texts.tolist() if text is not None
     }
     classes = {str(row.label[key]) for row in table for key in _CLASS_KEYS if row.label.get(key)}
-    # The classes that only judges write.
+    # Classes that occur only among the verdicts.
     verdict_numbers = {text: truth_number(text) for text in classes - label_words}
     if not verdict_numbers or not set(verdict_numbers.values()) <= {0.0, 1.0}:
         return table

@@ -14,17 +14,17 @@ from stratal.protocols import JsonDict
 from stratal.question.facts import ColumnFacts
 from stratal.tables.small_table import SmallTable, is_missing
 
-# Labels 0 and 1 next to the probabilities of two classes may also be outcomes, whose share is asked for.
+# With fewer classes, labels that are numbers, such as 0 and 1, may be outcomes rather than classes.
 _MIN_NUMBER_CLASSES = 3
 
 
 def with_most_probable_class(
     rows: SmallTable, facts: Sequence[ColumnFacts], possible_labels: Sequence[str]
 ) -> SmallTable | None:
-    """Return the table with the most probable class as the model's answer, and its probability.
+    """Return the table with the most probable class and its probability in place of all probabilities.
 
-    They replace the probabilities. None without columns of probabilities, and unless the labels are the only
-    column with the names of these classes: with two such columns, one has the answers.
+    The class is the model's answer. None without columns of probabilities, and unless the labels are the only
+    column with the names of these classes: of two such columns, one may contain the answers.
     """
     if rows.find(PREDICTED_CLASS, CONFIDENCE) is not None:
         return None
@@ -37,14 +37,14 @@ def with_most_probable_class(
         return None
     probabilities = _matrix(rows, columns)
     answers = [classes[position] for position in probabilities.argmax(axis=1)]
-    others = {name: entries for name, entries in rows.columns.items() if name not in columns}
-    computed = {PREDICTED_CLASS: answers, CONFIDENCE: probabilities.max(axis=1).tolist()}
+    other_columns = {name: entries for name, entries in rows.columns.items() if name not in columns}
+    new_columns = {PREDICTED_CLASS: answers, CONFIDENCE: probabilities.max(axis=1).tolist()}
     note = (
         f"{len(columns)} columns that add up to 1 ({columns[0]} … {columns[-1]}) are a softmax: the model's "
         "answer is the most probable class"
     )
-    joined = {**rows.joined, **dict.fromkeys(computed, columns)}
-    return replace(rows, columns={**others, **computed}, joined=joined, notes=(*rows.notes, note))
+    joined = {**rows.joined, **dict.fromkeys(new_columns, columns)}
+    return replace(rows, columns={**other_columns, **new_columns}, joined=joined, notes=(*rows.notes, note))
 
 
 def _matrix(rows: SmallTable, columns: Sequence[str]) -> FloatArray:
@@ -54,7 +54,7 @@ def _matrix(rows: SmallTable, columns: Sequence[str]) -> FloatArray:
 
 def _softmax_columns(rows: SmallTable, facts: Sequence[ColumnFacts]) -> tuple[str, ...] | None:
     """Return the columns of probabilities that add up to 1 in each row; None if there are none."""
-    described: list[JsonDict] = [
+    descriptions: list[JsonDict] = [
         {
             "name": column.name,
             "kind": "number",
@@ -68,6 +68,7 @@ def _softmax_columns(rows: SmallTable, facts: Sequence[ColumnFacts]) -> tuple[st
     ]
 
     def row_sums(names: Sequence[str]) -> JsonDict:
+        """Return the facts of columns by which `find_softmax_columns` decides whether they are a softmax."""
         probabilities = _matrix(rows, names)
         return {
             "n_rows": len(probabilities),
@@ -75,7 +76,7 @@ def _softmax_columns(rows: SmallTable, facts: Sequence[ColumnFacts]) -> tuple[st
             "max_deviation": float(np.abs(probabilities.sum(axis=1) - 1.0).max()),
         }
 
-    return find_softmax_columns(described, row_sums)
+    return find_softmax_columns(descriptions, row_sums)
 
 
 def _columns_of_classes(

@@ -1,4 +1,4 @@
-"""The forms in which the labels of an evaluation are given: sample, study, table, logs or count."""
+"""The form of the source of an evaluation: a sample, a study, a table, logs or a count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from stratal.tables.files import existing_file
 from stratal.tables.logs.reading import find_log_tool, find_logs
 from stratal.tables.small_table import SmallTable
 
-# For errors about a source that is none of these.
+# The allowed sources, for error messages.
 SOURCE_FORMS = (
     "SAMPLE LABELS…; STUDY; one table with labels in some rows; logs of one evaluation tool, one for each "
     "model; or a count such as 47/50"
@@ -32,7 +32,7 @@ SOURCE_FORMS = (
 
 # Numbers of right answers and of all answers, such as 47/50.
 _COUNT = re.compile(r"(\d+)/(\d+)")
-# Largest total of a count: each unit becomes a row, and people do not label more.
+# Largest total of a count: each unit becomes a row of a table in memory, and nobody labels more units.
 _MAX_COUNT = 1_000_000
 
 
@@ -114,7 +114,7 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
     """Return the form of files and folders, the first of which may be a sample; labels may be in memory."""
     first = paths[0]
     if first.is_dir() and not (first / SAMPLE_NAME).is_file():
-        # Only folders can be studies, whose modules are imported late.
+        # The modules of studies are imported only for folders, which may be studies.
         from stratal.study.database import DATABASE
 
         if (first / DATABASE).is_file() or not find_logs(first):
@@ -125,7 +125,7 @@ def _form_of_files(paths: Sequence[Path], labels: Any = None) -> SourceForm:
         return SourceForm.COUNT
     require_present(first)
     if len(paths) == 1:
-        # Labels in memory belong to a sample. The error for this file occurs when the sample is read.
+        # Labels in memory belong to a sample. If the file is not a sample, reading it raises an error.
         if labels is None or labels == []:
             return SourceForm.TABLE
         return SourceForm.SAMPLE
@@ -178,7 +178,7 @@ def _refuse_labels_of_sample(path: Path) -> None:
 
     The labelled rows are then not a simple random sample, and the estimate requires the design.
     """
-    # Only tables of labels are compared with the studies next to them.
+    # The modules of studies are imported only for tables of labels.
     from stratal.study.find_study import MAX_ROWS_PER_ITEM, folders_with_ids
 
     sample = path.parent / SAMPLE_NAME
@@ -273,18 +273,18 @@ def _entries_by_unit(logs: Sequence[SmallTable], column: str, units: dict[str, i
 
 
 def _common_score(logs: Sequence[SmallTable]) -> str:
-    """Return the only score that all logs have."""
+    """Return the only score that all logs have, or the one that states whether an answer passed."""
     scores = [log.log.proxies for log in logs if log.log is not None]
-    common = [name for name in scores[0] if all(name in others for others in scores)]
-    if len(common) == 1:
-        return common[0]
-    passed = passing_metric(common)
-    if passed is not None:
-        return passed
-    if common:
-        names = " or ".join(option_of("value", name) for name in common)
+    common_scores = [name for name in scores[0] if all(name in names for names in scores)]
+    if len(common_scores) == 1:
+        return common_scores[0]
+    passing_score = passing_metric(common_scores)
+    if passing_score is not None:
+        return passing_score
+    if common_scores:
+        names = " or ".join(option_of("value", name) for name in common_scores)
         raise InputError(
-            "the logs have several scores", given=", ".join(common), action=f"Name one: {names}."
+            "the logs have several scores", given=", ".join(common_scores), action=f"Name one: {names}."
         )
     raise InputError(
         "the logs have no score in common",

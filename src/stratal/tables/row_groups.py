@@ -192,8 +192,8 @@ def _concentration_warning(grouping: LabelledGroups, clusters: LabelledGroups | 
     text = (
         f"the labelled {unit} are not a random sample of the table: labels occur in "
         f"{by_unit.n_labelled:,} of {len(by_unit.sizes):,} levels of {column!r}; the same number of randomly "
-        f"chosen {unit} would fall in about {by_unit.expected_labelled:,.0f}. The interval may miss the value of all "
-        "rows. "
+        f"chosen {unit} would fall in about {by_unit.expected_labelled:,.0f}. The interval may miss the "
+        "value of all rows. "
         f"If {unit} of the other levels are not of interest, leave them out"
     )
     if by_unit.are_fully_labelled:
