@@ -469,13 +469,7 @@ def tool_name_for(path: Path) -> str | None:
 def write_tasks(tool: Tool, tasks: Sequence[Task], question: ToolQuestion, path: Path) -> str:
     """Write tasks for a tool completely or not at all, and return the next step in the tool.
 
-    Parameters
-    ----------
-    tool : Tool
-    tasks : sequence of Task
-    question : ToolQuestion
-    path : Path
-        A new file, or a new folder for tools that need several files.
+    `path` is a new file, or a new folder for tools that need several files.
 
     Raises
     ------
@@ -927,21 +921,9 @@ def _drawn_units_of_log(table: SmallTable, sample_ids: Sequence[object]) -> Smal
 
 
 def split_by_model(models: Labels, outcomes: Labels, model_names: tuple[str, ...] = ()) -> dict[str, Labels]:
-    """Return the outcomes of each model, in the order of the models' first appearance.
+    """Return the outcomes of each model, or of `model_names`, in their order; unknown models are refused.
 
-    Parameters
-    ----------
-    models : Labels
-        The column of the models' names.
-    outcomes : Labels
-        The column of their outcomes in the same rows.
-    model_names : tuple of str
-        The models to return, in this order. Default: all.
-
-    Raises
-    ------
-    LabelError
-        For an unknown model.
+    `models` has the names of the models, and `outcomes` their outcomes in the same rows.
     """
     rows: dict[str, list[int]] = {}
     for row, name in enumerate(models.values):

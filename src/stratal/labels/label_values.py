@@ -644,15 +644,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
 def mapping_of_codes(labels: Collection[str], answers: Collection[str]) -> str | None:
     """Return the advice to map labels to answers if the labels may be codes of the answers, or the reverse.
 
-    Parameters
-    ----------
-    labels, answers : collection of str
-        The distinct labels and answers, of which none are the same.
-
-    Returns
-    -------
-    str or None
-        None unless one of them are whole numbers and the other at least as many words.
+    None unless one of them are whole numbers and the other at least as many words. No label is an answer.
     """
     if not _are_codes(labels, answers) and not _are_codes(answers, labels):
         return None
@@ -677,11 +669,7 @@ def _in_code_order(classes: Collection[str]) -> list[str]:
 def refuse_incomparable_verdicts(labels: Collection[str], verdicts: Collection[str], judge: str) -> None:
     """Refuse labels of which none is a verdict of a judge, if both are few words or numbers.
 
-    Parameters
-    ----------
-    labels, verdicts : collection of str
-        The distinct labels in the spelling of the verdicts as far as they agree, and the distinct verdicts.
-    judge : str
+    `labels` and `verdicts` are distinct. Labels that agree with a verdict have its spelling.
     """
     words = {*labels, *verdicts}
     folded_labels = set(map(fold_text, labels))

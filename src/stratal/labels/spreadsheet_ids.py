@@ -21,13 +21,6 @@ def restore_spreadsheet_ids(
 
     An id is restored only if no unit has it, exactly one unit has an id that a spreadsheet could turn into
     it, and the annotator did not also label this unit under its correct id. Other ids are unchanged.
-
-    Parameters
-    ----------
-    ids : sequence of str (m,)
-    annotators : sequence of str (m,), optional
-    sample_ids : collection of str
-        The sample's ids.
     """
     unmatched_rows = [row for row, text in enumerate(ids) if text not in sample_ids]
     if not unmatched_rows:
