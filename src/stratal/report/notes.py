@@ -65,15 +65,20 @@ class Note(str):
         return Note, (self.code, str(self))
 
 
-def unlabelled_text(drawn: int, labelled: int) -> str:
+def unlabelled_text(
+    drawn: int,
+    labelled: int,
+    consequence: str = "the labelled units represent them, which is valid only if labels are",
+) -> str:
     """Return the sentence on drawn units without a label, without its full stop.
 
-    Notes, warnings and pages use the same text, so that a command prints it once.
+    Notes, warnings and pages use the same text, so that a command prints it once. `consequence` is followed
+    by the assumption on the missing labels.
     """
     missing = drawn - labelled
     return (
-        f"{missing:,} of {drawn:,} drawn units have no label ({missing / drawn:.1%}); the labelled units "
-        "represent them, which is valid only if labels are missing at random within strata"
+        f"{missing:,} of {drawn:,} drawn units have no label ({missing / drawn:.1%}); {consequence} missing "
+        "at random within strata"
     )
 
 

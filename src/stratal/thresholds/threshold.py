@@ -47,7 +47,7 @@ from stratal.protocols import JsonDict, JsonRows
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.recognition import may_be_proxy
 from stratal.report.document import describe_threshold_method
-from stratal.report.notes import Note
+from stratal.report.notes import Note, unlabelled_text
 from stratal.report.text import Page, PageDisplay, json_dict
 from stratal.report.thresholds import threshold_page
 from stratal.report.verdicts import FAIL, PASS, UNDECIDED
@@ -807,12 +807,9 @@ def _threshold_notes(
 ) -> tuple[str, ...]:
     """Return notes on missing labels, on an unknown population and on groups without an accepted set."""
     notes = []
-    missing = sample.size - int(outcomes.labelled.sum())
-    if missing:
-        notes.append(
-            f"{missing:,} of {sample.size:,} drawn units have no label; the guarantee assumes that "
-            "labels are missing at random within strata"
-        )
+    n_labelled = int(outcomes.labelled.sum())
+    if n_labelled < sample.size:
+        notes.append(unlabelled_text(sample.size, n_labelled, "the guarantee assumes that labels are"))
     if labels.sizes is None:
         notes.append(
             "the population is not known: shares are estimated from the sample, and the guarantee holds "
