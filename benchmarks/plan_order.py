@@ -23,7 +23,7 @@ from benchmarks.helpers import circumstances
 
 import stratal
 from stratal.arrays import AnyArray, FloatArray
-from stratal.estimation.outcome_means import default_estimator
+from stratal.estimation.default_estimator import default_estimator
 from stratal.planning.expected_widths import planned_half_width
 from stratal.planning.interim_widths import interval_of_counts
 from stratal.planning.plan import Plan, PlannedDesign

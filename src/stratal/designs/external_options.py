@@ -10,7 +10,6 @@ import numpy as np
 
 from stratal.arrays import field_values
 from stratal.errors import InputError
-from stratal.labels.annotator_columns import join_column_names
 from stratal.question.roles import DeclaredRoles
 from stratal.question.scores import ORDER, Predictions, declared_scores
 
@@ -70,6 +69,8 @@ class ExternalOptions(DeclaredRoles):
         return any(value is not None for value in declared)
 
     def __post_init__(self) -> None:
+        from stratal.labels.annotator_columns import join_column_names
+
         self._set(value=join_column_names(self.value))
         size = self.population_size
         has_size = size is not None

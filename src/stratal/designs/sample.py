@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -29,10 +29,8 @@ from stratal.arrays import (
     plain_fields,
 )
 from stratal.designs.external_options import ExternalOptions
-from stratal.designs.external_sample import fields_of_labelled
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, keywords_from, type_text
-from stratal.labels.labels import Labels
 from stratal.population.answer_sets import mixed_answers_error, population_tags
 from stratal.population.digest import PopulationDigest
 from stratal.population.drawn_units import DrawnUnits
@@ -50,6 +48,9 @@ from stratal.randomness import check_seed, id_texts
 from stratal.report.text import TableDisplay
 from stratal.strata.allocation import Allocation
 from stratal.strata.strata import Strata
+
+if TYPE_CHECKING:
+    from stratal.labels.labels import Labels
 
 
 class Design(Described, ABC):
@@ -544,6 +545,8 @@ class Sample(Record, TableDisplay):
         >>> stratal.estimate(sample, labels).value
         0.875
         """
+        from stratal.designs.external_sample import fields_of_labelled
+
         options = ExternalOptions(**keywords)
         sample_fields, labels = fields_of_labelled(table, options)
         return with_declared_scores(

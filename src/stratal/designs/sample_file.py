@@ -22,6 +22,7 @@ from stratal.designs.files import replacing
 from stratal.errors import InputError, lone_surrogate_error
 from stratal.protocols import JsonDict
 from stratal.randomness import id_texts
+from stratal.tables.arrow_arrays import arrow_array, numpy_array, text_array
 from stratal.tables.files import csv_header, existing_file
 from stratal.tables.parquet import SAMPLE_KEY as _KEY
 from stratal.tables.parquet import read_bounded_table
@@ -88,7 +89,7 @@ def _digest(table: pa.Table, description: Mapping[str, object]) -> str:
             else:
                 kind = "<i8"
             if not column.null_count:
-                values = column.to_numpy().astype(kind).tobytes()
+                values = numpy_array(column).astype(kind).tobytes()
             else:
                 values = _texts(column)
         else:
@@ -111,16 +112,19 @@ def _is_text(name: str, values: AnyArray) -> bool:
 def _arrow(name: str, values: AnyArray, encoded: bool) -> pa.Array:
     """Return a column as an Arrow array; `encoded` values are JSON texts."""
     if name.startswith("group."):
-        return pa.array(values.tolist(), pa.string())
+        return text_array(values.tolist())
     if not name.startswith("show."):
-        return pa.array(values)
+        return arrow_array(values)
+    entries = values.tolist()
     if encoded:
-        return pa.array([json.dumps(value, ensure_ascii=False, default=str) for value in values.tolist()])
+        return text_array([json.dumps(value, ensure_ascii=False, default=str) for value in entries])
+    if entries and all(isinstance(value, str) for value in entries):
+        return text_array(entries)
     try:
-        return pa.array(values.tolist())
+        return pa.array(entries)
     except (pa.ArrowException, OverflowError):
         # Arrow columns have one type: mixed entries, which are only shown, are stored as text.
-        return pa.array([None if value is None else str(value) for value in values.tolist()])
+        return text_array([None if value is None else str(value) for value in entries])
 
 
 # Columns that every sample file has.
@@ -247,7 +251,7 @@ def _array(name: str, column: pa.ChunkedArray) -> AnyArray:
         return entries
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return np.array(column.to_pylist(), dtype=np.str_)
-    return np.asarray(column.to_numpy())
+    return numpy_array(column)
 
 
 def check_drawn_units(

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
 from stratal.strata.level_groups import count_groups, pool_small_levels
-from stratal.strata.mean_score import MeanScore
 from stratal.strata.number_of_strata import DEFAULT_STRATA
 from stratal.strata.proxy_intervals import CUT_METHODS
 from stratal.strata.strata import (
@@ -30,6 +29,9 @@ from stratal.strata.strata import (
     SCENARIO_RESIDUAL_FACTORS,
     SCENARIO_SLOPES,
 )
+
+if TYPE_CHECKING:
+    from stratal.strata.mean_score import MeanScore
 
 # Residual standard deviation over that of the proxy, assumed for outcomes without bounds by default: a
 # correlation of .89.

@@ -28,7 +28,7 @@ from stratal.estimation.cross_fitting import (
     sampled_fractions,
 )
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import OutcomeKind, infer_outcome
+from stratal.intervals.outcomes import OutcomeKind, infer_outcome
 from stratal.population.column_names import match_patterns, name_tuple
 from stratal.population.population import Population
 from stratal.population.rules import Rule

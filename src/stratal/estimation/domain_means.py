@@ -51,8 +51,8 @@ def domain_mean(
     target : {"population", "superpopulation"}
     proxy_residuals : (float (n,), float), optional
         Residuals of z on the proxy, with the same mean over the domain as z, and the factor by which fitting
-        λ increases their variance; see `estimation.means.domain_residuals`. Their share of the variance of z
-        is estimated from the labels of the domain, and shrunk towards 1 if there are few.
+        λ increases their variance; see `estimation.mean_estimates.domain_residuals`. Their share of the
+        variance of z is estimated from the labels of the domain, and shrunk towards 1 if there are few.
     """
     inside = member.astype(np.float64)
     n = int(member.sum())

@@ -2,6 +2,8 @@
 
 Before labels are collected, it returns the conditional moments of each unit's influence, which determine
 strata and allocation. From labels, it returns the estimate. It is stored in the file of the sample.
+
+A plan has no labels. Modules that only estimates need are imported by the functions that use them.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from shlex import quote
-from typing import Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -18,20 +20,19 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, suggest_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, StratificationOptions
-from stratal.estimation.crossed_cells import combined_influence
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimates import Estimates
 from stratal.estimation.planned_rounds import PlannedRounds
-from stratal.intervals.evidence import OutcomeKind, check_target
-from stratal.labels.joined_labels import join_labels
+from stratal.intervals.outcomes import OutcomeKind, check_target
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.protocols import Keywords
 from stratal.question.vocabulary import average_name, metric_name
 from stratal.strata import Strata
-from stratal.strata.standard_deviations import smoothed_standard_deviations
 from stratal.strata.strata import Moments
+
+if TYPE_CHECKING:
+    from stratal.estimation.estimate import Estimate
+    from stratal.estimation.estimates import Estimates
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -427,6 +428,8 @@ class Estimand(Described, noun="estimand", registry={}):
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the influence of the labelled units, for the next round."""
+        from stratal.estimation.estimate import Estimate
+
         estimate = self.estimate(sample, labels)
         assert isinstance(estimate, Estimate)
         u = np.nan_to_num(estimate.evidence.residuals)
@@ -442,6 +445,8 @@ class Estimand(Described, noun="estimand", registry={}):
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have all labels that the estimand requires."""
+        from stratal.labels.joined_labels import join_labels
+
         return join_labels(sample, labels).labelled
 
     def influences(self, population: Population) -> Iterator[Influence]:
@@ -466,6 +471,8 @@ class Estimand(Described, noun="estimand", registry={}):
         The standard deviations of the labelled units are smoothed towards those of the plan, or towards
         `planned` if the strata are for several estimands. Only their ratios are meaningful.
         """
+        from stratal.strata.standard_deviations import smoothed_standard_deviations
+
         influence = self.labelled_influence(sample, labels)
         n_strata = strata.n_strata
         stratum = sample.stratum[influence.labelled]
@@ -554,6 +561,8 @@ class Several(Estimand):
 
     def influence(self, population: Population) -> Influence:
         """Return one influence for all estimands, with equal weights; see `combined_influence`."""
+        from stratal.estimation.crossed_cells import combined_influence
+
         return combined_influence(
             [part.influence(population) for part in self.parts_in(population)], population
         )
@@ -736,6 +745,8 @@ class Listed(Several, kind="list"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return the estimates of all estimands; their labels contain the text of the estimand."""
+        from stratal.estimation.estimates import Estimates
+
         rows: list[Estimate] = []
         remarks: list[str] = []
         for entry in self.estimands:
@@ -751,6 +762,8 @@ class Listed(Several, kind="list"):
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the estimates of all estimands in each group."""
+        from stratal.estimation.estimates import Estimates
+
         rows = []
         remarks: list[str] = []
         for entry in self.estimands:

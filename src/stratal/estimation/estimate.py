@@ -21,11 +21,12 @@ from stratal.estimation.linearised import (
 from stratal.estimation.plan_check_notes import NoteInputs
 from stratal.estimation.quantity import ACCURACY, are_shares, is_share, label_name, mean_name
 from stratal.estimation.stratum_table import StratumRow, StratumTable
-from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect
+from stratal.intervals.evidence import Evidence, design_effect
 from stratal.intervals.interval import ConfidenceInterval, Interval
 from stratal.intervals.interval_types import SkewedInterval, StudentInterval, SumInterval, UndefinedInterval
 from stratal.intervals.looks import Look
 from stratal.intervals.methods import interval_of, p_value_of
+from stratal.intervals.outcomes import OutcomeKind
 from stratal.labels.label_interpretation import LabelInterpretation, interpretation_notes
 from stratal.labels.label_values import LabelValue, describe_label_values
 from stratal.protocols import JsonDict, Keywords

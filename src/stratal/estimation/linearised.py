@@ -11,9 +11,9 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centre_within_strata
 from stratal.errors import InputError
-from stratal.intervals.evidence import check_target
 from stratal.intervals.interval_types import SkewedInterval
 from stratal.intervals.label_based_sizes import stratum_pseudo_label_shares
+from stratal.intervals.outcomes import check_target
 from stratal.intervals.proportion import skewnesses_of
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from stratal.arrays import LARGEST_NUMBER, BoolArray, FloatArray, IntArray, field_values, refuse_extremes
 from stratal.designs import Weighting
 from stratal.designs.external_weights import SeparateSamples
-from stratal.designs.sample import Design, Sample
+from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import (
     pooled_stratum_covariances,
     satterthwaite,
@@ -30,6 +30,12 @@ from stratal.estimation.calibrated import (
     sample_folds,
 )
 from stratal.estimation.cross_fitting import N_FOLDS, cross_fit_lam
+from stratal.estimation.default_estimator import (
+    MINIMUM_FOR_FITTING,
+    RANDOM_WITHIN_STRATA,
+    default_estimator,
+    labels_for_proxies,
+)
 from stratal.estimation.estimand import Request, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.labelled_units import LabelledUnits
@@ -37,7 +43,8 @@ from stratal.estimation.linearised import Linearised, superpopulation_variance, 
 from stratal.estimation.plan_check_notes import NoteInputs, PlannedOutcome
 from stratal.estimation.respondents import known_outcome, proxy_columns, refuse_outside, worst_bounds
 from stratal.estimation.stratum_table import StratumTable
-from stratal.intervals.evidence import Evidence, infer_outcome
+from stratal.intervals.evidence import Evidence
+from stratal.intervals.outcomes import infer_outcome
 from stratal.population.summary import StratumSummary
 from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
@@ -45,14 +52,6 @@ from stratal.proxy.history import HISTORY, history_columns
 # Estimators of a mean that users can choose; 'auto' selects one of them by a documented rule.
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 
-# Minimum number of labels per proxy for which `auto` fits λ. With fewer, the error of λ is too large.
-MINIMUM_FOR_FITTING = 50
-# Minimum number of labels per proxy, for several proxies and strata of the first one. λ is shrunk by the
-# number of informative labels, so that it has little effect with few labels.
-_LABELS_PER_PROXY = 15
-# Minimum number of labels per stratum. In 50 strata, the coverage with a fitted λ is 0.931 for 2 labels each,
-# and at least 0.941 for 3 (2,000 draws).
-_LABELS_PER_STRATUM = 3
 # Maximum leverage, as for regressions. Residuals divided by less than 0.25 are mostly noise.
 _MAX_LEVERAGE = 0.75
 # Estimators that require a proxy.
@@ -143,67 +142,6 @@ class MeanEstimate(Linearised):
 
 
 _WITHOUT_PROXY = EstimateOptions(estimator="horvitz-thompson")
-
-
-def default_estimator(
-    design: str, n: int, n_strata: int, k: int, *, scaled: bool, proxy_strata: bool = True
-) -> str:
-    """Return the estimator of `auto`, which depends on the design and sizes, and never on results.
-
-    Parameters
-    ----------
-    design : str
-    n : int
-        Number of labels, or of clusters if clusters were drawn. For unequal weights, the effective number of
-        labels (Kish).
-    n_strata : int
-        H.
-    k : int
-        Number of proxies.
-    scaled : bool
-        Whether the proxy is on the scale of the outcome.
-    proxy_strata : bool
-        Whether the strata may have been built from the proxy, which then varies little within them.
-    """
-    min_labels = labels_for_proxies(design, n_strata, k, proxy_strata=proxy_strata)
-    if k > 0 and scaled and min_labels is not None and n >= min_labels:
-        return "ppi++"
-    # Not `difference` (λ = 1): with an inverted score, it would increase the variance.
-    if _min_labels_with_weights(design) > 0:
-        return "hajek"
-    return "horvitz-thompson"
-
-
-def labels_for_proxies(design: str, n_strata: int, k: int, *, proxy_strata: bool = True) -> int | None:
-    """Return the minimum number of labels for which `auto` uses up to k proxies; None if it never does.
-
-    The parameters are those of `default_estimator`.
-    """
-    min_labels = _min_labels_with_weights(design)
-    if min_labels > 0:
-        return min_labels * k
-    if design in _RANDOM_WITHIN_STRATA and n_strata <= 1:
-        # The minimum for one proxy; `_first_proxies` omits the proxies for which there are too few labels.
-        return MINIMUM_FOR_FITTING
-    # λ is fitted within strata, each of whose means uses one degree of freedom (Fisch et al. 2024).
-    if design == "stratified" and not proxy_strata:
-        return max(_LABELS_PER_STRATUM * n_strata, MINIMUM_FOR_FITTING * k + n_strata)
-    if design == "stratified" and k > 1:
-        # Within strata of one proxy, the others still vary. λ is shrunk if there are few labels.
-        return max(MINIMUM_FOR_FITTING, _LABELS_PER_PROXY * k)
-    return None
-
-
-# Designs that are simple random samples if there is one stratum.
-_RANDOM_WITHIN_STRATA = ("simple-random", "stratified")
-
-
-def _min_labels_with_weights(design: str) -> int:
-    """Return the minimum labels or clusters per proxy for a design with unequal weights; 0 for others."""
-    design_type: type[Design] | None = Design.class_of_kind(design)
-    if design_type is None:
-        return 0
-    return design_type.hajek_below
 
 
 def linearised_mean(
@@ -745,7 +683,7 @@ def _first_proxies(
     n_used = n // MINIMUM_FOR_FITTING
     k = proxies.shape[1]
     is_auto = options.estimator == "auto" and options.lam is None and options.scaled
-    is_random = options.design in _RANDOM_WITHIN_STRATA and len(summary.sizes) == 1
+    is_random = options.design in RANDOM_WITHIN_STRATA and len(summary.sizes) == 1
     if not is_auto or not is_random or not 0 < n_used < k:
         return proxies, summary, options
     first = list(range(n_used))

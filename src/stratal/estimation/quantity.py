@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from stratal.labels.label_values import LabelValue
+if TYPE_CHECKING:
+    from stratal.labels.label_values import LabelValue
 
 # Also the quantity of labels that are compared with answers, whatever the words of the labels are.
 ACCURACY = "accuracy"

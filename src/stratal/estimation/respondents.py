@@ -18,7 +18,7 @@ from stratal.estimation.missing_labels import missing_label_notes, unrepresentat
 from stratal.estimation.nonresponse_notes import MAX_STRATA_NAMED, nonresponse_notes
 from stratal.estimation.resolve import LabelOutcomes
 from stratal.estimation.stratum_table import StratumTable
-from stratal.intervals.evidence import OutcomeKind
+from stratal.intervals.outcomes import OutcomeKind
 from stratal.population.column_names import MISSING_PROXY, OWN_STRATUM_GROUP
 from stratal.population.expressions import Expression, implies
 from stratal.population.rules import possible_levels

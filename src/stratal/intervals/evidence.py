@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import gammaln, ndtri
@@ -12,7 +12,7 @@ from scipy.special import gammaln, ndtri
 from stratal.arrays import BoolArray, FloatArray, Number, Record, unit_scale
 from stratal.designs import Weighting
 from stratal.designs.weighting import ROUNDING_VARIANCE
-from stratal.errors import InputError, LabelError, check_choice, finite_bounds
+from stratal.errors import InputError
 from stratal.intervals.guards import (
     ROUNDING,
     UnitMoments,
@@ -28,13 +28,13 @@ from stratal.intervals.guards import (
 )
 from stratal.intervals.interval import Ends, Interval, max_unseen_share
 from stratal.intervals.looks import Look
+from stratal.intervals.outcomes import OutcomeKind
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.simultaneous import SimultaneousLevel
 from stratal.intervals.stratified import (
     StratumRates,
     stratified_clopper_pearson,
 )
-from stratal.question.question import SCALES, TARGETS
 
 # Weight, in clusters, of the worst case, in which all units of a cluster have the same outcome. If all labels
 # agree, they contain no information about the correlation within clusters.
@@ -45,8 +45,6 @@ _WHOLE_NUMBER_TOLERANCE = 1e-6
 
 # With more units than this, draws without replacement are practically independent.
 _MAX_FINITE_SIZE = 1e9
-
-OutcomeKind = Literal["binary", "bounded", "unbounded"]
 
 
 class IntervalEvidence(Protocol):
@@ -587,50 +585,6 @@ class Evidence(DerivedEvidence, Record):
         return spread
 
 
-def infer_outcome(
-    z: FloatArray, outcome: OutcomeKind | None, bounds: tuple[float, float] | None
-) -> tuple[OutcomeKind, tuple[float, float] | None]:
-    """Return the kind and the bounds of an outcome.
-
-    Without a kind, it is binary if all labels (n,) are 0 or 1, otherwise bounded if there are bounds.
-
-    Raises
-    ------
-    LabelError
-        For a label outside the bounds.
-    InputError
-        For an unknown kind, bounds in the wrong order, or a bounded outcome without bounds.
-    """
-    if outcome is not None:
-        check_choice("kind of outcome", outcome, SCALES)
-    if bounds is not None:
-        bounds = finite_bounds(bounds)
-    binary_labels = bool(np.all((z == 0) | (z == 1)))
-    if outcome is None:
-        outcome = "unbounded" if bounds is None else "bounded"
-        if binary_labels and bounds in (None, (0.0, 1.0)):
-            outcome = "binary"
-    if outcome == "unbounded":
-        return outcome, None
-    if outcome == "binary":
-        bounds = (0.0, 1.0)
-    if bounds is None:
-        raise InputError("a bounded outcome requires bounds", action="Give bounds=(lowest, highest).")
-    # The usual case. It needs no search for labels outside the bounds.
-    if outcome == "binary" and binary_labels:
-        return outcome, bounds
-    if outcome == "binary":
-        outside = (z != 0) & (z != 1)
-    else:
-        outside = (z < bounds[0]) | (z > bounds[1])
-    if np.any(outside):
-        raise LabelError(
-            f"{outside.sum()} labels lie outside the {outcome} outcome's values (first: {z[outside][0]:g})",
-            allowed="0 or 1" if outcome == "binary" else f"{bounds[0]:g} to {bounds[1]:g}",
-        )
-    return outcome, bounds
-
-
 def design_effect(
     variance: float, spread: float, n: int, population_size: float, target: str = "population"
 ) -> tuple[float | None, float | None]:
@@ -656,8 +610,3 @@ def design_effect(
     if simple_random_variance > 0:
         return float(variance / simple_random_variance), float(effective_size)
     return 1.0, float(effective_size)
-
-
-def check_target(target: str) -> None:
-    """Raise an `InputError` for an unknown target."""
-    check_choice("target", target, TARGETS)

@@ -40,9 +40,9 @@ from stratal.estimation.resolve import (
     number_columns,
 )
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import OutcomeKind
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval
+from stratal.intervals.outcomes import OutcomeKind
 from stratal.intervals.proportion import student_quantile
 from stratal.metrics.numeric_errors import LARGEST_PART, MIN_ERRORS_FOR_TAILS, largest_share
 from stratal.metrics.pseudo_label_variances import mixed_variance, smoothed_variance

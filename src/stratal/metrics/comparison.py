@@ -19,6 +19,7 @@ from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, check_choice
 from stratal.estimation.crossed_cells import combined_influence
+from stratal.estimation.default_estimator import MINIMUM_FOR_FITTING
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several
 from stratal.estimation.estimate import Estimate, correlation_from, linearised_estimate, undefined_estimate
 from stratal.estimation.estimates import Estimates, with_label_values
@@ -28,7 +29,7 @@ from stratal.estimation.linearised import (
     target_covariance,
     target_df,
 )
-from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, estimate_mean, mean_without_proxy
+from stratal.estimation.outcome_means import estimate_mean, mean_without_proxy
 from stratal.estimation.resolve import (
     agreement_with_models,
     check_label_codes,
@@ -36,7 +37,6 @@ from stratal.estimation.resolve import (
     number_columns,
 )
 from stratal.estimation.respondents import Respondents, default_target
-from stratal.intervals.evidence import infer_outcome
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import (
     OffsetInterval,
@@ -45,6 +45,7 @@ from stratal.intervals.interval_types import (
     Term,
     no_variation_error,
 )
+from stratal.intervals.outcomes import infer_outcome
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import DEFAULT_SHARE_RIGHT

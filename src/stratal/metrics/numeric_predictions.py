@@ -20,7 +20,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
 from stratal.estimation.resolve import named_groups, number_columns, split_answers
 from stratal.estimation.respondents import Respondents, refuse_outside
-from stratal.intervals.evidence import OutcomeKind
+from stratal.intervals.outcomes import OutcomeKind
 from stratal.metrics.numeric_errors import (
     explained_share,
     heavy_tail_notes,

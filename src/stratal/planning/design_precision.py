@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stratal.arrays import IntArray
 from stratal.designs import SimpleRandom
-from stratal.designs.successive import Successive
 from stratal.planning.candidates import worst_error
 from stratal.planning.plan import PlannedDesign
-from stratal.planning.previous_labels import PreviousLabels
 from stratal.population.population import Population
 from stratal.population.size_measure import MEAN_SHRINKAGE
 from stratal.proxy.history import HISTORY
 from stratal.strata import Allocation, Strata
 from stratal.strata.strata import expected_variance
+
+if TYPE_CHECKING:
+    from stratal.planning.previous_labels import PreviousLabels
 
 # The estimators that a plan compares under each design.
 FORECAST_ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
@@ -127,6 +129,8 @@ def successive_precision(
     that the history predicts for a unit, shrunk to the mean like π. The ratio of the result to
     `expected_error` also scales the optimistic and the conservative standard error of `stratified`.
     """
+    from stratal.designs import Successive
+
     predictions = population.distribution(HISTORY)
     rates = (1.0 - MEAN_SHRINKAGE) * predictions.values + MEAN_SHRINKAGE * predictions.mean
     variances = np.maximum(rates * (1.0 - rates), 0.0)

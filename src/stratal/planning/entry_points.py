@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,16 +13,17 @@ from stratal.errors import InputError, check_choice
 from stratal.estimation.anticipated import StratificationOptions
 from stratal.estimation.estimand import EstimandLike, as_estimand, planned_for
 from stratal.intervals.interval import check_confidence_level
-from stratal.intervals.looks import PlannedLooks
 from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.design_precision import expected_precision, simple_allocation
 from stratal.planning.plan import PROXY_ASSUMPTIONS, Plan
 from stratal.planning.planner import EVERY_UNIT, PILOT_LABELS, Planner
-from stratal.planning.previous_labels import PreviousLabels
 from stratal.population.population import Population, require_population
 from stratal.population.predictions import with_predictions
 from stratal.strata.arguments import check_budget, whole_number
 from stratal.strata.strata import Strata, one_stratum
+
+if TYPE_CHECKING:
+    from stratal.intervals.looks import PlannedLooks
 
 # The rate at which a binary outcome has the largest variance.
 _WORST_RATE = 0.5
@@ -174,17 +176,24 @@ def plan(
         residual_sd=residual_sd,
     )
     requested.refuse_plan_options({"labels": labels} | asdict(options))
+    planned_looks = None
+    if looks is not None:
+        from stratal.intervals.looks import PlannedLooks
+
+        planned_looks = PlannedLooks.parse(looks)
     planner = Planner(
         population=population,
         estimand=requested,
         options=options,
         confidence_level=confidence_level,
         half_width=half_width,
-        looks=None if looks is None else PlannedLooks.parse(looks),
+        looks=planned_looks,
     )
     if previous is not None:
         planner = _with_previous_waves(planner, previous)
     if labels is not None:
+        from stratal.planning.previous_labels import PreviousLabels  # it loads the estimates
+
         previous_labels = PreviousLabels(
             population,
             labels,

@@ -20,6 +20,9 @@ from stratal.intervals.proportion import mean_skewness, student_quantile, studen
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.strata.strata import expected_variance
 
+# Usual probability to detect a difference in the planning of studies (Cohen 1988).
+DEFAULT_POWER = 0.8
+
 # Number of simulated sets of binary labels over which a width is averaged. Five are enough because they are
 # quantiles of the distribution of each stratum's rate, not random.
 QUANTILE_SETS = 5

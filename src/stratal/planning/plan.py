@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,16 +13,13 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned_population
 from stratal.designs.sample import Design, Sample
-from stratal.designs.successive import Successive
 from stratal.errors import InputError
 from stratal.estimation.estimand import as_estimand, parts_of
 from stratal.estimation.planned_rounds import PlannedRounds
 from stratal.estimation.quantity import is_share
-from stratal.intervals.looks import PlannedLooks
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.candidates import bounds_of_worst_case, scenario_half_width
-from stratal.planning.expected_widths import normal_half_width
-from stratal.planning.power import DEFAULT_POWER
+from stratal.planning.expected_widths import DEFAULT_POWER, normal_half_width
 from stratal.population.expressions import NumberColumn
 from stratal.population.population import Population
 from stratal.protocols import JsonDict, JsonMapping
@@ -32,6 +30,9 @@ from stratal.report.pages import plan_page
 from stratal.report.text import Page, PageDisplay, TableDisplay, json_dict
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.strata import Scenario
+
+if TYPE_CHECKING:
+    from stratal.intervals.looks import PlannedLooks
 
 # Assumptions about the calibration of the proxy, of which the budget for a half-width uses one.
 PROXY_ASSUMPTIONS = ("conservative", "expected", "optimistic")
@@ -193,6 +194,8 @@ class Plan(PageDisplay, TableDisplay, PlotDisplay):
         """The recommended design, ready to draw."""
         if self.recommended.design == SimpleRandom.kind:
             return SimpleRandom(budget=self.budget)
+        from stratal.designs import Successive
+
         # A history (results of other models) predicts better with each label, so rounds draw single units.
         if self.recommended.design == Successive.kind:
             return Successive(budgets=(self.budget,), predicted=(NumberColumn(name=HISTORY),))

@@ -18,9 +18,8 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.errors import BudgetError, InputError, suggest_names
 from stratal.estimation.anticipated import Anticipated, StratificationOptions
+from stratal.estimation.default_estimator import default_estimator
 from stratal.estimation.estimand import Estimand, parts_of
-from stratal.estimation.outcome_means import default_estimator
-from stratal.intervals.looks import PlannedLooks
 from stratal.planning.budget_search import check_half_widths, smallest_budget
 from stratal.planning.candidates import (
     LARGEST_ERROR_RATIO,
@@ -36,21 +35,21 @@ from stratal.planning.design_precision import (
     successive_precision,
 )
 from stratal.planning.expected_widths import normal_half_width
-from stratal.planning.joint_plan import influence_deviations, planned_parts
 from stratal.planning.plan import COST_OPTIMAL, Plan, PlannedDesign, PlannedPart, level_of_last_look
-from stratal.planning.previous_labels import PreviousLabels
 from stratal.planning.stratum_minimums import stratum_minimums
 from stratal.population.expressions import NumberColumn
 from stratal.population.influence import population_means, stratum_averages
 from stratal.population.population import Population
 from stratal.proxy.history import HISTORY, history_columns
-from stratal.strata import Allocation, Strata, allocate, allocate_several
+from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.allocation import allocate_budgets
 from stratal.strata.arguments import check_budget
 from stratal.strata.region import PILOT_SHARE as FIRST_ROUND_SHARE
 from stratal.strata.strata import expected_variance
 
 if TYPE_CHECKING:
+    from stratal.intervals.looks import PlannedLooks
+    from stratal.planning.previous_labels import PreviousLabels
     from stratal.planning.previous_waves import PreviousWaves
 
 # Labels of a pilot if nothing is known about how many will be needed. A search for a budget starts here too.
@@ -479,6 +478,9 @@ class Planner:
 
     def _allocate_jointly(self, strata: Strata, n_labels: int | None) -> _PlannedStrata:
         """Return one allocation for several estimands: of the budget, or the smallest for the half-widths."""
+        from stratal.planning.joint_plan import influence_deviations, planned_parts
+        from stratal.strata import allocate_several
+
         influences = list(self.estimand.influences(self.population))
         deviations, variances, _ = influence_deviations(self.population, strata, influences)
         # Divisor N_h − 1, as in the variance of a stratified mean.

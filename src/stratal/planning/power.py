@@ -9,12 +9,10 @@ from statistics import NormalDist
 from stratal.arrays import Record
 from stratal.errors import InputError, not_positive_error
 from stratal.intervals.interval import check_confidence_level
+from stratal.planning.expected_widths import DEFAULT_POWER
 from stratal.protocols import JsonDict
 from stratal.strata.arguments import whole_number
 from stratal.whole_numbers import rounded_up
-
-# Usual probability to detect a difference in the planning of studies (Cohen 1988).
-DEFAULT_POWER = 0.8
 
 
 def plan_to_detect(

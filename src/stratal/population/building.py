@@ -25,6 +25,7 @@ from stratal.proxy.proxy import Proxy, accuracy, margin
 from stratal.question.roles import ColumnRoles, declared_columns, refuse_revealing_columns
 from stratal.question.tags import checked_format, read_set
 from stratal.randomness import id_array
+from stratal.tables.arrow_arrays import numpy_array
 from stratal.tables.frames import frame_table
 from stratal.tables.readers import open_table
 from stratal.tables.row_index import index_name, refuse_two_ids, shared_index
@@ -503,7 +504,7 @@ def _numpy_column(column: Any) -> AnyArray | None:
     if column.null_count:
         return None
     if str(column.type) != "string":
-        return np.asarray(column.to_numpy())
+        return numpy_array(column)
     texts = column.to_pylist()
     # NumPy stores each text with four bytes per character of the longest text.
     if 4 * len(texts) * max(map(len, texts)) > MAX_MEMORY_BYTES:

@@ -20,7 +20,6 @@ from stratal.population.column_names import (
 )
 from stratal.population.proxy_info import ProxyInfo, infer_proxy_info
 from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS
-from stratal.proxy.agreement import NORMALISATIONS
 from stratal.proxy.history import history_columns
 from stratal.question.question import Outcome
 from stratal.question.roles import ColumnRoles, RoleKeywords, declared_columns, refuse_revealing_columns
@@ -354,6 +353,8 @@ def _answer_columns(
     patterns = name_tuple("answers", answers)
     normalisation = None
     if patterns:
+        from stratal.proxy.agreement import NORMALISATIONS
+
         prefix, colon, first = patterns[0].partition(":")
         if colon and prefix in NORMALISATIONS:
             normalisation = prefix

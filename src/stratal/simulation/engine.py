@@ -21,8 +21,8 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
+from stratal.estimation.default_estimator import default_estimator
 from stratal.estimation.estimand import EstimandLike, as_estimand
-from stratal.estimation.outcome_means import default_estimator
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.adaptive_allocation import adaptive_sums

@@ -16,7 +16,7 @@ from stratal.designs.stratified import stratified_factors, stratum_degrees_of_fr
 from stratal.designs.stratum_moments import collapse_singletons, population_covariance_parts, satterthwaite
 from stratal.errors import InputError, check_choice
 from stratal.estimation.lam import SHRINKAGE_LABELS, LambdaPrior, fit_stratified, inflation
-from stratal.intervals import evidence
+from stratal.intervals import evidence, outcomes
 from stratal.intervals.guards import (
     UnitMoments,
     Variances,
@@ -156,7 +156,7 @@ class Replicates(evidence.DerivedEvidence):
         return self.settings.bounds
 
     @property
-    def outcome(self) -> evidence.OutcomeKind:
+    def outcome(self) -> outcomes.OutcomeKind:
         """Kind of outcome: unbounded, binary or bounded."""
         if self.bounds is None:
             return "unbounded"
@@ -300,7 +300,7 @@ def replicate_means(
         a proxy that does not exist.
     """
     check_choice("estimator", estimator, ("auto", *SIMULATED_ESTIMATORS))
-    evidence.check_target(settings.target)
+    outcomes.check_target(settings.target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' requires a proxy", action="Give the population a proxy.")
     counts = sums.counts

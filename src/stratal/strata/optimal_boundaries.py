@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, unit_scale
+from stratal.arrays import FloatArray, IntArray, frozen, unit_scale
 from stratal.population.distribution import Distribution
 from stratal.strata.strata import possible_rates
 
@@ -451,8 +451,9 @@ def _boundaries_of_runs(sums: bytes, edges: bytes, max_strata: int) -> tuple[Int
     A plan compares several numbers of strata, and one recursion gives the boundaries of all of them. The
     arguments are the contents of arrays, because each comparison makes new arrays with equal contents.
     """
-    cost = PrefixSums.from_bytes(sums).neyman_cost
-    return tuple(_minimise_cost(cost, np.frombuffer(edges, np.int64), max_strata))
+    edge_array = np.frombuffer(edges, np.int64)
+    costs = _cost_table(PrefixSums.from_bytes(sums).neyman_cost, edge_array, edge_array)
+    return tuple(_minimise_cost(costs, edge_array, max_strata))
 
 
 def robust_neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArray]:
@@ -462,13 +463,38 @@ def robust_neyman_boundaries(distribution: Distribution, n_strata: int) -> list[
     (`stratal.strata.strata.expected_deviations`), with r_h the mean over the units of the stratum. The proxy
     must have bounds. The result is as in `k_means_boundaries`.
     """
-    edges = run_edges(distribution, MAX_ROBUST_BINS)
-    return _minimise_cost(RateSums.of(distribution).neyman_cost, edges, n_strata)
+    edges, costs = _robust_costs(_DistributionKey(distribution))
+    return _minimise_cost(costs, edges, n_strata)
 
 
-def _minimise_cost(cost: StratumCost, edges: IntArray, n_strata: int) -> list[IntArray]:
-    """Return the boundaries among these bin edges that minimise the sum of the costs, for 1, 2, … strata."""
-    costs = _cost_table(cost, edges, edges)
+class _DistributionKey:
+    """A distribution as the key of a cache. A distribution has no hash, because it is compared by value."""
+
+    def __init__(self, distribution: Distribution) -> None:
+        self.distribution = distribution
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _DistributionKey) and other.distribution is self.distribution
+
+    def __hash__(self) -> int:
+        return id(self.distribution)
+
+
+# A plan compares several numbers of strata of one distribution. The table takes most of the time, and does
+# not depend on the number.
+@lru_cache(maxsize=1)
+def _robust_costs(key: _DistributionKey) -> tuple[IntArray, FloatArray]:
+    """Return the bin edges that may be boundaries, and the table of costs between them."""
+    edges = run_edges(key.distribution, MAX_ROBUST_BINS)
+    costs = _cost_table(RateSums.of(key.distribution).neyman_cost, edges, edges)
+    return frozen(edges), frozen(costs)
+
+
+def _minimise_cost(costs: FloatArray, edges: IntArray, n_strata: int) -> list[IntArray]:
+    """Return the boundaries among these bin edges that minimise the sum of the costs, for 1, 2, … strata.
+
+    `costs` is the table (ends, starts) of the costs between the edges.
+    """
     # With one stratum, it starts at the first edge.
     best_costs = costs[:, 0]
     layers = []

@@ -17,7 +17,6 @@ from urllib.parse import unquote
 
 from stratal.errors import InputError, check_choice, unreadable_file_error, utf8_path
 from stratal.protocols import JsonDict
-from stratal.tables.platforms.platform import PLATFORMS
 
 # Format of a file by its suffix.
 FORMATS = {
@@ -88,6 +87,8 @@ def existing_file(path: Path) -> Path:
             action = "Check the path."
         if re.match(r"(https?|s3):/", str(path)):
             action = "Download the file first; only files of predictions are read from an address."
+        from stratal.tables.platforms.platform import PLATFORMS
+
         if str(path).partition(":")[0] in PLATFORMS:
             action = (
                 f"Read the units of the project first: stratal platform read {path} --output units.jsonl."

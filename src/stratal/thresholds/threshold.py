@@ -27,8 +27,8 @@ from stratal.evaluation.labelled_sample import LabelledSample, read_labelled_sam
 from stratal.evaluation.labelled_table import LabelledTable
 from stratal.evaluation.request import EvaluationRequest
 from stratal.evaluation.sources import SourceForm, form_of
-from stratal.intervals.evidence import check_target
 from stratal.intervals.interval import check_confidence_level
+from stratal.intervals.outcomes import check_target
 from stratal.metrics.calibration import Calibration
 from stratal.metrics.ranking import only_proxy, scores_of_class
 from stratal.metrics.threshold_goal import (

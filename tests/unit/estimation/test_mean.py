@@ -10,15 +10,10 @@ import pytest
 import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
+from stratal.estimation.default_estimator import default_estimator
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.lam import LabelledProxies
-from stratal.estimation.outcome_means import (
-    ESTIMATORS,
-    MeanEstimate,
-    default_estimator,
-    estimate_mean,
-    linearised_mean,
-)
+from stratal.estimation.outcome_means import ESTIMATORS, MeanEstimate, estimate_mean, linearised_mean
 from stratal.population.summary import StratumSummary
 
 FITTED = ["ppi++", "stratppi"]
