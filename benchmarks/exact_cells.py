@@ -54,7 +54,7 @@ def difference_limits(sample: stratal.Sample, *, known: bool) -> tuple[FloatArra
     """Return wins and losses (c, 2), and the limits (c, 2) of the difference, for every sample of n units."""
     n, everyone = sample.size, np.ones(sample.size, dtype=bool)
     estimand = stratal.estimands.Difference(("first", "second"))
-    respondents = Respondents.of(sample, everyone, estimand.same if known else None)
+    respondents = Respondents.of(sample, everyone, estimand.agreement if known else None)
     counts = np.array([(k, j) for k, j in product(range(n + 1), repeat=2) if k + j <= n])
     limits = []
     for wins, losses in counts.tolist():

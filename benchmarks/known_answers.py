@@ -23,7 +23,7 @@ from stratal import estimands
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.mover import directions, limits_on_ellipsoid, move_limits_outwards
-from stratal.metrics.class_functions import metric_function, of_two_shares
+from stratal.metrics.class_functions import metric_function, two_class_metric
 from stratal.metrics.confusion import Confusion
 
 PAGE = Path(__file__).parent / "results" / "known_answers.md"
@@ -134,7 +134,7 @@ def intervals(seen: IntArray, answered: BoolArray, counts: IntArray, sizes: IntA
     wider, around = move_limits_outwards(value, low, high, units), directions(np.eye(2))
     ends = []
     for name in METRICS:
-        of_two = of_two_shares(metric_function(name, 1, 2), 2)
+        of_two = two_class_metric(metric_function(name, 1, 2), 2)
         assert of_two is not None
 
         def function(rates: FloatArray, of_two: Any = of_two) -> FloatArray:

@@ -754,7 +754,7 @@ def calibration(cell: Cell, draws: int, seed: int) -> dict[str, float]:
         drawn = draw(rng, cell, EFFICIENCY_LIMIT)
         labels = drawn.labels
         bins = ScoreBins.of(labels.scores[:, 0], labels.outcomes, labels.weights)
-        codes = np.clip(np.searchsorted(bins.ends, units.score, side="right") - 1, 0, len(bins.shares) - 1)
+        codes = np.clip(np.searchsorted(bins.edges, units.score, side="right") - 1, 0, len(bins.shares) - 1)
         true = true_calibration(codes, units.score, drawn.outcomes)
         holds = dict.fromkeys(CALIBRATED_QUANTITIES, True)
         place = 0

@@ -32,7 +32,7 @@ from stratal.estimation.mover import directions, limits_on_ellipsoid, move_limit
 from stratal.intervals.guards import UnitMoments, Variances, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.metrics.class_functions import metric_function, of_two_shares
+from stratal.metrics.class_functions import metric_function, two_class_metric
 from stratal.planning.interim_analysis import PLANNED_SHARE
 from stratal.planning.next_allocation import next_allocation
 from stratal.planning.stratum_minimums import cell_share_minimums
@@ -283,7 +283,7 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
             value, low, high = limits(good, drawn.counts, sizes, two)
         else:
             which = None if name in ("mcc", "balanced_accuracy") else 1
-            of_two = of_two_shares(metric_function(name, which, 2), 2)
+            of_two = two_class_metric(metric_function(name, which, 2), 2)
             assert of_two is not None
 
             def function(rates: FloatArray, of_two: Any = of_two) -> FloatArray:
@@ -312,7 +312,7 @@ def truths(stage: Stage) -> FloatArray:
             found.append(rates[0] + (1.0 - share) - rates[1])
         else:
             which = None if name in ("mcc", "balanced_accuracy") else 1
-            of_two = of_two_shares(metric_function(name, which, 2), 2)
+            of_two = two_class_metric(metric_function(name, which, 2), 2)
             assert of_two is not None
             found.append(float(of_two(np.array(rates[0]), np.array(rates[1]), share)))
     return np.array(found)

@@ -66,7 +66,7 @@ def test_with_strata_that_need_no_label_value_and_variance_are_exactly_unbiased(
     for sample in samples(strata, n_h):
         labels = dict(zip(sample.ids.tolist(), TRUTH[sample.ids].tolist(), strict=True))
         u = Estimand.parse_text(text).labelled_influence(sample, labels)
-        frame = Respondents.of(sample, u.labelled, Estimand.parse_text(text).same)
+        frame = Respondents.of(sample, u.labelled, Estimand.parse_text(text).agreement)
         found = stratal.estimate(sample, labels, estimand=text)
         values.append(found.value)
         variances.append(float(frame.weighting.covariance(frame.share * u.u[:, None])[0, 0]))

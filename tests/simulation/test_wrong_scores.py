@@ -14,7 +14,7 @@ from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.estimate import correlation_from
 from stratal.estimation.mover import directions, limits_on_ellipsoid
-from stratal.metrics.class_functions import metric_function, of_two_shares
+from stratal.metrics.class_functions import metric_function, two_class_metric
 from stratal.metrics.confusion import Confusion
 
 DRAWS = sized(60, 400)
@@ -54,7 +54,7 @@ def test_precision_of_few_labels_keeps_its_level(labels):
         assert measured(cell, DRAWS, seed=6)["metrics"]["precision"]["coverage"] > LEAST
 
 
-MATTHEWS = of_two_shares(metric_function("mcc", None, 2), 2)
+MATTHEWS = two_class_metric(metric_function("mcc", None, 2), 2)
 
 
 def cells_of(positive, answered, correlation):

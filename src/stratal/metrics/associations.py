@@ -36,15 +36,13 @@ from stratal.estimation.linearised import (
     pseudo_label_share,
 )
 from stratal.estimation.means import Mean
-from stratal.estimation.resolve import (
-    number_columns,
-)
+from stratal.estimation.resolve import number_columns
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import OffsetInterval, OuterInterval
 from stratal.intervals.outcomes import OutcomeKind
 from stratal.intervals.proportion import student_quantile
-from stratal.metrics.numeric_errors import LARGEST_PART, MIN_ERRORS_FOR_TAILS, largest_share
+from stratal.metrics.numeric_errors import MIN_LABELS_FOR_TAILS, TOP_SHARE, top_share_of_squares
 from stratal.metrics.pseudo_label_variances import mixed_variance, smoothed_variance
 from stratal.metrics.ranking import only_proxy
 from stratal.metrics.rarer_value import (
@@ -60,7 +58,8 @@ from stratal.population.population import Population
 from stratal.question.question import NUMBER
 from stratal.report.notes import Note
 
-# Of scores, labels and weights (n,) that sum to 1: the value, and the influence of each unit (n,).
+# Function that returns a statistic and the influence of each unit (n,), from scores, labels and weights (n,)
+# that sum to 1.
 AssociationFunction = Callable[[FloatArray, FloatArray, FloatArray], tuple[float, FloatArray]]
 
 
@@ -71,8 +70,9 @@ class AssociationStatistic:
     Parameters
     ----------
     function : callable
+        An `AssociationFunction`.
     of_moments : callable, optional
-        The value from the means of x, y, x², y² and xy; None if extreme labels count by their rank only.
+        Returns the value from the means of x, y, x², y² and xy; None for a statistic of ranks.
     compares_means : bool
         Whether the squared difference of the means is a part of it.
     """
@@ -86,8 +86,8 @@ class AssociationStatistic:
         return self.function(x, y, weights)
 
 
-# A variance of this size is a rounding error: all values are equal.
-_MIN_SPREAD = 1e-12
+# A variance of standardised values of this size is a rounding error: all values are equal.
+_MIN_VARIANCE = 1e-12
 
 
 # Largest correlation on Fisher's scale, which is infinite at 1.
@@ -98,15 +98,15 @@ _MAX_CORRELATION = 1.0 - 1e-9
 _N_PSEUDO_LABELS = 8
 
 
-def _standardised(
+def _standardise(
     x: FloatArray, y: FloatArray, weights: FloatArray, *, on_common_scale: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return standardised scores and labels (n,), which avoids rounding errors; the weights (n,) sum to 1.
 
-    A correlation does not depend on either scale, and an agreement only on their difference.
+    A correlation does not depend on either scale. An agreement requires the same centre and scale for both.
     """
     if not on_common_scale:
-        return _standardised_alone(x, weights), _standardised_alone(y, weights)
+        return _standardise_variable(x, weights), _standardise_variable(y, weights)
     centre = float(weights @ (x + y)) / 2.0
     scale = float(np.sqrt(weights @ ((x - centre) ** 2 + (y - centre) ** 2)))
     if scale == 0:
@@ -114,7 +114,7 @@ def _standardised(
     return (x - centre) / scale, (y - centre) / scale
 
 
-def _standardised_alone(values: FloatArray, weights: FloatArray) -> FloatArray:
+def _standardise_variable(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Return values (n,) with mean 0 and variance 1, or 0 if they are equal; the weights (n,) sum to 1."""
     deviations = values - weights @ values
     scale = float(np.sqrt(weights @ deviations**2))
@@ -123,42 +123,45 @@ def _standardised_alone(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(deviations / scale)
 
 
-def _of_moments(function: MomentsFunction, *, on_common_scale: bool) -> AssociationFunction:
-    """Return a function of the means of x, y, x², y² and xy, of standardised scores and labels."""
+def _linearise(function: MomentsFunction, *, on_common_scale: bool) -> AssociationFunction:
+    """Return the function of scores and labels for a function of their moments, with numeric derivatives."""
 
-    def of(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
-        variables = moment_variables(*_standardised(x, y, weights, on_common_scale=on_common_scale))
+    def value_and_influence(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+        variables = moment_variables(*_standardise(x, y, weights, on_common_scale=on_common_scale))
         means = weights @ variables
         with np.errstate(divide="ignore", invalid="ignore"):
             value = function(means)
             slopes = numeric_gradient(function, means)
         return value, (variables - means) @ slopes
 
-    return of
+    return value_and_influence
 
 
-def _correlation(m: FloatArray) -> float:
-    """Return Pearson's correlation from the means of x, y, x², y² and xy."""
-    spread = (m[2] - m[0] ** 2) * (m[3] - m[1] ** 2)
-    if spread > _MIN_SPREAD**2:
-        return float((m[4] - m[0] * m[1]) / np.sqrt(spread))
+def _correlation(moments: FloatArray) -> float:
+    """Return Pearson's correlation from the means (5,) of x, y, x², y² and xy."""
+    x, y, xx, yy, xy = moments
+    product_of_variances = (xx - x**2) * (yy - y**2)
+    if product_of_variances > _MIN_VARIANCE**2:
+        return float((xy - x * y) / np.sqrt(product_of_variances))
     return np.nan
 
 
-def _agreement(m: FloatArray) -> float:
-    """Return Lin's concordance correlation from the means of x, y, x², y² and xy."""
+def _agreement(moments: FloatArray) -> float:
+    """Return Lin's concordance correlation from the means (5,) of x, y, x², y² and xy."""
+    x, y, xx, yy, xy = moments
     # If labels, or scores, are all equal, it is 0 however well the judge rates the other units.
-    if min(m[2] - m[0] ** 2, m[3] - m[1] ** 2) <= _MIN_SPREAD:
+    if min(xx - x**2, yy - y**2) <= _MIN_VARIANCE:
         return np.nan
-    spread = m[2] + m[3] - 2.0 * m[0] * m[1]
-    return 2.0 * float(m[4] - m[0] * m[1]) / float(spread)
+    # The sum of the variances and the squared difference of the means.
+    denominator = xx + yy - 2.0 * x * y
+    return 2.0 * float(xy - x * y) / float(denominator)
 
 
-pearson = AssociationStatistic(_of_moments(_correlation, on_common_scale=False), of_moments=_correlation)
+pearson = AssociationStatistic(_linearise(_correlation, on_common_scale=False), of_moments=_correlation)
 
 
 intraclass = AssociationStatistic(
-    _of_moments(_agreement, on_common_scale=True), of_moments=_agreement, compares_means=True
+    _linearise(_agreement, on_common_scale=True), of_moments=_agreement, compares_means=True
 )
 
 
@@ -187,12 +190,13 @@ def _rank_correlation(x: FloatArray, y: FloatArray, weights: FloatArray) -> tupl
     means = weights @ variables
     slopes = numeric_gradient(_correlation, means)
     influence = (variables - means) @ slopes
-    for ranks, other_ranks, group, k in (
-        (ranks_of_x, ranks_of_y, group_of_x, 0),
-        (ranks_of_y, ranks_of_x, group_of_y, 1),
+    x_slope, y_slope, xx_slope, yy_slope, xy_slope = slopes
+    for ranks, other_ranks, group, slope, square_slope in (
+        (ranks_of_x, ranks_of_y, group_of_x, x_slope, xx_slope),
+        (ranks_of_y, ranks_of_x, group_of_y, y_slope, yy_slope),
     ):
         # Derivative of the correlation with respect to the rank of each unit.
-        rank_slopes = weights * (slopes[k] + 2.0 * slopes[2 + k] * ranks + slopes[4] * other_ranks)
+        rank_slopes = weights * (slope + 2.0 * square_slope * ranks + xy_slope * other_ranks)
         influence = influence + _sums_above(group, rank_slopes) - float(rank_slopes @ ranks)
     return _correlation(means), np.asarray(influence)
 
@@ -209,7 +213,7 @@ class FisherInterval(OffsetInterval):
 
     method = "fisher"
 
-    def moved(self, value: float) -> FisherInterval:
+    def recentred(self, value: float) -> FisherInterval:
         """Return an interval around another value, with the same width on Fisher's scale."""
         ratio = (1.0 - min(value**2, 1.0)) / max(1.0 - self.value**2, 1.0 - _MAX_CORRELATION)
         return replace(self, value=value, standard_error=self.standard_error * ratio)
@@ -245,18 +249,18 @@ def association(
         return undefined_estimate(weighting, n, bounds, reason, target=target)
     value = min(max(value, -1.0), 1.0)
     result = of_variable(value, influence / weighting.total, weighting, target)
-    smoothed = _smoothed(statistic, x, y, weighting, result, target)
+    smoothed = _interval_with_pseudo_labels(statistic, x, y, weighting, result, target)
     has_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
     interval: Interval = OuterInterval(
-        value=value, bounds=bounds, first=smoothed.moved(value), second=smoothed
+        value=value, bounds=bounds, first=smoothed.recentred(value), second=smoothed
     )
     if statistic.compares_means:
         at_equal_means = _agreement_at_equal_means(value, x, y, weighting)
         interval = OuterInterval(
-            value=value, bounds=bounds, first=interval, second=smoothed.moved(at_equal_means)
+            value=value, bounds=bounds, first=interval, second=smoothed.recentred(at_equal_means)
         )
     if statistic.of_moments is not None:
-        interval = _allow_for_few_labels(interval, statistic, statistic.of_moments, x, y, weighting, target)
+        interval = _extend_for_rare_value(interval, statistic, statistic.of_moments, x, y, weighting, target)
     standard_error = smoothed.standard_error
     if has_error or weighting.census:
         standard_error = result.standard_error
@@ -270,7 +274,7 @@ def association(
     )
 
 
-def _allow_for_few_labels(
+def _extend_for_rare_value(
     interval: Interval,
     statistic: AssociationStatistic,
     function: MomentsFunction,
@@ -284,12 +288,11 @@ def _allow_for_few_labels(
     With 1 to 6 such labels among 30 to 100, .77 to .92 of the intervals of Pearson's correlation covered, and
     .72 to .92 of those of the intraclass correlation.
     """
-    values, counts = np.unique(y, return_counts=True)
-    if len(values) != 2:
+    if len(np.unique(y)) != 2:
         return interval
     weights = weighting.weights / weighting.total
-    x, y = _standardised(x, y, weights, on_common_scale=statistic.compares_means)
-    values = np.unique(y)
+    x, y = _standardise(x, y, weights, on_common_scale=statistic.compares_means)
+    values, counts = np.unique(y, return_counts=True)
     # An agreement is largest if the score is the label itself.
     scores = np.concatenate([x, y]) if statistic.compares_means else x
     score_range = (float(scores.min()), float(scores.max()))
@@ -312,21 +315,24 @@ _LARGEST_SQUARED_ERROR = 4.0
 
 
 def _agreement_at_equal_means(value: float, x: FloatArray, y: FloatArray, weighting: Weighting) -> float:
-    """Return Lin's concordance without the part of (x̄ − ȳ)² that may be sampling error.
+    """Return Lin's concordance `value` without the part of (x̄ − ȳ)² that may be sampling error.
 
     McGraw and Wong (1996) subtract the expected part, Var(x̄ − ȳ); this is the largest plausible part. For a
     judge that reverses the scale, the linearised variance is near 0, because the square has its minimum
     there: intervals covered .04.
     """
     weights = weighting.weights / weighting.total
-    means = np.array([weights @ x, weights @ y])
-    squared_difference = float(means[0] - means[1]) ** 2
-    spread = float(weights @ (x - means[0]) ** 2 + weights @ (y - means[1]) ** 2) + squared_difference
+    mean_x = weights @ x
+    mean_y = weights @ y
+    squared_difference = float(mean_x - mean_y) ** 2
+    variances = float(weights @ (x - mean_x) ** 2 + weights @ (y - mean_y) ** 2)
+    denominator = variances + squared_difference
     difference = ((x - y) / weighting.total)[:, None]
     sampling_error = _LARGEST_SQUARED_ERROR * float(weighting.covariance(difference)[0, 0])
     if not sampling_error > 0.0:
         return value
-    return float(np.clip(value * spread / (spread - min(sampling_error, squared_difference)), -1.0, 1.0))
+    reduced_denominator = denominator - min(sampling_error, squared_difference)
+    return float(np.clip(value * denominator / reduced_denominator, -1.0, 1.0))
 
 
 # Maximum to which pseudo-labels raise the degrees of freedom. Without them, one exception leaves 1 or 2, and
@@ -334,7 +340,7 @@ def _agreement_at_equal_means(value: float, x: FloatArray, y: FloatArray, weight
 _MAX_DF_WITH_PSEUDO_LABELS = 4.0
 
 
-def _smoothed(
+def _interval_with_pseudo_labels(
     statistic: AssociationStatistic,
     x: FloatArray,
     y: FloatArray,
@@ -342,7 +348,10 @@ def _smoothed(
     result: Linearised,
     target: str,
 ) -> FisherInterval:
-    """Return the interval of the labels mixed with pseudo-labels of the same scores."""
+    """Return Fisher's interval of the labels mixed with pseudo-labels of the same scores.
+
+    `result` is that of the labels without pseudo-labels.
+    """
     fit, residuals = _isotonic_fit(x, y, weighting)
     share, degrees_of_freedom = pseudo_label_share(result, weighting, residuals)
     share_where_labels_agree = max(largest_label_share(weighting), share)
@@ -352,6 +361,7 @@ def _smoothed(
         pseudo_shares = np.maximum(pseudo_shares, adaptive_label_share(y == y.max(), weighting))
     pseudo_shares = pseudo_shares * _diversity(y)
     n_pseudo = len(pseudo_labels)
+    # The label of each unit, and then one pseudo-label of each unit after the other.
     shares = np.concatenate([1.0 - pseudo_shares] + [pseudo_shares / n_pseudo] * n_pseudo)
     weights = shares * np.tile(weighting.weights, 1 + n_pseudo)
     labels = np.concatenate([y, *pseudo_labels])
@@ -440,7 +450,7 @@ def _all_labels_agree(fit: FloatArray, residuals: FloatArray) -> BoolArray:
     return np.asarray(agree[block])
 
 
-# Share of the squared influence in the largest 2 % of the labels above which a correlation has a note. One in
+# Share of the 2 % largest squared influences in their sum above which a correlation has a note. One in
 # ten samples of 100 labels with normal errors exceeds it, and half of those with t errors (df = 3).
 _HEAVY_INFLUENCE_SHARE = 0.45
 
@@ -467,7 +477,7 @@ EXPECTED_SLOPE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
-class OfScores(Estimand, listed="score", shown="judge"):
+class ScoreComparison(Estimand, listed="score", shown="judge"):
     """A comparison of a judge's scores with the labels, which are numbers.
 
     Parameters
@@ -481,7 +491,10 @@ class OfScores(Estimand, listed="score", shown="judge"):
     def units(
         self, sample: Sample, labels: object, scores: object = None
     ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
-        """Return scores and labels (m,) of the labelled units, and whether drawn units are labelled (n,)."""
+        """Return scores and labels (m,) of the labelled units, these units, and their mask (n,).
+
+        `scores` replaces the estimand's score: the name of a proxy, or a score of each drawn unit (n,).
+        """
         score_column = scores
         if scores is None:
             score_column = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
@@ -501,8 +514,8 @@ class OfScores(Estimand, listed="score", shown="judge"):
         """Return which of the drawn units (n,) have a label."""
         return self.units(sample, labels)[3]
 
-    def _scaled(self, population: Population) -> tuple[NumberColumn, tuple[float, float]]:
-        """Return the score and its bounds, which are those of the labels."""
+    def _score_and_bounds(self, population: Population) -> tuple[NumberColumn, tuple[float, float]]:
+        """Return the score and its bounds, which are those of the labels; other scores are an error."""
         info = population.proxy_info(self.score)
         if not info.scaled or info.bounds is None or not np.all(np.isfinite(info.bounds)):
             problem = f"a plan for '{self.kind}' is not possible: the score is not on the scale of the labels"
@@ -512,12 +525,12 @@ class OfScores(Estimand, listed="score", shown="judge"):
 
 
 @dataclass(frozen=True, slots=True)
-class Association(OfScores):
+class Association(ScoreComparison):
     """A correlation of scores and labels."""
 
     statistic: ClassVar[AssociationStatistic]
     # The function of the moments that a plan uses.
-    planned: ClassVar[MomentsFunction] = _correlation
+    planned_function: ClassVar[MomentsFunction] = _correlation
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the correlation or agreement of scores and labels."""
@@ -531,13 +544,13 @@ class Association(OfScores):
 
     def _tail_notes(self, labels: FloatArray, estimate: Estimate) -> tuple[Note, ...]:
         """Return a warning if few labels (n,) without bounds dominate the variance of the correlation."""
-        if self.statistic.of_moments is None or len(labels) < MIN_ERRORS_FOR_TAILS:
+        if self.statistic.of_moments is None or len(labels) < MIN_LABELS_FOR_TAILS:
             return ()
-        share = largest_share(estimate.evidence.residuals)
+        share = top_share_of_squares(estimate.evidence.residuals)
         if share <= _HEAVY_INFLUENCE_SHARE:
             return ()
         text = (
-            f"{LARGEST_PART:.0%} of the labels account for {share:.0%} of the squared influence on "
+            f"{TOP_SHARE:.0%} of the labels account for {share:.0%} of the squared influence on "
             f"{self.text}. If labels have heavy tails, the interval covers the true value less often than "
             "stated, because rare extreme labels may be missing from the sample. Report the rank "
             "correlation (spearman)"
@@ -547,31 +560,36 @@ class Association(OfScores):
     def influence(self, population: Population) -> Influence:
         """Return the moments of the influence for labels at the bounds, whose mean is linear in the score.
 
-        For each of the two labels u = c_0 + c_1 x + c_2 x², with the derivatives of the correlation at the
-        expected moments. Plans for ranks use the same formula.
+        Given the label, the influence is a quadratic function of the score, with the derivatives of the
+        correlation at the expected moments. Plans for ranks use the same formula.
         """
-        x, (low, high) = self._scaled(population)
-        first, second = population_means(population, [x, x * x])
-        if second - first**2 <= _MIN_SPREAD:
+        x, (low, high) = self._score_and_bounds(population)
+        mean_score, mean_square = population_means(population, [x, x * x])
+        if mean_square - mean_score**2 <= _MIN_VARIANCE:
             problem = f"no forecast is possible for '{self.text}': all scores are equal"
             action = "Choose a score that differs between units, or plan for the mean."
-            raise InputError(problem, given=f"{first:g}", action=action)
-        product = EXPECTED_SLOPE * second + (1.0 - EXPECTED_SLOPE) * first**2
-        m = np.array([first, first, second, (low + high) * first - low * high, product])
-        function = type(self).planned
-        slopes = numeric_gradient(function, m)
-        expected = EXPECTED_SLOPE * x + (1.0 - EXPECTED_SLOPE) * float(first)
-        chance = (expected - low) * (1.0 / (high - low))
+            raise InputError(problem, given=f"{mean_score:g}", action=action)
+        # The means of x, y, x², y² and xy.
+        label_square = (low + high) * mean_score - low * high
+        product = EXPECTED_SLOPE * mean_square + (1.0 - EXPECTED_SLOPE) * mean_score**2
+        moments = np.array([mean_score, mean_score, mean_square, label_square, product])
+        function = type(self).planned_function
+        slopes = numeric_gradient(function, moments)
+        x_slope, y_slope, xx_slope, yy_slope, xy_slope = map(float, slopes)
+        constant = float(slopes @ moments)
+        expected_label = EXPECTED_SLOPE * x + (1.0 - EXPECTED_SLOPE) * float(mean_score)
+        probability_high = (expected_label - low) * (1.0 / (high - low))
 
-        def of_label(y: float) -> Expression:
-            base = float(slopes[1] * y + slopes[3] * y**2 - slopes @ m)
-            return float(slopes[2]) * (x * x) + float(slopes[0] + slopes[4] * y) * x + base
+        def influence_of_label(y: float) -> Expression:
+            label_terms = y_slope * y + yy_slope * y**2 - constant
+            return xx_slope * (x * x) + (x_slope + xy_slope * y) * x + label_terms
 
-        above = of_label(high)
-        below = of_label(low)
-        mean = chance * above + (1.0 - chance) * below
-        square = chance * (above * above) + (1.0 - chance) * (below * below)
-        return Influence(value=float(function(m)), mean=mean, square=square, cells=Cells(names=("all",)))
+        if_high = influence_of_label(high)
+        if_low = influence_of_label(low)
+        mean = probability_high * if_high + (1.0 - probability_high) * if_low
+        square = probability_high * (if_high * if_high) + (1.0 - probability_high) * (if_low * if_low)
+        value = float(function(moments))
+        return Influence(value=value, mean=mean, square=square, cells=Cells(names=("all",)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -597,7 +615,7 @@ class SpearmanCorrelation(Association, kind="spearman", statistic=spearman):
 
 
 @dataclass(frozen=True, slots=True)
-class IntraclassCorrelation(Association, kind="icc", statistic=intraclass, planned=_agreement):
+class IntraclassCorrelation(Association, kind="icc", statistic=intraclass, planned_function=_agreement):
     """The intraclass correlation of one score of a judge and one label (McGraw & Wong 1996).
 
     In the population it is Lin's concordance: 2 cov / (sum of the variances + squared difference of the
@@ -624,7 +642,7 @@ class WeightedKappa(IntraclassCorrelation, kind="weighted_kappa"):
 
 
 @dataclass(frozen=True, slots=True)
-class Bias(OfScores, kind="bias"):
+class Bias(ScoreComparison, kind="bias"):
     """The bias of a judge: the mean of its scores minus that of the labels.
 
     Examples
@@ -639,11 +657,13 @@ class Bias(OfScores, kind="bias"):
 
     def influence(self, population: Population) -> Influence:
         """Return the influence of the mean of the labels, since the mean of the scores is known."""
-        x, (low, high) = self._scaled(population)
-        (first,) = population_means(population, [x])
-        expected = EXPECTED_SLOPE * x + (1.0 - EXPECTED_SLOPE) * float(first)
-        square = x * x - 2.0 * (x * expected) + ((low + high) * expected - low * high)
-        return Influence(value=0.0, mean=x - expected, square=square, cells=Cells(names=("all",)))
+        x, (low, high) = self._score_and_bounds(population)
+        (mean_score,) = population_means(population, [x])
+        expected_label = EXPECTED_SLOPE * x + (1.0 - EXPECTED_SLOPE) * float(mean_score)
+        # The expected square of a label at one of the bounds.
+        label_square = (low + high) * expected_label - low * high
+        square = x * x - 2.0 * (x * expected_label) + label_square
+        return Influence(value=0.0, mean=x - expected_label, square=square, cells=Cells(names=("all",)))
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the bias: the mean of score minus label."""
@@ -659,8 +679,9 @@ class Bias(OfScores, kind="bias"):
             width = info.bounds[1] - info.bounds[0]
             bounds = (-width, width)
             outcome = "bounded"
-        requested = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
+        mean_request = replace(request, outcome=outcome, bounds=bounds, estimator="horvitz-thompson")
         # The differences are numbers, even if labels are words.
         question = sample.question.with_outcome(decoding=NUMBER, positive=None, mapping=None)
-        numeric = replace(sample, question=question)
-        return replace(Mean().estimate(numeric, difference, requested), label=self.label, null=0.0)
+        numeric_sample = replace(sample, question=question)
+        mean = Mean().estimate(numeric_sample, difference, mean_request)
+        return replace(mean, label=self.label, null=0.0)

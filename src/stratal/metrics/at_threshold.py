@@ -28,7 +28,7 @@ from stratal.protocols import Keywords
 
 __all__ = ["F1At", "PrecisionAt", "RecallAt", "SpecificityAt"]
 
-# The class of the units to find if labels are 1 and 0.
+# The class if neither the estimand nor a score names one: labels are then 1 (of the class) and 0.
 _DEFAULT_CLASS = "1"
 
 
@@ -45,7 +45,7 @@ class _AtThreshold(Estimand):
         The proxy. Default: the only one.
     """
 
-    # Labels are true classes. They are compared with the score, not with a column of answers.
+    # Labels are true classes, which are not compared with a column of answers.
     of_classes = True
     compared = False
     metric: ClassVar[type[ClassMetric]]
@@ -105,43 +105,42 @@ class _AtThreshold(Estimand):
         return self.positive or _DEFAULT_CLASS
 
     def _classify(self, sample: Sample, labels: object) -> tuple[Sample, AnsweredClasses, int]:
-        """Return the sample with the predicted classes, true and predicted classes, and the class's number.
+        """Return the sample with a column of predicted classes, the labelled classes, and the class's number.
 
         A unit is predicted to be of the class if its score reaches the threshold.
         """
         positive = self._resolve_class(sample)
-        name = self.score or score_of_class(sample, positive, replace(self, score="COLUMN").text)
-        scores = scores_of_class(sample, positive, name)
-        column = f"{name} at {self.threshold:g}"
+        score = self.score or score_of_class(sample, positive, replace(self, score="COLUMN").text)
+        scores = scores_of_class(sample, positive, score)
+        column = f"{score} at {self.threshold:g}"
         negative = f"not {positive}"
         predicted = np.where(scores >= self.threshold, positive, negative)
         sample = replace(sample, groups={**sample.groups, column: predicted})
+        irrelevant_units = None
         # A precision does not depend on units below the threshold.
         if self.metric is Precision:
-            irrelevant_units = Below(name=name, limit=self.threshold)
-        else:
-            irrelevant_units = None
-        classes = answered_classes(sample, labels, column, (positive,), irrelevant_units)
+            irrelevant_units = Below(name=score, limit=self.threshold)
+        answered = answered_classes(sample, labels, column, (positive,), irrelevant_units)
         strata = sample.design.strata
-        if strata is not None and classes.confusion.weighting.random_within_strata:
-            ranges = value_ranges(strata.rule, name)
-            classes = _with_possible_answers(classes, ranges, self.threshold, positive, negative)
-        return sample, classes, classes.levels.index(positive)
+        if strata is not None and answered.confusion.weighting.random_within_strata:
+            ranges = value_ranges(strata.rule, score)
+            answered = _with_possible_answers(answered, ranges, self.threshold, positive, negative)
+        return sample, answered, answered.levels.index(positive)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
-        classified, classes, class_number = self._classify(sample, labels)
-        result = classes.metric(classified, self.metric.kind, class_number, request.target)
+        classified, answered, class_number = self._classify(sample, labels)
+        result = answered.metric(classified, self.metric.kind, class_number, request.target)
         return replace(result, label=self.label)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the metric of each group."""
         # Check the group first: its error lists all group columns, and `_classify` adds one.
         named_groups(sample, group)
-        classified, classes, class_number = self._classify(sample, labels)
-        results = classes.within(classified, group, self.metric.kind, class_number, request.target)
+        classified, answered, class_number = self._classify(sample, labels)
+        results = answered.metric_by_group(classified, group, self.metric.kind, class_number, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in results.items()]
-        return Estimates.from_rows(sample, rows, "domains", classes.respondents.notes)
+        return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
@@ -153,21 +152,21 @@ class _AtThreshold(Estimand):
         probability = NumberColumn(name=score)
         below = Below(name=score, limit=self.threshold)
         above = 1.0 - below
-        # Shares of all units.
         hits, predicted, true = population_means(
             population, [probability * above, above, probability]
         ).tolist()
+        # The shares of all units, and the coefficients of the metric's numerator and denominator.
         shares = np.array([hits, predicted, true, 1.0])
         numerator, denominator = map(np.array, linear_forms(self.metric.kind))
-        total = float(denominator @ shares)
-        if total <= 0:
+        denominator_share = float(denominator @ shares)
+        if denominator_share <= 0:
             raise InputError(
                 f"no forecast is possible for {self.text!r}",
                 given=f"{predicted:.2%} of the units reach the threshold",
                 action="Name a threshold that some units reach.",
             )
-        value = float(numerator @ shares) / total
-        slopes = (numerator - value * denominator) / total
+        value = float(numerator @ shares) / denominator_share
+        slopes = (numerator - value * denominator) / denominator_share
         return _influence(value, slopes, probability, below)
 
     def _require_probability(self, population: Population) -> str:
@@ -200,16 +199,18 @@ def _parse_numbers(texts: list[str]) -> list[float] | None:
 
 
 def _with_possible_answers(
-    classes: AnsweredClasses, ranges: FloatArray, threshold: float, positive: str, negative: str
+    answered: AnsweredClasses, ranges: FloatArray, threshold: float, positive: str, negative: str
 ) -> AnsweredClasses:
     """Return the classes with the answers that are possible in strata with these ranges (H, 2) of scores."""
-    possible = np.zeros((len(ranges), len(classes.levels) + 1), dtype=bool)
-    possible[:, classes.levels.index(positive)] = ranges[:, 1] > threshold
-    if negative in classes.levels:
-        possible[:, classes.levels.index(negative)] = ranges[:, 0] < threshold
-    confusion = classes.confusion
-    possible_answers = possible_in_strata_of(classes.respondents, possible, confusion.predicted)
-    return replace(classes, confusion=replace(confusion, possible=possible_answers))
+    levels = answered.levels
+    # The last column is for answers that are no level.
+    possible = np.zeros((len(ranges), len(levels) + 1), dtype=bool)
+    possible[:, levels.index(positive)] = ranges[:, 1] > threshold
+    if negative in levels:
+        possible[:, levels.index(negative)] = ranges[:, 0] < threshold
+    confusion = answered.confusion
+    possible_answers = possible_in_strata_of(answered.respondents, possible, confusion.predicted)
+    return replace(answered, confusion=replace(confusion, possible=possible_answers))
 
 
 def _influence(value: float, slopes: FloatArray, probability: Expression, below: Below) -> Influence:
@@ -217,13 +218,14 @@ def _influence(value: float, slopes: FloatArray, probability: Expression, below:
 
     The slopes are the derivatives in the shares of hits, predicted, true and all units.
     """
-    hit_slope, predicted_slope, true_slope, constant = slopes.tolist()
+    hit_slope, predicted_slope, true_slope, total_slope = slopes.tolist()
     above = 1.0 - below
-    if_negative = predicted_slope * above + constant
+    # The influence of a unit of another class, and of the class.
+    if_negative = predicted_slope * above + total_slope
     if_positive = if_negative + hit_slope * above + true_slope
     complement = 1.0 - probability
     # As for precision, the influence below the threshold is then 0, whatever the label.
-    is_known_below = true_slope == 0 and constant == 0
+    is_known_below = true_slope == 0 and total_slope == 0
     names = (f"{below.name} < {below.limit:g}", f"{below.name} >= {below.limit:g}")
     return Influence(
         value=value,

@@ -1,4 +1,8 @@
-"""Calibration of probabilities: reliability curve, calibration errors, Brier score and its parts."""
+"""Calibration of probabilities: reliability curve, calibration errors, Brier score and its components.
+
+The components of the Brier score are the squared calibration error, the resolution and the uncertainty
+(Murphy 1973). The first two are quadratic functions of the means of bins of the score.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from stratal.estimation.estimates import Estimates
 from stratal.estimation.linearised import of_variable, target_covariance
 from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval, StudentInterval
-from stratal.metrics.associations import OfScores
+from stratal.metrics.associations import ScoreComparison
 from stratal.metrics.calibration_error import N_BINS, calibration_error
 from stratal.metrics.score_roles import is_probability
 
@@ -31,18 +35,19 @@ _MIN_LABELS_PER_BIN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreBins(Record):
-    """Bins of a score by the labelled units (n,), and the means of score x and outcome y in each of K.
+    """K bins of a score, and the means of score and outcome in each.
 
     Parameters
     ----------
     codes : int (n,)
-    ends : float (K + 1,)
+        The bin of each labelled unit.
+    edges : float (K + 1,)
     shares, scores, outcomes : float (K,)
         Estimated share of the units, and means.
     """
 
     codes: IntArray
-    ends: FloatArray
+    edges: FloatArray
     shares: FloatArray
     scores: FloatArray
     outcomes: FloatArray
@@ -52,19 +57,20 @@ class ScoreBins(Record):
         """Return ten bins of equal width, of which those with few labels are merged; weights sum to 1."""
         tenths = np.minimum((x * N_BINS).astype(np.int64), N_BINS - 1)
         counts = np.bincount(tenths, minlength=N_BINS)
-        ends = [0]
-        for end in range(1, N_BINS + 1):
-            if counts[ends[-1] : end].sum() >= _MIN_LABELS_PER_BIN:
-                ends.append(end)
-        if len(ends) == 1:
-            ends.append(N_BINS)
+        # Edges in tenths.
+        edges = [0]
+        for edge in range(1, N_BINS + 1):
+            if counts[edges[-1] : edge].sum() >= _MIN_LABELS_PER_BIN:
+                edges.append(edge)
+        if len(edges) == 1:
+            edges.append(N_BINS)
         # Few labels at the top belong to the bin below.
-        ends[-1] = N_BINS
-        codes = np.searchsorted(ends, tenths, side="right") - 1
+        edges[-1] = N_BINS
+        codes = np.searchsorted(edges, tenths, side="right") - 1
         shares = np.bincount(codes, weights).astype(np.float64)
         return cls(
             codes=codes,
-            ends=np.array(ends) / N_BINS,
+            edges=np.array(edges) / N_BINS,
             shares=shares,
             scores=np.bincount(codes, weights * x) / shares,
             outcomes=np.bincount(codes, weights * y) / shares,
@@ -103,16 +109,16 @@ class UpperLimit(OffsetInterval):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JointInterval(OffsetInterval):
-    """The interval of one of K means, at the simultaneous level for all of them (Bonferroni)."""
+    """The interval of one of several means, at the simultaneous level for all of them (Bonferroni)."""
 
-    single: Estimate
-    count: int
+    mean: Estimate
+    n_means: int
 
     method = "joint"
 
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
-        interval = self.single.confidence_interval(two_sided_level(error / self.count))
+        interval = self.mean.confidence_interval(two_sided_level(error / self.n_means))
         return self.value - interval.low, interval.high - self.value
 
 
@@ -120,18 +126,19 @@ class JointInterval(OffsetInterval):
 class QuadraticInterval(OffsetInterval):
     """The values of Σ share_k c_k² that are possible within the joint intervals of the outcomes of K bins.
 
-    A quadratic function is not smooth at 0, where an interval from its standard error fails. The joint
-    intervals take the shares of the bins as known; the length from the standard error, which has the errors
-    of the shares, is added as if both were independent.
+    The contrast c_k of a bin is the distance of its mean outcome from its mean score, or from the mean of all
+    outcomes. A quadratic function is not smooth at 0, where an interval from its standard error fails. The
+    joint intervals take the shares of the bins as known; the length from the standard error, which has the
+    errors of the shares, is added as if both were independent.
 
     Parameters
     ----------
     by_error : StudentInterval
-        Of the standard error.
+        The interval from the standard error.
     outcomes : tuple of Estimate (K,)
     shares : float (K,)
     scores : float (K,), optional
-        The contrasts are distances from these. Default: distances from the mean of all outcomes.
+        Default: the contrasts are distances from the mean of all outcomes.
     """
 
     by_error: StudentInterval
@@ -199,16 +206,16 @@ class UncertaintyInterval(OffsetInterval):
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits from the value."""
         interval = self.mean.confidence_interval(two_sided_level(error))
-        ends = [end * (1.0 - end) for end in (interval.low, interval.high)]
-        largest = max(ends)
+        values = [limit * (1.0 - limit) for limit in (interval.low, interval.high)]
+        largest = max(values)
         if interval.low <= 0.5 <= interval.high:
             # p (1 − p) has its maximum, ¼, at p = ½.
             largest = 0.25
         # The correction of the bias may move the value beyond the largest p (1 − p) in the interval.
-        return max(self.value - min(ends), 0.0), max(largest - self.value, 0.0)
+        return max(self.value - min(values), 0.0), max(largest - self.value, 0.0)
 
 
-def quadratic_part(
+def quadratic_estimate(
     contrasts: FloatArray,
     deviations: FloatArray,
     bins: ScoreBins,
@@ -217,7 +224,7 @@ def quadratic_part(
     *,
     outcomes: tuple[Estimate, ...],
     scores: FloatArray | None = None,
-    noise_of_mean: float = 0.0,
+    variance_of_mean: float = 0.0,
 ) -> Estimate:
     """Return Σ share_k c_k² of contrasts (K,) of the bins, without the bias from sampling errors.
 
@@ -230,16 +237,15 @@ def quadratic_part(
         Their linearised variables.
     outcomes, scores : of K bins
         As in `QuadraticInterval`.
-    noise_of_mean : float
-        Variance of the mean of all bins, if the contrasts are distances from it.
+    variance_of_mean : float
+        Sampling variance of the mean of all outcomes, if the contrasts are distances from it.
     """
-    inside = bins.indicators
     covariance = target_covariance(deviations, weighting, target)
-    noise = float(bins.shares @ covariance.diagonal()) - noise_of_mean
+    bias = float(bins.shares @ covariance.diagonal()) - variance_of_mean
     squares = contrasts**2
-    raw = float(bins.shares @ squares)
-    value = raw - noise
-    variable = 2.0 * deviations @ (bins.shares * contrasts) + inside @ squares - raw
+    biased_value = float(bins.shares @ squares)
+    value = biased_value - bias
+    variable = 2.0 * deviations @ (bins.shares * contrasts) + bins.indicators @ squares - biased_value
     result = of_variable(value, variable, weighting, target)
     # The variance of a quadratic form of normal contrasts: 2 tr((D Σ)²).
     scaled = bins.shares[:, None] * covariance
@@ -263,47 +269,59 @@ def calibration_rows(
 ) -> Iterator[tuple[str, str | None, Estimate]]:
     """Yield the name of each quantity of probabilities x and outcomes y (n,), its bin, and its estimate.
 
-    Brier (1950). Its parts are those of Murphy (1973) without the bias of few labels (Bröcker 2012; Ferro &
-    Fricker 2012).
+    The score is that of Brier (1950). Its components are those of Murphy (1973) without the bias of few
+    labels (Bröcker 2012; Ferro & Fricker 2012).
     """
-    everyone = np.ones(len(x), dtype=bool)
+    all_units = np.ones(len(x), dtype=bool)
     weights = weighting.weights / weighting.weights.sum()
     bins = ScoreBins.of(x, y, weights)
     mean = float(weights @ y)
     gaps = bins.outcomes - bins.scores
-    inside = bins.indicators / bins.shares
-    gap_deviations = inside * ((y - x)[:, None] - gaps)
-    outcome_deviations = inside * (y[:, None] - bins.outcomes)
-    yield "brier", None, domain_mean((x - y) ** 2, everyone, weighting, bounds=(0.0, 1.0), target=target)
+    # The linearised variables (n, K) of the gaps and of the mean outcomes.
+    scaled_indicators = bins.indicators / bins.shares
+    gap_deviations = scaled_indicators * ((y - x)[:, None] - gaps)
+    outcome_deviations = scaled_indicators * (y[:, None] - bins.outcomes)
+    yield "brier", None, domain_mean((x - y) ** 2, all_units, weighting, bounds=(0.0, 1.0), target=target)
     outcomes = tuple(
         domain_mean(y, bins.codes == k, weighting, bounds=(0.0, 1.0), target=target)
         for k in range(len(bins.shares))
     )
-    squared_error = quadratic_part(
+    squared_error = quadratic_estimate(
         gaps, gap_deviations, bins, weighting, target, outcomes=outcomes, scores=bins.scores
     )
     yield "squared_calibration_error", None, squared_error
-    noise = float(target_covariance((y - mean)[:, None], weighting, target)[0, 0])
-    resolution = quadratic_part(
+    variance_of_mean = float(target_covariance((y - mean)[:, None], weighting, target)[0, 0])
+    resolution = quadratic_estimate(
         bins.outcomes - mean,
         outcome_deviations,
         bins,
         weighting,
         target,
         outcomes=outcomes,
-        noise_of_mean=noise,
+        variance_of_mean=variance_of_mean,
     )
     yield "resolution", None, resolution
-    of_mean = domain_mean(y, everyone, weighting, bounds=(0.0, 1.0), target=target)
+    mean_outcome = domain_mean(y, all_units, weighting, bounds=(0.0, 1.0), target=target)
     # The sampling error of the mean biases p (1 − p) downwards by its variance.
-    value = min(mean * (1.0 - mean) + noise, 0.25)
+    value = min(mean * (1.0 - mean) + variance_of_mean, 0.25)
     uncertainty = linearised_estimate(
         of_variable(value, (1.0 - 2.0 * mean) * (y - mean), weighting, target),
         weighting,
-        interval=UncertaintyInterval(value=value, bounds=(0.0, 0.25), mean=of_mean),
+        interval=UncertaintyInterval(value=value, bounds=(0.0, 0.25), mean=mean_outcome),
         target=target,
     )
     yield "uncertainty", None, uncertainty
+    yield "expected_calibration_error", None, _calibration_error_with_limit(x, y, weighting, target)
+    for k, outcome in enumerate(outcomes):
+        joint = JointInterval(value=outcome.value, bounds=(0.0, 1.0), mean=outcome, n_means=len(bins.shares))
+        name = f"{bins.edges[k]:g} to {bins.edges[k + 1]:g}, mean {bins.scores[k]:.3f}"
+        yield "outcome", name, replace(outcome, evidence=replace(outcome.evidence, interval=joint))
+
+
+def _calibration_error_with_limit(
+    x: FloatArray, y: FloatArray, weighting: Weighting, target: str
+) -> Estimate:
+    """Return the expected calibration error of probabilities and outcomes (n,), with an upper limit."""
     expected_error = calibration_error(x, y, weighting, target)
     interval = expected_error.evidence.interval
     assert isinstance(interval, OffsetInterval)
@@ -314,17 +332,12 @@ def calibration_rows(
         degrees_of_freedom=max(expected_error.evidence.degrees_of_freedom, 1.0),
     )
     limit = UpperLimit(value=expected_error.value, bounds=(0.0, 1.0), two_sided=interval, by_error=by_error)
-    evidence = replace(expected_error.evidence, interval=limit)
-    yield "expected_calibration_error", None, replace(expected_error, evidence=evidence)
-    for k, single in enumerate(outcomes):
-        joint = JointInterval(value=single.value, bounds=(0.0, 1.0), single=single, count=len(bins.shares))
-        name = f"{bins.ends[k]:g} to {bins.ends[k + 1]:g}, mean {bins.scores[k]:.3f}"
-        yield "outcome", name, replace(single, evidence=replace(single.evidence, interval=joint))
+    return replace(expected_error, evidence=replace(expected_error.evidence, interval=limit))
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
-    """Calibration of probabilities: reliability curve, calibration errors, Brier score and its parts.
+    """Calibration of probabilities: reliability curve, calibration errors, Brier score and its components.
 
     Parameters
     ----------
@@ -356,33 +369,33 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
     def _scores_of(self, sample: Sample) -> tuple[str, ...]:
         """Return the named scores, or all of the sample's that are probabilities."""
         bounds = {info.name: info.bounds for info in sample.proxy_info}
-        usable = tuple(
+        probabilities = tuple(
             name for name in sample.proxy_names if bounds[name] == (0.0, 1.0) and is_probability(sample, name)
         )
-        unusable = [name for name in self.scores if name not in usable]
-        if unusable or not usable:
+        others = [name for name in self.scores if name not in probabilities]
+        if others or not probabilities:
             raise InputError(
                 "calibration requires probabilities",
-                given=", ".join(map(repr, unusable or sample.proxy_names)),
-                allowed=", ".join(map(repr, usable)) or "a proxy from 0 to 1",
+                given=", ".join(map(repr, others or sample.proxy_names)),
+                allowed=", ".join(map(repr, probabilities)) or "a proxy from 0 to 1",
                 action="Declare what a score predicts: predicts= (--predicts COL=right or COL=class:NAME).",
             )
-        return self.scores or usable
+        return self.scores or probabilities
 
     def reads_classes(self, sample: Sample) -> bool:
         """Return whether labels are classes: a score is declared to predict one."""
-        return any(OfScores(name).reads_classes(sample) for name in self._scores_of(sample))
+        return any(ScoreComparison(name).reads_classes(sample) for name in self._scores_of(sample))
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
-        return OfScores(self._scores_of(sample)[0]).labelled_units(sample, labels)
+        return ScoreComparison(self._scores_of(sample)[0]).labelled_units(sample, labels)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return the quantities of each score."""
         rows = []
-        remarks = [_NOTE_ON_PARTS]
+        remarks = [_NOTE_ON_COMPONENTS]
         for name in self._scores_of(sample):
-            x, y, respondents, _ = OfScores(name).units(sample, labels)
+            x, y, respondents, _ = ScoreComparison(name).units(sample, labels)
             if not np.all((y >= 0) & (y <= 1)):
                 raise InputError(
                     "calibration requires labels from 0 to 1",
@@ -391,14 +404,14 @@ class Calibration(Estimand, kind="calibration", listed="scores", shown="score"):
                 )
             role = sample.question.score(name)
             of_class = None if role is None else role.of_class
-            for metric, interval, estimate in calibration_rows(x, y, respondents.weighting, request.target):
-                label = {"score": name, "class": of_class, "metric": metric, "bin": interval}
+            for metric, score_bin, estimate in calibration_rows(x, y, respondents.weighting, request.target):
+                label = {"score": name, "class": of_class, "metric": metric, "bin": score_bin}
                 rows.append(respondents.complete(estimate, sample, label=label))
             remarks += respondents.notes
         return Estimates.from_rows(sample, rows, "calibration", remarks)
 
 
-_NOTE_ON_PARTS = (
+_NOTE_ON_COMPONENTS = (
     "brier is the squared calibration error minus the resolution plus the uncertainty, apart from the "
     "variation of scores within bins. The calibration error and the resolution are corrected for the noise "
     "of few labels and may be below 0. The limit of the expected calibration error is one-sided, and the "

@@ -16,7 +16,7 @@ from stratal.estimation.estimate import Estimate, linearised_estimate
 from stratal.estimation.linearised import of_variable
 from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval
-from stratal.metrics.associations import Bias, OfScores
+from stratal.metrics.associations import Bias, ScoreComparison
 from stratal.metrics.ranking import only_proxy
 from stratal.metrics.score_roles import is_probability
 from stratal.population.influence import Influence
@@ -95,7 +95,7 @@ def calibration_error(
 
 
 @dataclass(frozen=True, slots=True)
-class CalibrationError(OfScores, kind="calibration_error"):
+class CalibrationError(ScoreComparison, kind="calibration_error"):
     """The expected calibration error: the mean over bins of |mean label − mean score|.
 
     The estimate is never below 0 and is biased upwards with few labels. The interval accounts for this, and
@@ -123,6 +123,7 @@ class CalibrationError(OfScores, kind="calibration_error"):
                 action="Declare what the score predicts (predicts=, --predicts), or estimate a correlation: "
                 "pearson, spearman or icc.",
             )
+        # Scores and labels.
         x, y, respondents, _ = self.units(sample, labels)
         if not np.all((x >= 0) & (x <= 1) & (y >= 0) & (y <= 1)):
             raise InputError(

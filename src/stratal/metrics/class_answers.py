@@ -43,81 +43,83 @@ class AnsweredClasses(Record):
     ----------
     levels : tuple of str (K,)
         The classes, sorted.
-    known_levels : tuple of str
+    population_levels : tuple of str
         The classes among all answers of the population.
     confusion : Confusion
     respondents : Respondents
     labelled : bool (n,)
     column : str, optional
         The group column of the answers, if they are in one.
-    judged : bool (m,), optional
+    has_verdict : bool (m,), optional
         The labelled units with a verdict of the judge, which are compared; None if all have one.
     """
 
     levels: list[str]
-    known_levels: list[str]
+    population_levels: list[str]
     confusion: Confusion
     respondents: Respondents
     labelled: BoolArray
     column: str | None = None
-    judged: BoolArray | None = None
+    has_verdict: BoolArray | None = None
 
-    def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
-        """Return a metric with its notes; `name` and `which` are those of `Confusion.metric`."""
-        if self.judged is not None and name not in _SHARES:
-            assert not isinstance(which, str), "averages over classes need answers rather than verdicts"
-            return self.respondents.complete(self.confusion.within(self.judged, name, which, target), sample)
-        estimate = self.respondents.complete(self.confusion.metric(name, which, target), sample)
-        count = len(self.levels)
-        counts = {
-            level: units
-            for level, units in sample.totals.get(self.column or "", {}).items()
-            if level in self.levels
-        }
-        size = sum(counts.values())
-        level = self.levels[which] if isinstance(which, int) else None
-        n_draws = np.inf
-        if name in _SHARES and self.confusion.n_classes == count and which in ("macro", "micro"):
-            share = 1.0 / count
-            note = f"1/{count} by definition, because the shares of all {count} classes add up to 1"
-        elif (
-            name == "predicted_prevalence" and level is not None and counts and self.respondents.share == 1.0
-        ):
-            share = counts.get(level, 0) / size
-            if target == "superpopulation":
-                n_draws = float(size)
+    def metric(self, sample: Sample, name: str, class_or_average: int | str | None, target: str) -> Estimate:
+        """Return a metric with its notes; `name` and `class_or_average` are those of `Confusion.metric`."""
+        if self.has_verdict is not None and name not in _SHARES_OF_UNITS:
+            assert not isinstance(class_or_average, str), "averages over classes need answers, not verdicts"
+            estimate = self.confusion.metric_in_domain(self.has_verdict, name, class_or_average, target)
+            return self.respondents.complete(estimate, sample)
+        estimate = self.respondents.complete(self.confusion.metric(name, class_or_average, target), sample)
+        n_classes = len(self.levels)
+        is_sum_of_shares = class_or_average in ("macro", "micro") and self.confusion.n_classes == n_classes
+        if name in _SHARES_OF_UNITS and is_sum_of_shares:
+            note = f"1/{n_classes} by definition, because the shares of all {n_classes} classes add up to 1"
+            return _with_known_share(estimate, 1.0 / n_classes, np.inf, note)
+        if not isinstance(class_or_average, int):
+            return estimate
+        level = self.levels[class_or_average]
+        all_counts = sample.totals.get(self.column or "", {})
+        counts = {entry: units for entry, units in all_counts.items() if entry in self.levels}
+        if name == "predicted_prevalence" and counts and self.respondents.share == 1.0:
+            size = sum(counts.values())
             note = f"counted over the answers of all {size:,} units: no label is required"
-        else:
-            counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
-            if not isinstance(which, int) or not counts_misses:
-                return estimate
-            unseen = self.confusion.unseen_note(which, self.levels[which])
-            if unseen is None:
-                return estimate
-            return replace(estimate, remarks=(*estimate.remarks, unseen))
-        # Such a share does not depend on labels. Its only error is that of the draw of the N units.
-        interval = BinomialInterval(value=share, bounds=(0.0, 1.0), trials=n_draws)
-        return replace(
-            estimate,
-            value=share,
-            standard_error=float(np.sqrt(share * (1.0 - share) / n_draws)),
-            evidence=replace(estimate.evidence, value=share, interval=interval),
-            remarks=(note,),
-        )
+            n_draws = float(size) if target == "superpopulation" else np.inf
+            return _with_known_share(estimate, counts.get(level, 0) / size, n_draws, note)
+        unseen_note = None
+        if name in _COUNTS_MISSES or is_f_measure(name):
+            unseen_note = self.confusion.unseen_note(class_or_average, level)
+        if unseen_note is None:
+            return estimate
+        return replace(estimate, remarks=(*estimate.remarks, unseen_note))
 
-    def within(
-        self, sample: Sample, group: object, name: str, which: int | None, target: str
+    def metric_by_group(
+        self, sample: Sample, group: object, name: str, class_number: int | None, target: str
     ) -> dict[str, Estimate]:
         """Return a metric for each group of the drawn units, by the group's name."""
         groups, names = named_groups(sample, group)
-        inside = groups[self.labelled]
-        judged = np.ones(len(inside), dtype=bool) if self.judged is None else self.judged
+        labelled_groups = groups[self.labelled]
         estimates = {}
-        for level in names:
-            member = judged & (inside == level)
-            estimate = self.confusion.within(member, name, which, target)
-            estimates[level] = self.respondents.complete(estimate, sample)
+        for group_name in names:
+            member = labelled_groups == group_name
+            if self.has_verdict is not None:
+                member = member & self.has_verdict
+            estimate = self.confusion.metric_in_domain(member, name, class_number, target)
+            estimates[group_name] = self.respondents.complete(estimate, sample)
         return estimates
+
+
+def _with_known_share(estimate: Estimate, share: float, n_draws: float, note: str) -> Estimate:
+    """Return the estimate of a share that does not depend on labels.
+
+    Its only error is that of the draw of `n_draws` units from a superpopulation; infinite without one.
+    """
+    interval = BinomialInterval(value=share, bounds=(0.0, 1.0), trials=n_draws)
+    return replace(
+        estimate,
+        value=share,
+        standard_error=float(np.sqrt(share * (1.0 - share) / n_draws)),
+        evidence=replace(estimate.evidence, value=share, interval=interval),
+        remarks=(note,),
+    )
 
 
 def answered_classes(
@@ -141,18 +143,19 @@ def answered_classes(
     irrelevant : Expression, optional
         The units that do not affect the metric; see `Respondents.of`.
     """
-    # Several metrics of one call share the joined labels, and so their classes.
+    # Several metrics of one call share the joined labels, whose cache stores their classes.
     is_column = y_pred is None or isinstance(y_pred, str)
     if not is_column or not isinstance(y_true, JoinedLabels):
-        return _answered(sample, y_true, y_pred, classes, irrelevant)
+        return _compute_answered_classes(sample, y_true, y_pred, classes, irrelevant)
     key = (y_pred, classes and tuple(classes), irrelevant)
     if key not in y_true.cache or y_true.cache[key][0] is not sample:
-        y_true.cache[key] = sample, _answered(sample, y_true, y_pred, classes, irrelevant)
-    answered: AnsweredClasses = y_true.cache[key][1]
-    return answered
+        answered = _compute_answered_classes(sample, y_true, y_pred, classes, irrelevant)
+        y_true.cache[key] = sample, answered
+    cached: AnsweredClasses = y_true.cache[key][1]
+    return cached
 
 
-def _answered(
+def _compute_answered_classes(
     sample: Sample,
     y_true: object,
     y_pred: object,
@@ -183,37 +186,30 @@ def _answered(
         )
     true = true[labelled].tolist()
     predicted = predicted[labelled].tolist()
-    answered_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
-    if not is_column and not {*true, *predicted} <= set(answered_levels):
+    population_levels = list(sample.totals.get(column or sample.question.answer or "", {}))
+    if not is_column and not {*true, *predicted} <= set(population_levels):
         # These are classes of another task than the sample's answers.
-        answered_levels = []
-    all_classes = {*true, *predicted, *answered_levels}
-    requested = set(map(class_text, classes or ()))
-    # A requested class may be misspelt, or rare and not drawn. It is an error only if similar names exist.
-    for name in requested - all_classes:
-        if similar_names(name, all_classes):
-            allowed = suggest_names(name, sorted(all_classes))
-            raise InputError(f"no drawn unit has the class {name!r}", allowed=allowed)
-    levels = _sorted(all_classes | requested)
-    number = {level: k for k, level in enumerate(levels)}
-    true_codes = np.array([number[entry] for entry in true], np.int64)
-    predicted_codes = np.array([number[entry] for entry in predicted], np.int64)
+        population_levels = []
+    levels = _class_levels({*true, *predicted, *population_levels}, classes or ())
+    class_number = {level: k for k, level in enumerate(levels)}
+    true_codes = np.array([class_number[entry] for entry in true], np.int64)
+    predicted_codes = np.array([class_number[entry] for entry in predicted], np.int64)
     respondents = Respondents.of(sample, labelled, irrelevant)
     possible = possible_answers(sample, respondents, column, levels, predicted_codes)
-    if possible is not None and answered_levels:
+    if possible is not None and population_levels:
         # A class that the model never answers is not a possible answer in any stratum.
-        possible &= np.array([level in answered_levels for level in levels] + [False])
+        possible &= np.array([level in population_levels for level in levels] + [False])
     confusion = Confusion(
         true=true_codes,
         predicted=predicted_codes,
         n_classes=len(levels),
         weighting=respondents.weighting,
         possible=possible,
-        answered_share=_share_of_second(sample, column, levels, respondents),
+        answered_share=_share_of_second_class(sample, column, levels, respondents),
     )
     return AnsweredClasses(
         levels=levels,
-        known_levels=answered_levels,
+        population_levels=population_levels,
         confusion=confusion,
         respondents=respondents,
         labelled=labelled,
@@ -221,7 +217,20 @@ def _answered(
     )
 
 
-def _share_of_second(
+def _class_levels(occurring: set[str], requested: Sequence[object]) -> list[str]:
+    """Return the occurring and the requested classes, sorted.
+
+    A requested class may be misspelt, or rare and not drawn. It is an error only if similar names exist.
+    """
+    requested_levels = set(map(class_text, requested))
+    for name in requested_levels - occurring:
+        if similar_names(name, occurring):
+            allowed = suggest_names(name, sorted(occurring))
+            raise InputError(f"no drawn unit has the class {name!r}", allowed=allowed)
+    return _sorted_levels(occurring | requested_levels)
+
+
+def _share_of_second_class(
     sample: Sample, column: str | None, levels: list[str], respondents: Respondents
 ) -> float | None:
     """Return the share of all units that are answered with the second of two classes; None if not counted."""
@@ -247,29 +256,29 @@ def no_verdicts(sample: Sample, labels: object, judge: str) -> BoolArray:
 
     A word that is also a label is a class.
     """
-    verdicts = class_column(sample, judge, "judge")
-    words = {str(text) for text in verdicts.tolist() if text is None or is_no_verdict(str(text))}
+    verdicts = class_column(sample, judge, "judge").tolist()
+    words = {str(text) for text in verdicts if text is None or is_no_verdict(str(text))}
     if not words:
         return np.zeros(sample.size, dtype=bool)
-    people = {str(label) for label in class_column(sample, labels, "y_true").tolist() if label is not None}
-    return np.array([str(text) in words - people for text in verdicts.tolist()], dtype=bool)
+    classes = class_column(sample, labels, "y_true").tolist()
+    words -= {str(label) for label in classes if label is not None}
+    return np.array([str(text) in words for text in verdicts], dtype=bool)
 
 
 def labels_as_verdicts(sample: Sample, labels: object, judge: str) -> JoinedLabels:
     """Return joined labels in the spelling of the verdicts; see `LabelMapping.spelled_as_verdicts`."""
     joined = join_labels(sample, labels, "y_true")
-    missing = no_verdicts(sample, joined, judge)
+    is_missing = no_verdicts(sample, joined, judge)
     column = group_column(sample, judge)
-    no_verdict_words = {*column[missing].tolist()}
-    words = {*column.tolist(), *sample.totals.get(judge, {})} - no_verdict_words
-    texts = [class_text(value) for value in dict.fromkeys(joined.answers.tolist())]
-    declared = joined.label_mapping.spelled_as_verdicts(texts, words)
-    classes = (declared.meanings.get(text, text) for text in texts)
+    verdicts = {*column.tolist(), *sample.totals.get(judge, {})} - {*column[is_missing].tolist()}
+    label_texts = [class_text(value) for value in dict.fromkeys(joined.answers.tolist())]
+    mapping = joined.label_mapping.spelled_as_verdicts(label_texts, verdicts)
+    classes = (mapping.meanings.get(text, text) for text in label_texts)
     labelled_classes = {class_text(value) for value in classes if value is not None}
-    refuse_incomparable_verdicts(labelled_classes, {class_text(word) for word in words}, judge)
-    if declared == joined.label_mapping:
+    refuse_incomparable_verdicts(labelled_classes, {class_text(verdict) for verdict in verdicts}, judge)
+    if mapping == joined.label_mapping:
         return joined
-    return replace(joined, label_mapping=declared)
+    return replace(joined, label_mapping=mapping)
 
 
 def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: bool = True) -> AnsweredClasses:
@@ -279,46 +288,49 @@ def judged_classes(sample: Sample, labels: object, judge: str, *, by_number: boo
     """
     if by_number:
         labels = labels_as_verdicts(sample, labels, judge)
-    missing = no_verdicts(sample, labels, judge)
-    if not np.any(missing):
+    is_missing = no_verdicts(sample, labels, judge)
+    if not np.any(is_missing):
         return answered_classes(sample, labels, judge)
-    people = class_column(sample, labels, "y_true")
-    labelled = np.asarray(people != None, dtype=bool)  # noqa: E711
-    if not np.any(labelled & ~missing):
+    true = class_column(sample, labels, "y_true")
+    labelled = np.asarray(true != None, dtype=bool)  # noqa: E711
+    if not np.any(labelled & ~is_missing):
         raise LabelError(
             f"{judge!r} gave no verdict on any labelled unit",
-            given=f"{int(missing.sum()):,} of {sample.size:,} drawn units without a verdict",
+            given=f"{int(is_missing.sum()):,} of {sample.size:,} drawn units without a verdict",
             action="Compare another judge (judge=, --judge).",
         )
     # A unit that is not compared needs some class; that of its label adds no level.
-    verdicts = np.where(missing, people, class_column(sample, judge, judge))
+    verdicts = np.where(is_missing, true, class_column(sample, judge, judge))
     verdicts = np.where(verdicts == None, "", verdicts)  # noqa: E711
-    words = set(sample.groups[judge][missing].tolist())
-    counts = {level: units for level, units in sample.totals.get(judge, {}).items() if level not in words}
-    compared = with_group(sample, judge, verdicts)
-    compared = replace(compared, totals={**sample.totals, judge: counts})
-    answered = answered_classes(compared, labels, judge)
-    return replace(answered, judged=~missing[answered.labelled])
+    texts = set(sample.groups[judge][is_missing].tolist())
+    counts = {level: units for level, units in sample.totals.get(judge, {}).items() if level not in texts}
+    completed = with_group(sample, judge, verdicts)
+    completed = replace(completed, totals={**sample.totals, judge: counts})
+    answered = answered_classes(completed, labels, judge)
+    return replace(answered, has_verdict=~is_missing[answered.labelled])
 
 
 def irrelevant_units(metric: str, level: str | None, column: str | None) -> Expression | None:
-    """Return the formula that is 1 for units that a class metric ignores; None if it ignores none."""
-    of_answers = ("precision", "false_discovery_rate")
-    if column is None or level is None or metric not in (*of_answers, "negative_predictive_value"):
+    """Return the formula of the units that a metric of class `level` ignores; None if it ignores none.
+
+    `column` contains the model's answers.
+    """
+    metrics_of_answers = ("precision", "false_discovery_rate")
+    if column is None or level is None or metric not in (*metrics_of_answers, "negative_predictive_value"):
         return None
-    if metric in of_answers:
+    if metric in metrics_of_answers:
         return ByLevel(name=column, levels=(level,), values=(0.0,), otherwise=1.0)
     return ByLevel(name=column, levels=(level,), values=(1.0,))
 
 
 # Metrics that are shares of all units, whose sum over the classes is 1.
-_SHARES = ("prevalence", "predicted_prevalence")
+_SHARES_OF_UNITS = ("prevalence", "predicted_prevalence")
 
 # Metrics that depend on the number of missed units of the class, as F measures do.
 _COUNTS_MISSES = ("recall", "false_negative_rate", "jaccard")
 
 
-def _sorted(levels: set[str]) -> list[str]:
+def _sorted_levels(levels: set[str]) -> list[str]:
     """Return levels in order: numbers first, by value, then text."""
 
     def key(level: str) -> tuple[bool, float, str]:
@@ -336,7 +348,7 @@ def _sorted(levels: set[str]) -> list[str]:
 PROBABILITY_WEIGHT = 0.99
 
 
-# Expected share of right answers without a proxy that predicts it.
+# Expected share of right answers without a proxy that predicts it, for plans.
 DEFAULT_SHARE_RIGHT = 0.8
 
 
@@ -415,13 +427,14 @@ class ClassProbabilities(Record):
         sets = sets_by_text(population, name) if needed else {}
         level_of = None
         if sets:
+            # The classes of a tag are the sets with it and the sets without it.
             levels = (f"not {needed[0]}", needed[0])
             level_of = {text: int(needed[0] in tags) for text, tags in sets.items()}
             n_with_tag = sum(units for text, units in counts.items() if level_of[text])
             counts = {levels[0]: population.size - n_with_tag, levels[1]: n_with_tag}
         for column in filter(None, (right, probability)):
-            numbers = (*population.proxy_names, *population.feature_names)
-            check_choice("column of probabilities", column, numbers)
+            numeric_columns = (*population.proxy_names, *population.feature_names)
+            check_choice("column of probabilities", column, numeric_columns)
         if right is None and probability is None and needed:
             of_class = (score.name for score in population.scores if score.of_class == needed[0])
             probability = next(of_class, None)
@@ -432,12 +445,12 @@ class ClassProbabilities(Record):
         elif probability is not None:
             declared_probability = levels.index(needed[0]), NumberColumn(name=probability)
             is_right = Constant(value=DEFAULT_SHARE_RIGHT)
-        observed = np.array([counts.get(level, 0) for level in levels], float) / population.size
+        answer_shares = np.array([counts.get(level, 0) for level in levels], float) / population.size
         with_answer_shares = cls(
             answers=name,
             levels=levels,
             right=is_right,
-            shares=tuple(observed),
+            shares=tuple(answer_shares),
             declared=declared_probability,
             level_of=level_of,
         )
@@ -457,8 +470,8 @@ class ClassProbabilities(Record):
         """Return the formula of a number (K,) for each answer."""
         if self.level_of is None:
             return ByLevel(name=self.answers, levels=self.levels, values=tuple(values.tolist()))
-        of_texts = tuple(float(values[number]) for number in self.level_of.values())
-        return ByLevel(name=self.answers, levels=tuple(self.level_of), values=of_texts)
+        text_values = tuple(float(values[number]) for number in self.level_of.values())
+        return ByLevel(name=self.answers, levels=tuple(self.level_of), values=text_values)
 
     def of_class(self, values: FloatArray) -> Expression:
         """Return the formula Σ_c P(c | x) values[c], with values (K,)."""
@@ -470,6 +483,7 @@ class ClassProbabilities(Record):
         """Return the formula P(a | x) values[a] of the answer a."""
         expected = self.by_answer(values) * self.right
         if self.declared is not None:
+            # A metric of this class depends only on the hits of its own answers.
             k, probability = self.declared
             expected = float(values[k]) * self.is_answer(self.levels[k]) * probability
         by_shares = self.by_answer(np.asarray(self.shares) * values)
@@ -488,5 +502,6 @@ class ClassProbabilities(Record):
             return mean_of_others + float(values[k] - mean_of_others) * probability
         shares = np.asarray(self.shares)
         other_shares = shares.sum() - shares
-        others = (float(shares @ values) - shares * values) / np.where(other_shares > 0, other_shares, 1.0)
-        return self.by_answer(others) + self.by_answer(values - others) * self.right
+        sums_of_others = float(shares @ values) - shares * values
+        if_wrong = sums_of_others / np.where(other_shares > 0, other_shares, 1.0)
+        return self.by_answer(if_wrong) + self.by_answer(values - if_wrong) * self.right

@@ -55,21 +55,21 @@ class ClassLoss(Estimand, listed="probabilities", shown="p_cat,p_dog"):
         return super(ClassLoss, cls).parse({name: fields[name] for name in fields if name != "surrogate"})
 
     @staticmethod
-    def expected(probability: Expression) -> Expression:
+    def loss_formula(probability: Expression) -> Expression:
         """Return the loss at a probability of the true class, as a formula."""
         raise NotImplementedError
 
     @classmethod
     def loss(cls, probability: FloatArray) -> FloatArray:
         """Return the loss (n,) at the probability of the true class."""
-        return cls.expected(NumberColumn(name="p")).evaluate({"p": probability})
+        return cls.loss_formula(NumberColumn(name="p")).evaluate({"p": probability})
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the loss minus its mean."""
         columns = _columns_by_class(population, self.probabilities).values()
         _require_softmax(population, list(columns))
         probabilities = [NumberColumn(name=name) for name in columns]
-        losses = [self.expected(probability) for probability in probabilities]
+        losses = [self.loss_formula(probability) for probability in probabilities]
         mean = sum_of([p * loss for p, loss in zip(probabilities, losses, strict=True)])
         second_moment = sum_of([p * (loss * loss) for p, loss in zip(probabilities, losses, strict=True)])
         value = float(population_means(population, [mean])[0])
@@ -131,10 +131,10 @@ class SquaredError(ClassLoss, kind="squared_error", bounds=(0.0, 1.0)):
     """
 
     @staticmethod
-    def expected(probability: Expression) -> Expression:
+    def loss_formula(probability: Expression) -> Expression:
         """Return the loss as a formula."""
-        gap = 1.0 - probability
-        return gap * gap
+        error = 1.0 - probability
+        return error * error
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +148,13 @@ class CrossEntropy(ClassLoss, kind="cross_entropy", bounds=(0.0, -math.log(MIN_P
     """
 
     @staticmethod
-    def expected(probability: Expression) -> Expression:
+    def loss_formula(probability: Expression) -> Expression:
         """Return the loss as a formula."""
         return LogLoss(parts=(probability,), least=MIN_PROBABILITY)
 
 
 def _columns_by_class(population: Population, patterns: tuple[str, ...]) -> dict[str, str]:
-    """Return the column of the model's probability of each class."""
+    """Return the column of the model's probability of each class, by class."""
     names = learner_columns(population, patterns)
     if len(names) < 2:
         raise InputError(
@@ -165,9 +165,9 @@ def _columns_by_class(population: Population, patterns: tuple[str, ...]) -> dict
 
 def _require_softmax(population: Population, names: list[str]) -> None:
     """Raise an error unless the columns are probabilities that add up to about 1."""
-    values = [NumberColumn(name=name) for name in names]
-    deviation = sum_of([*values]) - 1.0
-    formulas = [deviation * deviation, *(value * value for value in values)]
+    probabilities = [NumberColumn(name=name) for name in names]
+    deviation = sum_of([*probabilities]) - 1.0
+    formulas = [deviation * deviation, *(probability * probability for probability in probabilities)]
     mean_square_deviation, *mean_squares = population_means(population, formulas)
     if mean_square_deviation > SOFTMAX_TOLERANCE**2 or max(mean_squares) > 1.0:
         raise InputError(

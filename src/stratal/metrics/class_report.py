@@ -21,7 +21,7 @@ from stratal.metrics.labelled_tag_sets import compares_sets, labelled_tag_sets
 from stratal.population.expressions import implies
 from stratal.question.vocabulary import AVERAGES
 
-_NOTE_ON_SEEN_CLASSES = (
+_NOTE_ON_OCCURRING_CLASSES = (
     "balanced_accuracy is the mean over the {} classes that occur in the labels. Name all classes (classes=, "
     "--class), because the metric is unknown if a class has no label"
 )
@@ -78,12 +78,12 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return the metrics, with a row for each metric and class."""
         if compares_sets(sample, labels, self.predicted):
-            return self._of_sets(sample, labels, request)
-        class_labels, answers = split_answers(labels)
-        compared = answers
+            return self._estimate_of_tags(sample, labels, request)
+        class_labels, new_answers = split_answers(labels)
+        answers = new_answers
         column = None
-        if answers is None:
-            compared = self.predicted
+        if new_answers is None:
+            answers = self.predicted
             column = self.predicted or sample.question.answer
         # A sample that was drawn for one metric may have strata without labels, which other metrics need.
         planned_estimand = as_estimand(sample.question.estimand)
@@ -91,24 +91,31 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         irrelevant = None
         if unlabelled_parts and isinstance(planned_estimand, Classification):
             irrelevant = irrelevant_units(planned_estimand.name, planned_estimand.of, column)
-        answered = answered_classes(sample, class_labels, compared, self.classes or None, irrelevant)
+        answered = answered_classes(sample, class_labels, answers, self.classes or None, irrelevant)
         levels = answered.levels
         remarks = list(answered.respondents.notes)
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
-        each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
+        averages = self.average if len(reported) > 1 else ()
         # Averages are over the reported classes.
         averaged = answered
         if len(set(reported)) < len(levels):
             averaged = replace(answered, confusion=answered.confusion.restricted(reported))
         rows = []
-        lacking = []
+        not_estimable = []
         for name in self.metrics:
-            for which in (None,) if name in class_functions.OVERALL_METRICS else each:
-                level = levels[which] if isinstance(which, int) else which
-                irrelevant_part = irrelevant_units(name, level if isinstance(which, int) else None, column)
+            columns: tuple[int | str | None, ...] = (*reported, *averages)
+            if name in class_functions.OVERALL_METRICS:
+                columns = (None,)
+            for class_or_average in columns:
+                level = levels[class_or_average] if isinstance(class_or_average, int) else class_or_average
+                irrelevant_part = irrelevant_units(
+                    name, level if isinstance(class_or_average, int) else None, column
+                )
                 if not all(implies(part, irrelevant_part) for part in unlabelled_parts):
-                    lacking.append(
-                        f"{name} of {level!r}" if isinstance(which, int) else f"{which or ''} {name}"
+                    not_estimable.append(
+                        f"{name} of {level!r}"
+                        if isinstance(class_or_average, int)
+                        else f"{class_or_average or ''} {name}"
                     )
                     continue
                 if name == "accuracy":
@@ -116,28 +123,28 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
                         sample, labels, Request(target=request.target)
                     )
                 else:
-                    if isinstance(which, str):
+                    if isinstance(class_or_average, str):
                         units = averaged
                     else:
                         units = answered
-                    estimate = units.metric(sample, name, which, request.target)
+                    estimate = units.metric(sample, name, class_or_average, request.target)
                 rows.append(replace(estimate, label={"metric": name, "class": level}))
         # Raises the error why this sample has no labels for these metrics.
         if not rows:
-            answered_classes(sample, class_labels, compared)
-        if lacking:
-            names = ", ".join(map(str.strip, lacking))
+            answered_classes(sample, class_labels, answers)
+        if not_estimable:
+            names = ", ".join(map(str.strip, not_estimable))
             remarks.append(
                 f"this sample was drawn for {planned_estimand.text!r} and cannot be used to estimate {names}"
             )
-        if "balanced_accuracy" in self.metrics and not self.classes and not answered.known_levels:
-            remarks.append(_NOTE_ON_SEEN_CLASSES.format(len(levels)))
+        if "balanced_accuracy" in self.metrics and not self.classes and not answered.population_levels:
+            remarks.append(_NOTE_ON_OCCURRING_CLASSES.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
 
-    def _of_sets(self, sample: Sample, labels: object, request: Request) -> Estimates:
+    def _estimate_of_tags(self, sample: Sample, labels: object, request: Request) -> Estimates:
         """Return the metrics of sets of tags, a row for each metric and tag."""
         sets = labelled_tag_sets(sample, labels, self.predicted)
-        target = Request(target=request.target)
+        target = request.target
         reported = [sets.index(str(tag)) for tag in self.classes] or list(range(len(sets.tags)))
         averages = self.average if len(reported) > 1 else ()
         averaged = sets.counts.restricted(reported)
@@ -145,12 +152,12 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         for name in self.metrics:
             if name in class_functions.OVERALL_METRICS:
                 estimand: Estimand = Estimand.class_of_kind(name)(predicted=self.predicted)
-                overall: Any = estimand.estimate(sample, labels, target)
+                overall: Any = estimand.estimate(sample, labels, Request(target=target))
                 rows.append(replace(overall, label={"metric": name, "class": None}))
                 continue
-            of_each = {sets.tags[tag]: sets.counts.metric(name, tag, target.target) for tag in reported}
-            of_each |= {average: averaged.metric(name, average, target.target) for average in averages}
-            for tag_name, metric in of_each.items():
-                label = {"metric": name, "class": tag_name}
-                rows.append(sets.respondents.complete(metric, sample, label=label))
+            estimates = {sets.tags[tag]: sets.counts.metric(name, tag, target) for tag in reported}
+            estimates |= {average: averaged.metric(name, average, target) for average in averages}
+            for tag_or_average, estimate in estimates.items():
+                label = {"metric": name, "class": tag_or_average}
+                rows.append(sets.respondents.complete(estimate, sample, label=label))
         return Estimates.from_rows(sample, rows, "metrics", (*sets.respondents.notes, *sets.remarks))

@@ -1,7 +1,7 @@
-"""Metrics of a class as functions of a few shares: of two rates or of three cells of the confusion matrix.
+"""Intervals of metrics of a class from a few shares: two rates, or three cells of the confusion matrix.
 
 If every stratum has only units that are answered with the class, or none, the shares are two rates of the
-class (`hits_and_misses`). Otherwise they are cells (`four_cells`). The strata may also exclude answers
+class (`rates_interval`). Otherwise they are cells (`cells_interval`). The strata may also exclude answers
 (`possible_answers`), and the counted answers bound a metric (`CountedAnswersInterval`).
 """
 
@@ -24,23 +24,23 @@ from stratal.intervals.interval_types import BinomialInterval, Term
 from stratal.population.rules import possible_levels
 
 
-def hits_and_misses(
+def rates_interval(
     metric: TwoShareFunction,
     is_class: AnyArray,
-    answered: BoolArray,
+    answered_strata: BoolArray,
     weighting: Weighting,
     target: str = "population",
     needs: tuple[bool, bool] = (True, True),
 ) -> ShareFunctionInterval:
-    """Return a metric as a function of two rates of a class: among units answered with it, and others.
+    """Return the interval of a metric that depends on two rates of a class: of its answers, and of others.
 
     Parameters
     ----------
     metric : TwoShareFunction
-        See `class_functions.of_two_shares`.
+        See `class_functions.two_class_metric`.
     is_class : (n,)
         Whether the labelled units are of the class.
-    answered : bool (H,)
+    answered_strata : bool (H,)
         Strata in which all units are answered with the class. In other strata, no unit is.
     weighting : Weighting
         The weighting of labels that are drawn at random within strata.
@@ -50,7 +50,7 @@ def hits_and_misses(
         Whether the metric depends on hits and on misses; precision depends only on hits.
     """
     is_labelled = weighting.counts > 0
-    strata_of_rates = [strata & is_labelled for strata in (answered, ~answered)]
+    strata_of_rates = [strata & is_labelled for strata in (answered_strata, ~answered_strata)]
     sizes = [float(np.sum(weighting.sizes[strata])) for strata in strata_of_rates]
     answered_share = sizes[0] / sum(sizes)
     rates: list[Term] = [
@@ -61,6 +61,7 @@ def hits_and_misses(
     if target == "superpopulation" and all(needs):
         # The N units are a sample of the superpopulation, and their share of answers is an estimate.
         rates.append(BinomialInterval(value=answered_share, trials=sum(sizes)))
+    # Number of units of which each rate is a share; infinite without a finite population correction.
     units: FloatArray | float = np.inf
     if target == "population" and not weighting.with_replacement:
         units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
@@ -77,20 +78,19 @@ class RatesInStrata(Record):
     metric : TwoShareFunction
     is_class : bool (N,)
         Whether the units are of the class.
-    answered : bool (H,)
-        As for `hits_and_misses`.
-    needs : (bool, bool)
+    answered_strata, needs
+        As for `rates_interval`.
     """
 
     metric: TwoShareFunction
     is_class: BoolArray
-    answered: BoolArray
+    answered_strata: BoolArray
     needs: tuple[bool, bool]
 
     @property
     def sides(self) -> tuple[BoolArray, ...]:
         """The strata (H,) of each rate that the metric depends on."""
-        strata_of_rates = (self.answered, ~self.answered)
+        strata_of_rates = (self.answered_strata, ~self.answered_strata)
         return tuple(
             strata for strata, is_needed in zip(strata_of_rates, self.needs, strict=True) if is_needed
         )
@@ -115,18 +115,18 @@ class RatesInStrata(Record):
 
     def _answered_share(self, sizes: IntArray) -> float:
         """Return the share of units that are answered with the class."""
-        return float(sizes[self.answered].sum() / sizes.sum())
+        return float(sizes[self.answered_strata].sum() / sizes.sum())
 
 
-def four_cells(
+def cells_interval(
     metric: TwoShareFunction,
-    true: BoolArray,
-    answered: BoolArray,
+    is_class: BoolArray,
+    is_answered: BoolArray,
     weighting: Weighting,
     target: str = "population",
     member: BoolArray | None = None,
 ) -> ShareFunctionInterval:
-    """Return a metric of two classes as a function of the three rarest cells of the confusion matrix.
+    """Return the interval of a metric of two classes from the three rarest cells of the confusion matrix.
 
     The share of the largest cell is 1 minus those of the others. For a rare class these are hits, misses and
     false alarms: three small counts, which are nearly independent.
@@ -134,28 +134,32 @@ def four_cells(
     Parameters
     ----------
     metric : TwoShareFunction
-        As for `hits_and_misses`.
-    true, answered : bool (n,)
+        As for `rates_interval`.
+    is_class, is_answered : bool (n,)
         Whether the labelled units are of the class, and whether they are answered with it.
     weighting : Weighting
     target : {"population", "superpopulation"}
     member : bool (n,), optional
         The units of a domain, of which the cells are shares. Default: all units.
     """
-    cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
-    inside = np.ones(len(true)) if member is None else member.astype(float)
+    hits = is_class & is_answered
+    misses = is_class & ~is_answered
+    false_alarms = ~is_class & is_answered
+    cells = np.stack([hits, misses, false_alarms, ~is_class & ~is_answered]).astype(float)
+    inside = np.ones(len(is_class)) if member is None else member.astype(float)
     largest = int(np.argmax(cells * inside @ weighting.weights))
     others = [j for j in range(4) if j != largest]
     if member is None:
-        rates = [share_estimate(cells[j], weighting, target) for j in others]
+        shares = [share_estimate(cells[j], weighting, target) for j in others]
     else:
-        rates = [domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target) for j in others]
+        shares = [domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target) for j in others]
+    # Number of units of which the cells are shares; infinite without a finite population correction.
     units = np.inf
     if target == "population":
         units = weighting.population_size * float(inside @ weighting.weights) / weighting.total
     function = CellsOfClass(metric=metric, largest=largest)
     correlation = cell_correlation(cells[others] * inside, weighting, target)
-    return ShareFunctionInterval.of(function, rates, correlation, units)
+    return ShareFunctionInterval.of(function, shares, correlation, units)
 
 
 # Number of points between the limits of a share at which a metric is computed.
@@ -201,8 +205,8 @@ class CountedAnswersInterval(Interval):
         # interval, which uses all of it. The coverage was nevertheless 0.94 or more in the most difficult
         # populations (docs/decisions/0011).
         level = 1.0 - max(error_probabilities(confidence_level, alternative))
-        limits = self.misses.confidence_interval(level)
-        misses = np.linspace(limits.low, min(limits.high, 1.0 - self.answered), _N_GRID_POINTS)
+        miss_limits = self.misses.confidence_interval(level)
+        misses = np.linspace(miss_limits.low, min(miss_limits.high, 1.0 - self.answered), _N_GRID_POINTS)
         fewest_hits = min(self.hits.confidence_interval(level).low, self.answered)
         most_hits = self.answered - min(self.false_alarms.confidence_interval(level).low, self.answered)
         # The lower limits may add up to more units than have the answer. A fixed share between the limits
@@ -212,17 +216,16 @@ class CountedAnswersInterval(Interval):
         possible_values = self.metric(hits[:, None], misses[None], self.answered)
         if not np.all(np.isfinite(possible_values)):
             return low, high
-        value = float(self.value)
-        lowest = max(low, float(possible_values.min()))
-        highest = min(high, float(possible_values.max()))
-        return min(lowest, value), max(highest, value)
+        low = max(low, float(possible_values.min()))
+        high = min(high, float(possible_values.max()))
+        return min(low, float(self.value)), max(high, float(self.value))
 
     @property
     def _expected_hits(self) -> float:
         """The share of hits if the units with the answer are hits as often as their labels."""
-        seen_answers = self.hits.value + self.false_alarms.value
+        labelled_answers = self.hits.value + self.false_alarms.value
         # Without such labels, every share is possible.
-        precision = self.hits.value / seen_answers if seen_answers > 0 else 0.5
+        precision = self.hits.value / labelled_answers if labelled_answers > 0 else 0.5
         return float(self.answered * precision)
 
 

@@ -64,9 +64,9 @@ _MAX_CLASSES_SHOWN = 30
 def _class_moments(
     probabilities: ClassProbabilities, hits: FloatArray, answered: FloatArray, true: FloatArray
 ) -> tuple[Expression, Expression]:
-    """Return E[u | x] and E[u² | x] of u = 1(c = a) hits_a + true_c + answered_a, with a known answer a.
+    """Return E[u | x] and E[u² | x] of u = 1(c = a) hits_a + true_c + answered_a.
 
-    Each argument is a number for each class (K,).
+    c is the true class, and a the known answer. `hits`, `answered` and `true` are slopes by class (K,).
     """
     by_answer = probabilities.by_answer(answered)
     mean = by_answer + probabilities.of_class(true) + probabilities.of_answer(hits)
@@ -94,7 +94,7 @@ class Classification(Estimand):
 
     @property
     def of(self) -> str | None:
-        """The class of the metric, or the average over classes; None for metrics of all classes."""
+        """The metric's class, or average (such as `macro`); None for metrics of all classes."""
         return None
 
     @property
@@ -123,8 +123,8 @@ class Classification(Estimand):
             *(probabilities.by_answer(row) for row in indicators),
             *(probabilities.of_class(row) for row in indicators),
         ]
-        sums = population_means(population, expressions).reshape(3, k)
-        shares = class_functions.Shares(hits=sums[0], predicted=sums[1], true=sums[2], total=1.0)
+        hits, predicted, true = population_means(population, expressions).reshape(3, k)
+        shares = class_functions.Shares(hits=hits, predicted=predicted, true=true, total=1.0)
         metric = class_functions.metric_function(self.name, self._class_number(levels), k)
         value, slopes, problem = metric(shares, unit="unit")
         if not np.isfinite(value):
@@ -165,8 +165,8 @@ class Classification(Estimand):
             expressions.append(probabilities.of_answer(indicator))
             expressions.append(probabilities.by_answer(indicator))
             expressions.append(probabilities.of_class(indicator))
-        sums = population_means(population, expressions).reshape(len(tags), 3)
-        shares = class_functions.Shares(hits=sums[:, 0], predicted=sums[:, 1], true=sums[:, 2], total=1.0)
+        hits, predicted, true = population_means(population, expressions).reshape(len(tags), 3).T
+        shares = class_functions.Shares(hits=hits, predicted=predicted, true=true, total=1.0)
         tag_or_average = 0 if self.classes else self.of
         value, slopes, problem = class_functions.metric_function(self.name, tag_or_average, len(tags))(shares)
         if not np.isfinite(value):
@@ -201,6 +201,7 @@ class Classification(Estimand):
         return None, None
 
     def _class_probabilities(self, population: Population) -> ClassProbabilities:
+        """Return the probabilities of the classes that the metric needs."""
         return ClassProbabilities.of(population, self.predicted, self.classes, *self._probability_columns)
 
     def _cells(self, probabilities: ClassProbabilities) -> tuple[Cells, tuple[str, ...]]:
@@ -216,15 +217,15 @@ class Classification(Estimand):
         if len(class_answers) == len(levels):
             # Units for which no test is true are in the last cell.
             return Cells(names=names, tests=tuple(tests[:-1])), ()
-        with_answer = names[0]
+        class_answer = names[0]
         others = "other answers"
         irrelevant = irrelevant_units(self.name, self.of, probabilities.answers)
         if irrelevant is None:
-            return Cells(names=(with_answer, others), tests=(tests[0],)), ()
+            return Cells(names=(class_answer, others), tests=(tests[0],)), ()
         # The precision needs no label of units with other answers.
         if irrelevant == irrelevant_units("precision", self.of, probabilities.answers):
-            return Cells(names=(others, with_answer), tests=(irrelevant,)), (others,)
-        return Cells(names=(with_answer, others), tests=(irrelevant,)), (with_answer,)
+            return Cells(names=(others, class_answer), tests=(irrelevant,)), (others,)
+        return Cells(names=(class_answer, others), tests=(irrelevant,)), (class_answer,)
 
     def _sets(self, sample: Sample, labels: object) -> LabelledTagSets | None:
         """Return the sets of tags, if they are compared and the metric is of a tag or an average."""
@@ -253,26 +254,27 @@ class Classification(Estimand):
         """Return the metric of each group: a rate of a class, kappa, or an average over tags."""
         sets = self._sets(sample, labels)
         if sets is not None:
-            return self._sets_by(sets, sample, group, request)
+            return self._tag_metric_by_group(sets, sample, group, request)
         answered = self._answered(sample, labels)
         class_number = self._class_number(answered.levels)
         # The average over classes of a group needs a confusion matrix of its own.
         if isinstance(class_number, str):
             return Estimand.by(self, sample, labels, group, request)
-        estimates = answered.within(sample, group, self.name, class_number, request.target)
+        estimates = answered.metric_by_group(sample, group, self.name, class_number, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
 
-    def _sets_by(self, sets: LabelledTagSets, sample: Sample, group: object, request: Request) -> Estimates:
+    def _tag_metric_by_group(
+        self, sets: LabelledTagSets, sample: Sample, group: object, request: Request
+    ) -> Estimates:
         """Return the metric of a tag, or its average over the tags, of each group."""
         groups, names = named_groups(sample, group)
-        inside = groups[sets.labelled]
+        labelled_groups = groups[sets.labelled]
+        tag_or_average = self._tag_or_average(sets)
         rows = []
-        for level in names:
-            metric = sets.counts.metric(
-                self.name, self._tag_or_average(sets), request.target, inside == level
-            )
-            rows.append(sets.respondents.complete(metric, sample, label={"domain": level}))
+        for name in names:
+            estimate = sets.counts.metric(self.name, tag_or_average, request.target, labelled_groups == name)
+            rows.append(sets.respondents.complete(estimate, sample, label={"domain": name}))
         return Estimates.from_rows(sample, rows, "domains", (*sets.respondents.notes, *sets.remarks))
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
@@ -285,8 +287,8 @@ class Classification(Estimand):
         confusion = answered.confusion
         weights = confusion.weighting.weights
         # Units without a verdict do not count.
-        if answered.judged is not None:
-            weights = weights * answered.judged
+        if answered.has_verdict is not None:
+            weights = weights * answered.has_verdict
         shares = class_functions.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
         metric = class_functions.metric_function(
             self.name, self._class_number(answered.levels), confusion.n_classes
@@ -294,17 +296,18 @@ class Classification(Estimand):
         value, slopes, _ = metric(shares)
         u = np.zeros(0)
         if np.isfinite(value):
-            u = slopes.along(confusion.true, confusion.predicted)
-            if answered.judged is not None:
-                u = np.where(answered.judged, u, 0.0)
+            u = slopes.per_unit(confusion.true, confusion.predicted)
+            if answered.has_verdict is not None:
+                u = np.where(answered.has_verdict, u, 0.0)
         return LabelledInfluence(u=u, labelled=answered.labelled)
 
     def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
+        """Return true and predicted classes of the labelled units; for a tag, whether a set contains it."""
         sets = self._sets(sample, labels)
         if sets is not None:
             return AnsweredClasses(
                 levels=[f"not {self.of}", str(self.of)],
-                known_levels=[],
+                population_levels=[],
                 confusion=sets.counts.confusion(sets.index(str(self.of))),
                 respondents=sets.respondents,
                 labelled=sets.labelled,
@@ -313,8 +316,8 @@ class Classification(Estimand):
         answers = self.predicted or sample.question.answer
         # Strata by the sample's answers do not separate new answers.
         irrelevant = irrelevant_units(self.name, self.of, answers if new_answers is None else None)
-        compared = self.predicted if new_answers is None else new_answers
-        return answered_classes(sample, labels, compared, self.classes or None, irrelevant=irrelevant)
+        y_pred = self.predicted if new_answers is None else new_answers
+        return answered_classes(sample, labels, y_pred, self.classes or None, irrelevant=irrelevant)
 
     def _class_number(self, levels: Sequence[str]) -> int | str | None:
         """Return the number of the class; the average, or None, for metrics of several classes."""
@@ -330,7 +333,8 @@ class Classification(Estimand):
             return None
         other = confusion.n_classes
         weights = confusion.weighting.weights
-        # One label of average weight, half of it right, keeps the shares of few labels away from 0 and 1.
+        # One more label of average weight (half a hit, a quarter each a miss and a false alarm) keeps
+        # the shares of few labels away from 0 and 1.
         label_weights = float(weights.mean()) * np.array([0.5, 0.25, 0.25])
         shares = class_functions.Shares.of(
             np.append(confusion.true, [k, k, other]),
@@ -339,8 +343,8 @@ class Classification(Estimand):
             confusion.n_classes + 1,
         )
         _, slopes, _ = class_functions.metric_function(self.name, k, confusion.n_classes + 1)(shares)
-        u_if_class = slopes.along(np.full(len(weights), k), confusion.predicted)
-        u_otherwise = slopes.along(np.full(len(weights), other), confusion.predicted)
+        u_if_class = slopes.per_unit(np.full(len(weights), k), confusion.predicted)
+        u_otherwise = slopes.per_unit(np.full(len(weights), other), confusion.predicted)
         return (confusion.true == k).astype(np.float64), np.abs(u_if_class - u_otherwise)
 
     def chance(self, population: Population) -> Expression:
@@ -406,14 +410,16 @@ class Accuracy(_OfAllClasses, kind="accuracy"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the accuracy, from the true classes: the mean of right answers."""
-        return replace(Mean().estimate(*self._compared(sample, labels, request)), label=self.label)
+        return replace(Mean().estimate(*self._mean_arguments(sample, labels, request)), label=self.label)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the accuracy of each group."""
-        sample, labels, request = self._compared(sample, labels, request)
+        sample, labels, request = self._mean_arguments(sample, labels, request)
         return Mean().by(sample, labels, group, request)
 
-    def _compared(self, sample: Sample, labels: object, request: Request) -> tuple[Sample, Any, Request]:
+    def _mean_arguments(
+        self, sample: Sample, labels: object, request: Request
+    ) -> tuple[Sample, Any, Request]:
         """Return the arguments of the mean of right answers; new answers become a column of the sample."""
         labels, new_answers = split_answers(labels)
         if new_answers is None:
@@ -445,11 +451,13 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
 
     def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels in the spelling of the judge's verdicts."""
-        return _in_words_of_judge(self, sample, labels)
+        return _labels_as_verdicts_of(self, sample, labels)
 
-    def _compared(self, sample: Sample, labels: object, request: Request) -> tuple[Sample, Any, Request]:
+    def _mean_arguments(
+        self, sample: Sample, labels: object, request: Request
+    ) -> tuple[Sample, Any, Request]:
         """Return the arguments of the mean; verdicts are compared with labels, however labels are decoded."""
-        sample, labels, request = super(Agreement, self)._compared(sample, labels, request)
+        sample, labels, request = super(Agreement, self)._mean_arguments(sample, labels, request)
         question = replace(sample.question, outcome=Outcome(decoding=COMPARISON))
         return replace(sample, question=question), labels, request
 
@@ -468,7 +476,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         answered = _verdicts_with_gaps(self, sample, labels)
         if answered is None:
             return super(Agreement, self).by(sample, labels, group, request)
-        estimates = answered.within(sample, group, self.name, None, request.target)
+        estimates = answered.metric_by_group(sample, group, self.name, None, request.target)
         rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
         return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
 
@@ -489,7 +497,7 @@ def _is_of_judge(estimand: _OfAllClasses, sample: Sample) -> bool:
     return estimand.predicted not in (None, sample.question.answer)
 
 
-def _in_words_of_judge(estimand: _OfAllClasses, sample: Sample, labels: object) -> Any:
+def _labels_as_verdicts_of(estimand: _OfAllClasses, sample: Sample, labels: object) -> Any:
     """Return labels in the spelling of the judge's verdicts; other labels as they are."""
     judge = _judge_of(estimand, sample, labels)
     if judge is None or not _is_of_judge(estimand, sample):
@@ -503,7 +511,7 @@ def _verdicts_with_gaps(estimand: _OfAllClasses, sample: Sample, labels: object)
     if judge is None:
         return None
     answered = judged_classes(sample, labels, judge, by_number=_is_of_judge(estimand, sample))
-    if answered.judged is None:
+    if answered.has_verdict is None:
         return None
     return answered
 
@@ -528,11 +536,13 @@ class Kappa(_OfAllClasses, kind="kappa", listed="predicted"):
 
     def decoded(self, sample: Sample, labels: object) -> Any:
         """Return labels in the spelling of the judge's verdicts."""
-        return _in_words_of_judge(self, sample, labels)
+        return _labels_as_verdicts_of(self, sample, labels)
 
     def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
+        """Return true classes and verdicts of the labelled units."""
         labels = self.decoded(sample, labels)
-        return _verdicts_with_gaps(self, sample, labels) or super(Kappa, self)._answered(sample, labels)
+        answered = _verdicts_with_gaps(self, sample, labels)
+        return answered or super(Kappa, self)._answered(sample, labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -546,6 +556,7 @@ class BalancedAccuracy(_OfAllClasses, kind="balanced_accuracy"):
     """
 
     def _answered(self, sample: Sample, labels: object) -> AnsweredClasses:
+        """Return true and predicted classes of the labelled units; sets of tags are an error."""
         if compares_sets(sample, labels, self.predicted):
             raise InputError(
                 "balanced accuracy requires classes, but the answers are sets of tags",
@@ -683,15 +694,6 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         """Raise an `InputError` if a proxy is clearly not the probability that the answer is right.
 
         This applies to metrics with neither `probability` nor `right`. The error shows how to state it.
-
-        Examples
-        --------
-        >>> population = Population.from_arrays(
-        ...     proxy={"score": [0.9, 0.1, 0.0]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
-        >>> F1("yes", probability="score").refuse_a_misread_proxy(population)
-        >>> F1("yes").refuse_a_misread_proxy(population)
-        Traceback (most recent call last):
-        stratal.errors.InputError: 'f1:yes' uses 'score' as the probability that the answer is right, but ...
         """
         self.refuse_unknown_class(population)
         self._refuse_contradicted_score(population)
@@ -700,9 +702,9 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         proxy = population.proxy_info().name
         if proxy in population.predicts:
             return
-        means = self._mean_scores(population, proxy)
-        if means is not None:
-            self._refuse_probability_of_class(population, proxy, *means)
+        mean_scores = self._mean_scores(population, proxy)
+        if mean_scores is not None:
+            self._refuse_probability_of_class(population, proxy, *mean_scores)
 
     def class_formula(self, population: Population) -> Expression | None:
         """Return P(a unit is of the class | x); None for sets of tags, and metrics that need no such unit."""
@@ -715,16 +717,7 @@ class ClassMetric(Classification, listed="positive", shown="match"):
         return probabilities.of_class(is_class)
 
     def misread_score_notes(self, population: Population) -> tuple[str, ...]:
-        """Return a warning if `probability` is clearly not the probability of the class.
-
-        Examples
-        --------
-        >>> population = Population.from_arrays(
-        ...     proxy={"score": [0.9, 0.9, 0.8]}, groups={"answer": ["yes", "no", "no"]}, predicted="answer")
-        >>> (note,) = F1("yes", probability="score").misread_score_notes(population)
-        >>> "but then 85.0% of the 2 other answers would be 'yes'" in note
-        True
-        """
+        """Return a warning if `probability` is clearly not the probability of the class."""
         meaning = class_probability(self.positive)
         score = self.probability
         remedy = f"write {replace(self, probability=None).text}"
@@ -735,22 +728,23 @@ class ClassMetric(Classification, listed="positive", shown="match"):
             remedy = f"declare it: predicts={{'{score}': 'right'}} (--predicts {score}=right)"
         if score is None or score not in population.proxy_names:
             return ()
-        means = self._mean_scores(population, score)
-        if means is None:
+        mean_scores = self._mean_scores(population, score)
+        if mean_scores is None:
             return ()
-        count, in_class, elsewhere = means
-        if elsewhere <= max(MAX_SHARE_OF_CLASS, MAX_RELATIVE_SHARE_OF_CLASS * in_class):
+        count, mean_in_class, mean_elsewhere = mean_scores
+        if mean_elsewhere <= max(MAX_SHARE_OF_CLASS, MAX_RELATIVE_SHARE_OF_CLASS * mean_in_class):
             return ()
         n_others = population.size - count
         text = (
-            f"{self.text!r} uses {score!r} as the probability of {self.positive!r}, but then {elsewhere:.1%} "
-            f"of the {n_others:,} other answers would be {self.positive!r}, and the forecast would be wrong. "
+            f"{self.text!r} uses {score!r} as the probability of {self.positive!r}, but then "
+            f"{mean_elsewhere:.1%} of the {n_others:,} other answers would be {self.positive!r}, and the "
+            "forecast would be wrong. "
             f"If {score!r} is the probability that the answer is right, {remedy}."
         )
         return (text,)
 
     def _refuse_contradicted_score(self, population: Population) -> None:
-        """Raise an `InputError` if the metric takes a score as something else than what is declared of it."""
+        """Raise an `InputError` if the metric uses a score with another meaning than the declared one."""
         columns = {self.probability: class_probability(self.positive), self.right: ANSWER_IS_RIGHT}
         for score, meaning in columns.items():
             declared = None if score is None else population.predicts.get(score)

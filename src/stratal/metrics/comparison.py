@@ -119,11 +119,12 @@ class ModelOutcomes(Record):
             slopes=np.array(slopes) if slopes else None,
         )
 
-    def pair(self, *indices: int) -> ModelOutcomes:
+    def pair(self, first: int, second: int) -> ModelOutcomes:
         """Return the outcomes of two of the models."""
-        rows = list(indices)
-        slopes = None if self.slopes is None else self.slopes[rows]
-        return replace(self, z=self.z[:, rows], models=tuple(self.models[k] for k in rows), slopes=slopes)
+        indices = [first, second]
+        models = tuple(self.models[k] for k in indices)
+        slopes = None if self.slopes is None else self.slopes[indices]
+        return replace(self, z=self.z[:, indices], models=models, slopes=slopes)
 
     def comparisons(
         self, pairs: Sequence[tuple[int, int]], *, simultaneous: bool = True, seed: int = 0
@@ -195,7 +196,7 @@ class ModelOutcomes(Record):
         interval = _RatioInterval(
             value=result.value,
             bounds=(0.0, np.inf),
-            error=float(np.sqrt(max(result.variance, 0.0) + unseen_variance)),
+            standard_error=float(np.sqrt(max(result.variance, 0.0) + unseen_variance)),
             degrees_of_freedom=df,
             means=None if self.bounds is None else (self.mean(first), self.mean(second)),
         )
@@ -204,11 +205,11 @@ class ModelOutcomes(Record):
         )
         return self.respondents.complete(estimate, self.sample)
 
-    def _proxy(self, scale: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
+    def _proxy_difference(self, scale: float, tie: float) -> tuple[FloatArray, StratumSummary] | None:
         """Return tie + scale times the difference of the models' proxies, for labelled units and strata.
 
-        None if there are too few labels to fit λ, or if the strata leave too little of the proxies' variance
-        for a fitted λ to reduce the variance.
+        None without proxies, if there are too few labels to fit λ, or if the strata leave too little of the
+        proxies' variance for a fitted λ to reduce the variance.
         """
         if self.slopes is None or len(self.z) < MINIMUM_FOR_FITTING:
             return None
@@ -216,24 +217,23 @@ class ModelOutcomes(Record):
         used = np.flatnonzero(slopes)
         if len(used) == 0:
             return None
-        summary_of_strata = self.respondents.summary
+        strata = self.respondents.summary
         weighting = self.respondents.weighting
         stratum = self.respondents.stratum
         sample_proxies = self.sample.proxies[self.labelled]
-        n_strata = len(summary_of_strata.sizes)
+        n_strata = len(strata.sizes)
         values = tie + (sample_proxies @ slopes)[:, None]
+        variances = np.einsum("i,hij,j->h", slopes, strata.proxy_covariances, slopes)
         summary = StratumSummary(
-            sizes=summary_of_strata.sizes,
-            proxy_means=tie + (summary_of_strata.proxy_means @ slopes)[:, None],
-            proxy_covariances=np.einsum("i,hij,j->h", slopes, summary_of_strata.proxy_covariances, slopes)[
-                :, None, None
-            ],
+            sizes=strata.sizes,
+            proxy_means=tie + (strata.proxy_means @ slopes)[:, None],
+            proxy_covariances=variances[:, None, None],
         )
         bounds = [self.sample.proxy_info[k].bounds for k in used]
         if n_strata == 1 or None in bounds or not weighting.random_within_strata:
             return values, summary
         low, high = np.array(bounds, dtype=np.float64).T
-        # The variance of an outcome at either bound, whose mean is the proxy.
+        # The variance of an outcome that is at one of its bounds, and whose mean is the proxy.
         proxies = sample_proxies[:, used]
         unit_variances = ((proxies - low) * (high - proxies)) @ slopes[used] ** 2
         factors = weighting.variance_factors
@@ -275,11 +275,10 @@ class ModelOutcomes(Record):
         bounds = None
         if max_contrast is not None:
             bounds = (tie - scale * max_contrast, tie + scale * max_contrast)
-        proxy = self._proxy(scale, tie)
-        if proxy is None:
-            values = np.zeros((len(contrast), 0))
-            summary = None
-        else:
+        values = np.zeros((len(contrast), 0))
+        summary = None
+        proxy = self._proxy_difference(scale, tie)
+        if proxy is not None:
             values, summary = proxy
         estimate = estimate_mean(
             tie + scale * contrast,
@@ -325,8 +324,8 @@ class ModelOutcomes(Record):
             correlation=correlation_from(target_covariance(sides, self.respondents.weighting, self.target)),
         )
 
-    def _unseen_variance_of_ratio(self, value: float, below: float) -> float:
-        """Return the variance of a ratio due to units that differ from all labelled ones.
+    def _unseen_variance_of_ratio(self, value: float, mean_denominator: float) -> float:
+        """Return the variance of the ratio `value` due to units that differ from all labelled ones.
 
         If the strata separate the units with equal answers of both models, only the other units can differ.
         """
@@ -336,17 +335,17 @@ class ModelOutcomes(Record):
         weighting = self.respondents.weighting
         contrast = self.contrast
         # Influence of a unit on which one model has the best outcome and the other the worst.
-        ends = np.array([high - value * low, low - value * high]) / below
+        extremes = np.array([high - value * low, low - value * high]) / mean_denominator
         strata = self.sample.design.strata
-        same = agreement_of(self.models)
-        if strata is not None and isinstance(strata.rule, Derived) and same in strata.rule.cells.tests:
-            groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
-            differ = np.asarray(same.evaluate(groups) == 0)
-            differing = weighting.complete_strata_weighting(differ)
-            if differing is not None:
-                ends = ends * (differing.population_size / weighting.population_size)
-                return unseen_variance(contrast[differ], differing, ends)
-        return unseen_variance(contrast, weighting, ends)
+        agreement = agreement_of(self.models)
+        if strata is not None and isinstance(strata.rule, Derived) and agreement in strata.rule.cells.tests:
+            answers = {name: self.sample.groups[name][self.labelled] for name in self.models}
+            is_different = np.asarray(agreement.evaluate(answers) == 0)
+            weighting_of_different = weighting.complete_strata_weighting(is_different)
+            if weighting_of_different is not None:
+                extremes = extremes * (weighting_of_different.population_size / weighting.population_size)
+                return unseen_variance(contrast[is_different], weighting_of_different, extremes)
+        return unseen_variance(contrast, weighting, extremes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -358,29 +357,30 @@ class _RatioInterval(OffsetInterval):
     bounds. Without bounds, a limit above a million times the ratio is infinite.
     """
 
-    error: float
+    standard_error: float
     degrees_of_freedom: float
+    # Means of the numerator and of the denominator, if the outcomes have bounds.
     means: tuple[Term, Term] | None
 
     method = "log-t"
 
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the ratio."""
-        if self.error == 0:
+        if self.standard_error == 0:
             if np.isfinite(self.degrees_of_freedom):
                 raise no_variation_error()
             return 0.0, 0.0
         quantile = -float(student_quantile(error, self.degrees_of_freedom))
         with np.errstate(over="ignore"):
-            factor = float(np.exp(quantile * self.error / self.value))
-        factor = factor if factor < _MAX_LIMIT_FACTOR else np.inf
+            factor = float(np.exp(quantile * self.standard_error / self.value))
+        if factor >= _MAX_LIMIT_FACTOR:
+            factor = np.inf
         low = self.value / factor
         high = self.value * factor
         if self.means is not None:
             first, second = self.means
-            low = max(
-                low, _one_sided_limit(first, "greater", error) / _one_sided_limit(second, "less", error)
-            )
+            min_numerator = _one_sided_limit(first, "greater", error)
+            low = max(low, min_numerator / _one_sided_limit(second, "less", error))
             min_denominator = _one_sided_limit(second, "greater", error)
             if min_denominator > 0:
                 high = min(high, _one_sided_limit(first, "less", error) / min_denominator)
@@ -421,19 +421,19 @@ def contrast_interval(estimate: Estimate) -> StudentInterval:
     )
 
 
-def unseen_variance(contrast: FloatArray, weighting: Weighting, ends: FloatArray) -> float:
+def unseen_variance(contrast: FloatArray, weighting: Weighting, extremes: FloatArray) -> float:
     """Return the variance that one more win and one more loss add, as in Bonett & Price (2012).
 
     It is multiplied by the share of the most frequent difference, usually a tie: the more the labels agree,
-    the less they show of the variance. `ends` (2,) are the values of the estimated variable at a win and a
-    loss.
+    the less they show of the variance. `extremes` (2,) are the values of the estimated variable at a win and
+    a loss.
     """
     weights = weighting.weights
     label_weight = float(np.sum(weights**2) / np.sum(weights))
     _, group = np.unique(contrast, return_inverse=True)
     largest_share = float(np.max(np.bincount(group, weights)) / np.sum(weights))
     unlabelled_share = max(1.0 - len(weights) / weighting.population_size, 0.0)
-    return float(np.sum(ends**2)) * label_weight**2 * largest_share * unlabelled_share
+    return float(np.sum(extremes**2)) * label_weight**2 * largest_share * unlabelled_share
 
 
 def bounds_of_outcomes(
@@ -561,18 +561,18 @@ class Comparisons(Estimates):
     def to_dict(self, confidence_level: float = 0.95) -> JsonDict:
         """Return a JSON-ready dict."""
         described = Estimates.to_dict(self, confidence_level)
-        board = self.leaderboard(confidence_level)
-        if board:
-            described["leaderboard"] = board
+        leaderboard = self.leaderboard(confidence_level)
+        if leaderboard:
+            described["leaderboard"] = leaderboard
         return described
 
     def page(self, confidence_level: float = 0.95) -> Page:
         """Return the page to print: the leaderboard, if the means are known, and the comparisons."""
         tables = [self.table(confidence_level)]
-        board = self.leaderboard(confidence_level)
-        if board:
+        leaderboard = self.leaderboard(confidence_level)
+        if leaderboard:
             are_shares = all(row["share"] for row in self.rows(confidence_level))
-            tables.insert(0, leaderboard_table(board, confidence_level, share=are_shares))
+            tables.insert(0, leaderboard_table(leaderboard, confidence_level, share=are_shares))
         return Page(tables=tables, notes=format_notes(self.notes))
 
 
@@ -655,8 +655,8 @@ def compare(
     pairs = list(combinations(range(len(names)), 2))
     if reference is not None:
         check_choice("model", reference, names)
-        base = names.index(reference)
-        pairs = [(j, base) for j in range(len(names)) if j != base]
+        reference_index = names.index(reference)
+        pairs = [(j, reference_index) for j in range(len(names)) if j != reference_index]
     for model, proxy in (proxies or {}).items():
         check_choice("model", model, names)
         check_choice("proxy", proxy, sample.proxy_names)
@@ -672,11 +672,11 @@ def compare(
     models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
     comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
     comparisons = with_label_values(comparisons, columns)
-    missing = sample.size - len(z)
-    note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of at least one model"
-    if missing:
-        return replace(comparisons, remarks=(*comparisons.remarks, note))
-    return comparisons
+    n_missing = sample.size - len(z)
+    if n_missing == 0:
+        return comparisons
+    note = f"{n_missing:,} of {sample.size:,} drawn units lack the outcome of at least one model"
+    return replace(comparisons, remarks=(*comparisons.remarks, note))
 
 
 # Fields of the ratio and the win rate in the row of a pair.
@@ -689,8 +689,9 @@ _NO_INTERVAL_NOTE = "without bounds, outcomes whose differences are all equal ha
 # half, because different answers are not both right, and may both be wrong.
 _RIGHT_IF_DIFFERENT = 0.45
 
+# Names of the cells of a population by whether the models agree.
 SAME_ANSWER = "same answer"
-DIFFERENT = "different answers"
+DIFFERENT_ANSWERS = "different answers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -716,49 +717,42 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
             raise InputError("each model must have its own proxy", given=names, allowed=f"{count} names")
 
     @property
-    def same(self) -> Agree:
+    def agreement(self) -> Agree:
         """The formula that is 1 where all models give the same answer."""
         return agreement_of(self.models)
 
     def cells(self, population: Population) -> tuple[Cells, tuple[str, ...]]:
-        """Return the cells of the population by whether the models agree, and the cells that need no label.
-
-        Examples
-        --------
-        >>> groups = {"new": ["a", "b"], "old": ["a", "a"]}
-        >>> Difference(("new", "old")).cells(Population.from_arrays(groups=groups))[1]
-        ('same answer',)
-        """
-        if not self.by_answers(population.group_names):
+        """Return the cells of the population by whether the models agree, and those that need no label."""
+        if not self.compares_answers(population.group_names):
             return Cells(names=("all",)), ()
-        return Cells(names=(SAME_ANSWER, DIFFERENT), tests=(self.same,)), (SAME_ANSWER,)
+        return Cells(names=(SAME_ANSWER, DIFFERENT_ANSWERS), tests=(self.agreement,)), (SAME_ANSWER,)
 
-    def by_answers(self, groups: Iterable[str]) -> bool:
+    def compares_answers(self, groups: Iterable[str]) -> bool:
         """Return whether the models are columns of answers."""
         return set(self.models) <= set(groups)
 
-    def chances(self, population: Population) -> tuple[Expression, ...]:
-        """Return the expectation of each model's outcome: the chance of a right answer, or the score."""
-        by_answers = self.by_answers(population.group_names)
+    def expected_outcomes(self, population: Population) -> tuple[Expression, ...]:
+        """Return the expectation of each model's outcome: the probability of a right answer, or the score."""
+        compares_answers = self.compares_answers(population.group_names)
         names = self.proxies
-        if not names and not by_answers:
+        if not names and not compares_answers:
             names = self.models
         for name in names:
             population.proxy_info(name)
-        observed = tuple(NumberColumn(name=name) for name in names)
-        if by_answers and not names:
-            return (DEFAULT_SHARE_RIGHT * self.same + _RIGHT_IF_DIFFERENT * (1.0 - self.same),) * len(
-                self.models
-            )
-        if not by_answers or len(observed) > 2:
-            return observed
-        # Different answers are not both right: their chances are divided by the sum if it is above 1.
-        sum_if_different = self.same * 1.0 + (1.0 - self.same) * (observed[0] + observed[1])
-        return tuple(Quotient(parts=(chance, sum_if_different), least=1.0) for chance in observed)
+        probabilities = tuple(NumberColumn(name=name) for name in names)
+        if compares_answers and not names:
+            if_same = DEFAULT_SHARE_RIGHT * self.agreement
+            return (if_same + _RIGHT_IF_DIFFERENT * (1.0 - self.agreement),) * len(self.models)
+        if not compares_answers or len(probabilities) > 2:
+            return probabilities
+        # Different answers are not both right: the probabilities are divided by their sum if it is above 1.
+        first, second = probabilities
+        sum_if_different = self.agreement * 1.0 + (1.0 - self.agreement) * (first + second)
+        return tuple(Quotient(parts=(entry, sum_if_different), least=1.0) for entry in probabilities)
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the models, whose outcomes are labels unless the sample has their answers."""
-        if self.by_answers(sample.groups):
+        if self.compares_answers(sample.groups):
             return ()
         return self.models
 
@@ -768,7 +762,7 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         """Return each model's outcome on the labelled units; `irrelevant` is 1 where no label is needed."""
         if isinstance(labels, Mapping) and set(labels) == set(self.models):
             z, labelled = number_columns(sample, {model: labels[model] for model in self.models})
-        elif self.by_answers(sample.groups):
+        elif self.compares_answers(sample.groups):
             joined = join_labels(sample, labels)
             labelled = joined.labelled
             z = agreement_with_models(sample, joined, self.models)
@@ -797,15 +791,17 @@ class TwoModels(ModelEstimand, max_models=2):
 
     # Whether units with equal answers of both models affect the quantity.
     counts_equal_answers: ClassVar[bool] = False
-    # The estimate of the quantity from the outcomes.
-    quantity: ClassVar[Callable[[ModelOutcomes], Estimate]]
+    # Function that estimates the quantity from the outcomes.
+    estimate_of: ClassVar[Callable[[ModelOutcomes], Estimate]]
 
     def _pair(self, sample: Sample, labels: object, request: Request = PLAIN) -> ModelOutcomes:
-        return self.outcomes(sample, labels, None if self.counts_equal_answers else self.same, request)
+        """Return the outcomes of both models; units that do not affect the quantity need no label."""
+        irrelevant = None if self.counts_equal_answers else self.agreement
+        return self.outcomes(sample, labels, irrelevant, request)
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the quantity of the two models' outcomes."""
-        return replace(type(self).quantity(self._pair(sample, labels, request)), label=self.label)
+        return replace(type(self).estimate_of(self._pair(sample, labels, request)), label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the influence of the labelled units."""
@@ -813,14 +809,17 @@ class TwoModels(ModelEstimand, max_models=2):
         return LabelledInfluence(u=self.variable(pair), labelled=pair.labelled)
 
     def square(self, population: Population, ratio: float) -> Expression:
-        """Return E[(z_a − ratio z_b)² | x]: answers that differ are not both right, scores are unrelated."""
-        first, second = self.chances(population)
-        if self.by_answers(population.group_names):
-            if_same = self.same * (1.0 - ratio) ** 2 * first
-            if_different = (1.0 - self.same) * (first + ratio**2 * second)
+        """Return E[(z_a − ratio z_b)² | x] of 0/1 outcomes.
+
+        Answers that differ are not both right. Outcomes that scores predict are assumed to be independent.
+        """
+        first, second = self.expected_outcomes(population)
+        if self.compares_answers(population.group_names):
+            if_same = self.agreement * (1.0 - ratio) ** 2 * first
+            if_different = (1.0 - self.agreement) * (first + ratio**2 * second)
             return if_same + if_different
-        gap = first - ratio * second
-        return gap * gap + first * (1.0 - first) + ratio**2 * second * (1.0 - second)
+        mean = first - ratio * second
+        return mean * mean + first * (1.0 - first) + ratio**2 * second * (1.0 - second)
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
         """Return the labelled units' influence (m,), up to a constant."""
@@ -828,7 +827,7 @@ class TwoModels(ModelEstimand, max_models=2):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference):
+class Difference(TwoModels, kind="difference", estimate_of=ModelOutcomes.difference):
     """The difference between two models' mean outcomes, or accuracies if their answers are given.
 
     Parameters
@@ -849,10 +848,10 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z_a − z_b minus its mean; 0 if the answers are the same."""
-        first, second = self.chances(population)
+        first, second = self.expected_outcomes(population)
         mean = first - second
-        if self.by_answers(population.group_names):
-            mean = (1.0 - self.same) * mean
+        if self.compares_answers(population.group_names):
+            mean = (1.0 - self.agreement) * mean
         value = float(population_means(population, [mean])[0])
         cells, equal_answers = self.cells(population)
         square = self.square(population, 1.0)
@@ -860,7 +859,7 @@ class Difference(TwoModels, kind="difference", quantity=ModelOutcomes.difference
 
 
 @dataclass(frozen=True, slots=True)
-class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
+class WinRate(TwoModels, kind="win_rate", estimate_of=ModelOutcomes.win_rate):
     """The share of units on which the first model is better; ties count one half.
 
     Parameters
@@ -890,7 +889,7 @@ class WinRate(TwoModels, kind="win_rate", quantity=ModelOutcomes.win_rate):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_answers=True):
+class Ratio(TwoModels, kind="ratio", estimate_of=ModelOutcomes.ratio, counts_equal_answers=True):
     """The ratio of two models' mean outcomes.
 
     Parameters
@@ -906,16 +905,16 @@ class Ratio(TwoModels, kind="ratio", quantity=ModelOutcomes.ratio, counts_equal_
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (z_a − R z_b) / mean of z_b, which is not 0 for equal answers."""
-        first, second = self.chances(population)
-        above, below = (float(mean) for mean in population_means(population, [first, second]))
-        if below <= 0:
+        first, second = self.expected_outcomes(population)
+        numerator, denominator = (float(mean) for mean in population_means(population, [first, second]))
+        if denominator <= 0:
             problem = "the model in the denominator of the ratio is expected to be wrong on every unit"
             raise InputError(
                 problem, action="Plan for the difference of the two models instead, or swap them."
             )
-        value = above / below
-        mean = (1.0 / below) * (first - value * second)
-        square = (1.0 / below**2) * self.square(population, value)
+        value = numerator / denominator
+        mean = (1.0 / denominator) * (first - value * second)
+        square = (1.0 / denominator**2) * self.square(population, value)
         return Influence(value=value, mean=mean, square=square, cells=self.cells(population)[0])
 
     def variable(self, pair: ModelOutcomes) -> FloatArray:
@@ -950,12 +949,13 @@ class Differences(ModelEstimand, Several, kind="differences"):
 
     def labelled_influence(self, sample: Sample, labels: object) -> LabelledInfluence:
         """Return the distance between the models' outcomes for each labelled unit."""
-        models = self.outcomes(sample, labels, self.same)
+        models = self.outcomes(sample, labels, self.agreement)
         z = models.z
-        labelled = models.labelled
         distance = np.sqrt(np.sum((z - z.mean(axis=1, keepdims=True)) ** 2, axis=1))
         # With two models, this is their difference up to a constant factor.
-        return LabelledInfluence(u=np.where(z[:, 0] < z[:, -1], -distance, distance), labelled=labelled)
+        return LabelledInfluence(
+            u=np.where(z[:, 0] < z[:, -1], -distance, distance), labelled=models.labelled
+        )
 
     @property
     def parts(self) -> tuple[Difference, ...]:
@@ -968,5 +968,5 @@ class Differences(ModelEstimand, Several, kind="differences"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Comparisons:
         """Return the differences of all pairs, with simultaneous intervals."""
-        models = self.outcomes(sample, labels, self.same, request)
+        models = self.outcomes(sample, labels, self.agreement, request)
         return models.comparisons(list(combinations(range(len(self.models)), 2)))

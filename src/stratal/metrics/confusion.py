@@ -4,7 +4,7 @@ The metrics are functions of weighted shares (`class_functions`). Their linearis
 ratios (Stehman 2014, eq. 23–28, where the strata need not be the predicted classes). Intervals are
 Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998). If all units of every stratum have
 the same answer, and always for Matthews' correlation of two classes, they are computed from the intervals of
-the hits and of the misses (`hits_and_misses`).
+the hits and of the misses (`rates_interval`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import scipy
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
+from stratal.designs.group_clusters import GroupClusters
 from stratal.errors import InputError
 from stratal.estimation.domain_means import (
     adjust_for_few_clusters,
@@ -41,9 +42,9 @@ from stratal.intervals.interval_types import (
 )
 from stratal.intervals.unseen_units import max_unseen_units
 from stratal.metrics.class_functions import (
+    METRIC_OF_OTHER_CLASS,
+    METRICS_OF_OTHER_CLASSES,
     MIN_SHARE,
-    OF_OTHER_CLASSES,
-    OF_OTHER_OF_TWO,
     RATES,
     SIGNED,
     Metric,
@@ -52,28 +53,28 @@ from stratal.metrics.class_functions import (
     is_mean_of_classes,
     linear_forms,
     metric_function,
-    of_two_shares,
+    two_class_metric,
 )
-from stratal.metrics.class_shares import CountedAnswersInterval, RatesInStrata, four_cells, hits_and_misses
+from stratal.metrics.class_shares import CountedAnswersInterval, RatesInStrata, cells_interval, rates_interval
 from stratal.metrics.pseudo_label_variances import satterthwaite_of_groups, smoothed_variance
 from stratal.whole_numbers import rounded_down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sides:
+class _AnswerStrata:
     """The strata whose units are all answered with a class, if no unit of the other strata is.
 
     Parameters
     ----------
-    which : int
-        The class.
-    answered : bool (H,)
+    class_number : int
+    is_answered : bool (H,)
+        Whether all units of a stratum are answered with the class.
     needs : (bool, bool)
         Whether a metric depends on hits, which are in these strata, and on misses, which are in the others.
     """
 
-    which: int
-    answered: BoolArray
+    class_number: int
+    is_answered: BoolArray
     needs: tuple[bool, bool]
 
 
@@ -102,14 +103,16 @@ class Confusion:
     possible: BoolArray | None = None
     answered_share: float | None = None
 
-    def metric(self, name: str, which: int | str | None = None, target: str = "population") -> Estimate:
+    def metric(
+        self, name: str, class_or_average: int | str | None = None, target: str = "population"
+    ) -> Estimate:
         """Return one metric.
 
         Parameters
         ----------
         name : str
             One of `METRICS`; `accuracy` is the share of hits.
-        which : int or str, optional
+        class_or_average : int or str, optional
             A class number, or one of `AVERAGES`; None for `OVERALL_METRICS`.
         target : {"population", "superpopulation"}
 
@@ -118,59 +121,36 @@ class Confusion:
         InputError
             For an unknown metric or average.
         """
-        if which in ("macro", "micro") and name in OF_OTHER_OF_TWO and self._are_two_classes:
-            return self.metric(OF_OTHER_OF_TWO[name], which, target)
-        function = metric_function(name, which, self.n_classes)
-        counted = np.ones(len(self.true))
-        if isinstance(which, int):
-            counted = (self._along(which, linear_forms(name)[1]) > 0).astype(np.float64)
+        if class_or_average in ("macro", "micro") and name in METRIC_OF_OTHER_CLASS and self._are_two_classes:
+            return self.metric(METRIC_OF_OTHER_CLASS[name], class_or_average, target)
+        function = metric_function(name, class_or_average, self.n_classes)
+        # Units in the denominator.
+        member = np.ones(len(self.true), dtype=bool)
+        if isinstance(class_or_average, int):
+            member = self._form_per_unit(class_or_average, linear_forms(name)[1]) > 0
         shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
-        lowest = -1.0 if name in SIGNED else 0.0
-        n = int(counted.sum())
-        bounds = (lowest, 1.0)
+        n = int(member.sum())
+        bounds = _bounds_of(name)
         if not np.isfinite(value):
             estimate = None
-            if is_mean_of_classes(name, which):
-                estimate = self._some_classes_unseen("recall" if which is None else name, target)
+            if is_mean_of_classes(name, class_or_average):
+                metric = "recall" if class_or_average is None else name
+                estimate = self._macro_with_unseen_classes(metric, target)
             return estimate or undefined_estimate(self.weighting, n, bounds, note, target=target)
-        member = counted > 0
-        if self.weighting.census:
-            clusters = None
-        else:
-            clusters = self.weighting.group_clusters(member)
-        if clusters is not None and isinstance(which, int) and name in RATES:
+        clusters = self._clusters_of(member)
+        if clusters is not None and isinstance(class_or_average, int) and name in RATES:
             # For clusters, a rate is the mean of a domain, whose interval allows for the number of clusters.
-            return self.within(np.ones(len(self.true), dtype=bool), name, which, target)
-        result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target, member)
+            all_units = np.ones(len(self.true), dtype=bool)
+            return self.metric_in_domain(all_units, name, class_or_average, target)
+        result = of_variable(
+            value, slopes.per_unit(self.true, self.predicted), self.weighting, target, member
+        )
         if clusters is not None and clusters.degrees_of_freedom == 0.0:
             return estimate_without_interval(result, clusters, self.weighting, member, bounds, target)
-        of_shares = self._of_shares(name, which, function, target)
-        variance = result.variance
-        varies = np.isfinite(variance) and variance > 0
-        # The standard deviation of an estimate is at most half of the range between its bounds.
-        largest_variance = ((1.0 - lowest) / 2.0) ** 2
-        if of_shares is None or not varies:
-            smoothed_trials = self._trials(name, which, function, counted, result, target)
-            # If all labels agree, their variance is 0; that of the smoothed labels allows for unseen errors.
-            if not varies:
-                variance = min(smoothed_trials.standard_error**2, largest_variance)
-        elif is_averaged(name, which) and any(_agrees(rate) for rate in of_shares.rates):
-            length_below, length_above = of_shares.offsets(ONE_STANDARD_ERROR, "two-sided")
-            variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
-        interval: Interval
-        if of_shares is not None:
-            interval = self._within_answers(
-                name, function, replace(of_shares, value=value, bounds=bounds), target
-            )
-        else:
-            interval, second = self._interval_of_trials(
-                name, which, target, result, slopes, member, smoothed_trials, bounds
-            )
-            if is_mean_of_classes(name, which) and isinstance(second, SumInterval):
-                variance = max(variance, min(_variance_of_terms(second), largest_variance))
-            if second is not None:
-                interval = OuterInterval(value=value, bounds=bounds, first=interval, second=second)
+        interval, variance = self._interval_and_variance(
+            name, class_or_average, function, target, result, slopes, member
+        )
         if clusters is not None:
             interval = UnseenClustersInterval(
                 value=value,
@@ -180,7 +160,7 @@ class Confusion:
                 fraction=1.0 - clusters.undrawn_share,
             )
         reference_population = None
-        if varies and variance > result.variance:
+        if 0.0 < result.variance < variance:
             result = result.scaled(variance)
             # The additional variance is not that of labels, so that the variance of a random sample is
             # unknown.
@@ -196,42 +176,82 @@ class Confusion:
             reference_population=reference_population,
         )
 
+    def _clusters_of(self, member: BoolArray) -> GroupClusters | None:
+        """Return the clusters with some of the units (n,); None without clusters, and for a census."""
+        if self.weighting.census:
+            return None
+        return self.weighting.group_clusters(member)
+
+    def _interval_and_variance(
+        self,
+        name: str,
+        class_or_average: int | str | None,
+        function: Metric,
+        target: str,
+        result: Linearised,
+        slopes: Shares,
+        member: BoolArray,
+    ) -> tuple[Interval, float]:
+        """Return the interval of a metric, and its variance, which is increased if labels are equal."""
+        bounds = _bounds_of(name)
+        # The standard deviation of an estimate is at most half of the range between its bounds.
+        largest_variance = ((bounds[1] - bounds[0]) / 2.0) ** 2
+        variance = result.variance
+        varies = np.isfinite(variance) and variance > 0
+        share_interval = self._share_interval(name, class_or_average, function, target)
+        if share_interval is None or not varies:
+            trials = self._smoothed_trials(name, class_or_average, function, member, result, target)
+            # If all labels agree, their variance is 0; that of the smoothed labels allows for unseen errors.
+            if not varies:
+                variance = min(trials.standard_error**2, largest_variance)
+        elif is_averaged(name, class_or_average) and any(map(_has_equal_labels, share_interval.rates)):
+            length_below, length_above = share_interval.offsets(ONE_STANDARD_ERROR, "two-sided")
+            variance = min(max(variance, ((length_below + length_above) / 2.0) ** 2), largest_variance)
+        if share_interval is not None:
+            share_interval = replace(share_interval, value=result.value, bounds=bounds)
+            return self._limit_by_answer_share(name, function, share_interval, target), variance
+        interval, second = self._trials_interval(
+            name, class_or_average, target, result, slopes, member, trials
+        )
+        if is_mean_of_classes(name, class_or_average) and isinstance(second, SumInterval):
+            variance = max(variance, min(_variance_of_terms(second), largest_variance))
+        if second is not None:
+            interval = OuterInterval(value=result.value, bounds=bounds, first=interval, second=second)
+        return interval, variance
+
     @property
     def _are_two_classes(self) -> bool:
         """Whether every unit is of one of two classes, and is answered with one of them."""
         return self.n_classes == 2 and max(self.true.max(initial=0), self.predicted.max(initial=0)) < 2
 
-    def _interval_of_trials(
+    def _trials_interval(
         self,
         name: str,
-        which: int | str | None,
+        class_or_average: int | str | None,
         target: str,
         result: Linearised,
         slopes: Shares,
         member: BoolArray,
         smoothed_trials: SmoothedTrials,
-        bounds: tuple[float, float],
     ) -> tuple[Interval, Interval | None]:
         """Return the interval on the metric's effective number of trials, and a second one or None.
 
         The interval of the metric is the outer one of both. The second one allows for what a number of trials
         does not describe: strata with unequal weights, or classes with few labels.
         """
+        bounds = _bounds_of(name)
         value = result.value
-        if self.weighting.census:
-            clusters = None
-        else:
-            clusters = self.weighting.group_clusters(member)
+        clusters = self._clusters_of(member)
         trials = smoothed_trials.trials
         df = smoothed_trials.degrees_of_freedom
-        is_f1_of_class = name == "f1" and isinstance(which, int)
+        is_f1_of_class = name == "f1" and isinstance(class_or_average, int)
         if is_f1_of_class:
             # F1 = 2J / (1 + J), so that its limits are those of the Jaccard index J.
-            index = self.metric("jaccard", which, target).evidence.interval
+            index = self.metric("jaccard", class_or_average, target).evidence.interval
             if isinstance(index, BinomialInterval):
                 trials = index.trials
                 df = index.degrees_of_freedom
-        has_df = is_averaged(name, which) or (is_f1_of_class and clusters is not None)
+        has_df = is_averaged(name, class_or_average) or (is_f1_of_class and clusters is not None)
         of_trials = BinomialInterval(
             value=value,
             bounds=bounds,
@@ -243,24 +263,28 @@ class Confusion:
         if clusters is not None and not is_f1_of_class:
             trials /= self.weighting.few_clusters_factor(result.variable, member)
             interval = adjust_for_few_clusters(replace(of_trials, trials=trials), clusters)
-        if isinstance(which, int):
+        if isinstance(class_or_average, int):
             has_unequal_weights = self.weighting.effective_draws < MIN_KISH_SHARE * self.weighting.draws
             if name not in RATES or not has_unequal_weights:
                 return interval, None
             # The trials are those of all strata together, which do not describe a large stratum with few
             # equal labels.
-            unit = self._along(which, linear_forms(name)[0])
-            of_sums = two_sum_interval(unit, member.astype(np.float64), self.weighting, target)
-            return interval, replace(of_sums, bounds=bounds)
-        if is_mean_of_classes(name, which):
+            numerator = self._form_per_unit(class_or_average, linear_forms(name)[0])
+            second = two_sum_interval(numerator, member.astype(np.float64), self.weighting, target)
+            return interval, replace(second, bounds=bounds)
+        if is_mean_of_classes(name, class_or_average):
             return interval, self._mean_over_classes(name, value, target)
-        second, is_one_share = self._interval_of_cells(slopes, value, target)
-        if second is not None and is_one_share and name != "jaccard":
-            return replace(second, bounds=bounds), None
-        return interval, second
+        cells, is_one_share = self._interval_of_cells(slopes, value, target)
+        if cells is not None and is_one_share and name != "jaccard":
+            return replace(cells, bounds=bounds), None
+        return interval, cells
 
-    def within(
-        self, member: BoolArray, name: str, which: int | None = None, target: str = "population"
+    def metric_in_domain(
+        self,
+        member: BoolArray,
+        name: str,
+        class_number: int | None = None,
+        target: str = "population",
     ) -> Estimate:
         """Return a metric of the units of a domain (n,).
 
@@ -274,21 +298,20 @@ class Confusion:
         InputError
             For balanced accuracy and Matthews' correlation of more than two classes.
         """
-        right = (self.true == self.predicted).astype(np.float64)
+        is_right = (self.true == self.predicted).astype(np.float64)
         if name == "accuracy":
-            return domain_mean(right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+            return domain_mean(is_right, member, self.weighting, bounds=(0.0, 1.0), target=target)
         if name in RATES:
-            assert which is not None, "a rate needs a class"
-            above, below = (self._along(which, form) for form in linear_forms(name))
-            counted = member & (below > 0)
-            return domain_mean(above, counted, self.weighting, bounds=(0.0, 1.0), target=target)
-        metric = metric_function(name, which, self.n_classes)
-        of_two = of_two_shares(metric, self.n_classes)
-        if of_two is None and name != "kappa":
+            assert class_number is not None, "a rate needs a class"
+            numerator, denominator = (self._form_per_unit(class_number, form) for form in linear_forms(name))
+            counted = member & (denominator > 0)
+            return domain_mean(numerator, counted, self.weighting, bounds=(0.0, 1.0), target=target)
+        metric = metric_function(name, class_number, self.n_classes)
+        two_class = two_class_metric(metric, self.n_classes)
+        if two_class is None and name != "kappa":
             problem = f"{name} by group requires two classes"
             action = "Request kappa, or the recall of each class."
             raise InputError(problem, given=f"{self.n_classes} classes", action=action)
-        inside = member.astype(np.float64)
         shares = self.shares(member)
         if np.any(member):
             value, slopes, note = metric(shares)
@@ -297,21 +320,27 @@ class Confusion:
             slopes = shares
             note = "no labelled unit"
         n = int(member.sum())
-        bounds = (-1.0 if name in SIGNED else 0.0, 1.0)
+        bounds = _bounds_of(name)
         if not np.isfinite(value):
             return undefined_estimate(self.weighting, n, bounds, note, target=target)
-        influence = inside * slopes.along(self.true, self.predicted)
+        influence = member * slopes.per_unit(self.true, self.predicted)
         result = of_variable(value, influence, self.weighting, target, member)
         interval: Interval
-        if of_two is not None:
-            k = 1 if which is None else which
-            interval = four_cells(of_two, self.true == k, self.predicted == k, self.weighting, target, member)
+        if two_class is not None:
+            k = 1 if class_number is None else class_number
+            is_class = self.true == k
+            is_predicted = self.predicted == k
+            interval = cells_interval(two_class, is_class, is_predicted, self.weighting, target, member)
             error = sum(interval.offsets(ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
-            disagreement = domain_mean(1.0 - right, member, self.weighting, bounds=(0.0, 1.0), target=target)
+            disagreement = domain_mean(
+                1.0 - is_right, member, self.weighting, bounds=(0.0, 1.0), target=target
+            )
+            # The slope of kappa with respect to the observed disagreement, for a known one by chance.
             slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.total**2)
             error = slope * disagreement.standard_error
-            slope *= max(result.standard_error / error, 1.0) if error > 0 else 1.0
+            if error > 0:
+                slope *= max(result.standard_error / error, 1.0)
             interval = SumInterval(
                 value=value, terms=(disagreement,), coefficients=np.array([-slope]), correlation=np.eye(1)
             )
@@ -330,83 +359,88 @@ class Confusion:
         weights = self.weighting.weights[member]
         return Shares.of(self.true[member], self.predicted[member], weights, self.n_classes)
 
-    def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
+    def _macro_with_unseen_classes(self, name: str, target: str) -> Estimate | None:
         """Return a macro average if only a few classes have no label in the denominator, otherwise None."""
-        each = [self.metric(name, k, target) for k in range(self.n_classes)]
-        return some_unseen(
-            name, each, lambda labelled: self.restricted(labelled).metric(name, "macro", target)
+        class_estimates = [self.metric(name, k, target) for k in range(self.n_classes)]
+        return macro_with_unseen_classes(
+            name, class_estimates, lambda classes: self.restricted(classes).metric(name, "macro", target)
         )
 
     def restricted(self, classes: list[int]) -> Confusion:
         """Return the confusion of some classes; all others are one class, which averages do not include."""
-        number = np.full(self.n_classes, len(classes), np.int64)
-        number[classes] = np.arange(len(classes))
+        # The number of each class among the retained ones; all others have the number len(classes).
+        new_number = np.full(self.n_classes, len(classes), np.int64)
+        new_number[classes] = np.arange(len(classes))
         possible = None
         if self.possible is not None:
-            groups = [np.append(number, len(classes)) == k for k in range(len(classes) + 1)]
-            possible = np.stack([self.possible[:, group].any(axis=1) for group in groups], axis=1)
-        true = number[self.true]
-        predicted = number[self.predicted]
+            new_columns = np.append(new_number, len(classes))
+            old_columns = [new_columns == k for k in range(len(classes) + 1)]
+            possible = np.stack([self.possible[:, mask].any(axis=1) for mask in old_columns], axis=1)
         return replace(
             self,
-            true=true,
-            predicted=predicted,
+            true=new_number[self.true],
+            predicted=new_number[self.predicted],
             n_classes=len(classes),
             possible=possible,
             answered_share=None,
         )
 
-    def _of_shares(
-        self, name: str, which: int | str | None, function: Metric, target: str
+    def _share_interval(
+        self, name: str, class_or_average: int | str | None, function: Metric, target: str
     ) -> ShareFunctionInterval | None:
         """Return a metric as a function of shares with intervals; None for more than two classes."""
-        if name == "prevalence" and isinstance(which, int):
-            share = share_estimate((self.true == which).astype(np.float64), self.weighting, target)
+        if name == "prevalence" and isinstance(class_or_average, int):
+            share = share_estimate((self.true == class_or_average).astype(np.float64), self.weighting, target)
             return ShareFunctionInterval.of(FirstShare(), [share])
-        of_two = of_two_shares(function, self.n_classes)
-        if of_two is None:
+        two_class = two_class_metric(function, self.n_classes)
+        if two_class is None:
             return None
-        sides = self._sides(name, which)
-        if sides is not None:
-            is_class = self.true == sides.which
-            return hits_and_misses(of_two, is_class, sides.answered, self.weighting, target, sides.needs)
+        strata = self._answer_strata(name, class_or_average)
+        if strata is not None:
+            is_class = self.true == strata.class_number
+            return rates_interval(
+                two_class, is_class, strata.is_answered, self.weighting, target, strata.needs
+            )
         if name in SIGNED:
-            return four_cells(of_two, self.true == 1, self.predicted == 1, self.weighting, target)
+            return cells_interval(two_class, self.true == 1, self.predicted == 1, self.weighting, target)
         return None
 
-    def _sides(self, name: str, which: int | str | None) -> _Sides | None:
+    def _answer_strata(self, name: str, class_or_average: int | str | None) -> _AnswerStrata | None:
         """Return the strata with and without answers of a metric's class; None if strata mix answers."""
         # A metric of two classes is the same function of the hits and misses of either class.
-        candidates = (which,) if isinstance(which, int) else (1, 0)
+        candidates = (class_or_average,) if isinstance(class_or_average, int) else (1, 0)
         # An average includes both classes: the precision of the other class depends on the misses.
-        used = self.weighting.counts > 0
         needs = _NEEDS.get(name if len(candidates) == 1 else "", (True, True))
-        for k in candidates:
-            answered = self._strata_of_answer(k)
-            if answered is None:
+        is_labelled = self.weighting.counts > 0
+        for class_number in candidates:
+            is_answered = self._strata_of_answer(class_number)
+            if is_answered is None:
                 continue
-            sides = (np.any(used & answered), np.any(used & ~answered))
-            if all(is_available or not needed for is_available, needed in zip(sides, needs, strict=True)):
-                return _Sides(which=k, answered=answered, needs=needs)
+            has_labels = (np.any(is_labelled & is_answered), np.any(is_labelled & ~is_answered))
+            if all(available or not needed for available, needed in zip(has_labels, needs, strict=True)):
+                return _AnswerStrata(class_number=class_number, is_answered=is_answered, needs=needs)
         return None
 
-    def rates_in_strata(self, name: str, which: int | str | None) -> RatesInStrata | None:
+    def rates_in_strata(self, name: str, class_or_average: int | str | None) -> RatesInStrata | None:
         """Return a metric of a class as a function of rates in strata.
 
-        The interval is then that of `hits_and_misses` in every sample from these strata. None for other
+        The interval is then that of `rates_interval` in every sample from these strata. None for other
         metrics, and if strata mix answers.
         """
-        if not isinstance(which, int) or name in ("prevalence", "predicted_prevalence"):
+        if not isinstance(class_or_average, int) or name in ("prevalence", "predicted_prevalence"):
             return None
-        sides = self._sides(name, which)
-        metric = of_two_shares(metric_function(name, which, self.n_classes), self.n_classes)
-        if sides is None or metric is None:
+        strata = self._answer_strata(name, class_or_average)
+        metric = two_class_metric(metric_function(name, class_or_average, self.n_classes), self.n_classes)
+        if strata is None or metric is None:
             return None
         return RatesInStrata(
-            metric=metric, is_class=self.true == which, answered=sides.answered, needs=sides.needs
+            metric=metric,
+            is_class=self.true == class_or_average,
+            answered_strata=strata.is_answered,
+            needs=strata.needs,
         )
 
-    def _within_answers(
+    def _limit_by_answer_share(
         self, name: str, function: Metric, interval: ShareFunctionInterval, target: str
     ) -> Interval:
         """Return an interval within the values that are possible with the known share of answers.
@@ -414,8 +448,8 @@ class Confusion:
         Labels do not show how rare an answer is: if .3 % of the units had one of two answers, intervals of
         kappa from 300 labels would otherwise be 2.5 to 4 times as wide.
         """
-        of_two = of_two_shares(function, self.n_classes)
-        if name not in SIGNED or of_two is None or self.answered_share is None or target != "population":
+        two_class = two_class_metric(function, self.n_classes)
+        if name not in SIGNED or two_class is None or self.answered_share is None or target != "population":
             return interval
         rarer = int(self.answered_share < 0.5)
         is_class = self.true == rarer
@@ -424,7 +458,7 @@ class Confusion:
             value=interval.value,
             bounds=interval.bounds,
             inner=interval,
-            metric=of_two,
+            metric=two_class,
             hits=share_estimate((is_class & is_answered).astype(np.float64), self.weighting),
             false_alarms=share_estimate((~is_class & is_answered).astype(np.float64), self.weighting),
             misses=share_estimate((is_class & ~is_answered).astype(np.float64), self.weighting),
@@ -443,74 +477,77 @@ class Confusion:
         size = len(slopes.hits)
         weighting = self.weighting
         true, predicted = np.divmod(np.arange(size**2), size)
-        cells = slopes.along(true, predicted).reshape(size, size)
+        cells = slopes.per_unit(true, predicted).reshape(size, size)
         is_possible = np.ones((len(weighting.counts), size), dtype=bool)
         if self.possible is not None and weighting.random_within_strata:
             is_possible = self.possible[:, :size]
         lowest = np.where(is_possible, cells.min(axis=0), np.inf).min(axis=1)
         highest = np.where(is_possible, cells.max(axis=0), -np.inf).max(axis=1)
-        labelled_slopes = slopes.along(self.true, self.predicted)
+        labelled_slopes = slopes.per_unit(self.true, self.predicted)
         interval = shares_above(labelled_slopes, lowest, highest, weighting, target)
         # Slopes that are equal in exact arithmetic may differ by rounding.
         is_one_share = len(np.unique(np.round(cells, 12))) <= 2
         return (None if interval is None else replace(interval, value=value)), is_one_share
 
-    def _strata_of_answer(self, which: int) -> BoolArray | None:
+    def _strata_of_answer(self, class_number: int) -> BoolArray | None:
         """Return the strata (H,) whose units are all answered with a class; None if strata mix answers."""
         if self.possible is None or not self.weighting.random_within_strata:
             return None
-        rows = self._possible_in_strata(np.array([which, self.n_classes]), which)
-        answered, otherwise = (np.asarray(row) for row in rows)
-        if np.any((self.weighting.counts > 0) & answered & otherwise):
+        rows = self._possible_in_strata(np.array([class_number, self.n_classes]), class_number)
+        is_possible, is_other_possible = (np.asarray(row) for row in rows)
+        if np.any((self.weighting.counts > 0) & is_possible & is_other_possible):
             return None
-        return answered
+        return is_possible
 
-    def unseen_note(self, which: int, class_name: str) -> str | None:
+    def unseen_note(self, class_number: int, class_name: str) -> str | None:
         """Return a note on how many units of a class may have other answers, if no label shows one.
 
         None if a label shows one, or if no upper limit follows from the design. If a stratum contains
         different answers, all of its labels count as labels of other answers.
         """
         weighting = self.weighting
-        if not weighting.random_within_strata or np.any((self.true == which) & (self.predicted != which)):
+        if not weighting.random_within_strata or np.any(
+            (self.true == class_number) & (self.predicted != class_number)
+        ):
             return None
-        answered = self._strata_of_answer(which)
-        side = weighting.counts > 0
-        if answered is not None:
-            side = side & ~answered
-        if not np.any(side):
+        is_answered = self._strata_of_answer(class_number)
+        may_have_misses = weighting.counts > 0
+        if is_answered is not None:
+            may_have_misses = may_have_misses & ~is_answered
+        if not np.any(may_have_misses):
             return None
-        sizes = np.asarray(weighting.sizes)[side]
-        counts = weighting.counts[side]
+        sizes = np.asarray(weighting.sizes)[may_have_misses]
+        counts = weighting.counts[may_have_misses]
         units = int(sizes.sum())
         max_missed = rounded_down(max_unseen_units(sizes, counts))
+        n_other_answers = np.sum(self.predicted != class_number)
         note = (
-            f"none of the {np.sum(self.predicted != which):,} labelled units with other answers belongs to "
-            f"class {class_name!r}, but up to {max_missed:,} of these {units:,} units may be in this class "
+            f"none of the {n_other_answers:,} labelled units with other answers belongs to class "
+            f"{class_name!r}, but up to {max_missed:,} of these {units:,} units may be in this class "
             "(97.5% confidence), so the interval is wide."
         )
-        hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
+        hits = float(weighting.weights @ ((self.true == class_number) & (self.predicted == class_number)))
         if hits <= 0:
             return note
         # The n with (1 − M/N)^n = .025, where M misses are a tenth of the class.
-        misses = hits / weighting.total * weighting.population_size * _MISSED / (1.0 - _MISSED)
+        misses = hits / weighting.total * weighting.population_size * _MISSED_SHARE / (1.0 - _MISSED_SHARE)
         return (
             f"{note} To show that at most a tenth of the class is missed would require about "
             f"{min(-np.log(0.025) * units / misses, units):,.0f} such labels, if all of them are of other "
             "classes"
         )
 
-    def _possible_in_strata(self, answers: IntArray, which: int | None = None) -> BoolArray:
+    def _possible_in_strata(self, answers: IntArray, class_number: int | None = None) -> BoolArray:
         """Return whether each answer is possible in each stratum (n, H).
 
-        With `which`, only this class is distinguished from all other answers.
+        With `class_number`, only this class is distinguished from all other answers.
         """
         assert self.possible is not None
         table = self.possible
-        if which is not None:
-            others = np.asarray(np.delete(table, which, axis=1).any(axis=1))
+        if class_number is not None:
+            others = np.asarray(np.delete(table, class_number, axis=1).any(axis=1))
             table = np.repeat(others[:, None], self.n_classes + 1, axis=1)
-            table[:, which] = self.possible[:, which]
+            table[:, class_number] = self.possible[:, class_number]
         return table[:, answers].T
 
     def _mean_over_classes(self, name: str, value: float, target: str) -> SumInterval:
@@ -518,12 +555,12 @@ class Confusion:
         name = "recall" if name == "balanced_accuracy" else name
         variables = []
         terms = []
-        true, predicted, shares = self._pseudo(range(self.n_classes))
+        true, predicted, shares = self._add_pseudo_labels(range(self.n_classes))
         weights = np.concatenate([self.weighting.weights, shares])
         all_shares = Shares.of(true, predicted, weights, self.n_classes + 1)
         for k in range(self.n_classes):
             _, slopes, _ = metric_function(name, k, self.n_classes)(all_shares)
-            variables.append(weights * slopes.along(true, predicted))
+            variables.append(weights * slopes.per_unit(true, predicted))
             terms.append(self.metric(name, k, target))
         return SumInterval(
             value=value,
@@ -532,19 +569,20 @@ class Confusion:
             correlation=correlation_from(np.array(variables) @ np.array(variables).T),
         )
 
-    def _along(self, which: int, form: tuple[float, ...]) -> FloatArray:
+    def _form_per_unit(self, class_number: int, form: tuple[float, ...]) -> FloatArray:
         """Return a linear form of one class's (hits, predicted, true, all) for each unit (n,)."""
-        rows = np.zeros((self.n_classes + 1, 4))
-        rows[which] = form
-        return Shares.of_forms(rows).along(self.true, self.predicted)
+        coefficients = np.zeros((self.n_classes + 1, 4))
+        coefficients[class_number] = form
+        return Shares.of_coefficients(coefficients).per_unit(self.true, self.predicted)
 
-    def _pseudo(
+    def _add_pseudo_labels(
         self, classes: range | list[int], *, negative: bool = False
     ) -> tuple[IntArray, IntArray, FloatArray]:
         """Return true and predicted classes (n + J,) of units and pseudo-labels, and the shares (J,).
 
         Each class gets half a label of right answers, and half a label of wrong ones. These confuse the class
-        with a class that does not exist, whose number is K.
+        with a class that does not exist, whose number is K. The right answers of a metric of the other
+        classes (`negative`) have the number K, too.
         """
         weights = self.weighting.weights
         no_class = self.n_classes
@@ -555,57 +593,64 @@ class Confusion:
             is_true = self.true == k
             is_predicted = self.predicted == k
             if negative:
-                involved = ~is_true | ~is_predicted
+                counted = ~is_true | ~is_predicted
             else:
-                involved = is_true | is_predicted
-            if not np.any(involved):
+                counted = is_true | is_predicted
+            if not np.any(counted):
                 if len(classes) > 1:
                     continue
                 # No label is of this class, but units without a label may be.
-                involved = np.ones_like(involved)
-            label = float(np.sum(weights[involved] ** 2) / np.sum(weights[involved]))
-            true += [no_class if negative else k, k, no_class]
-            predicted += [no_class if negative else k, no_class, k]
-            shares += [label / 2, label / 4, label / 4]
+                counted = np.ones_like(counted)
+            label_share = float(np.sum(weights[counted] ** 2) / np.sum(weights[counted]))
+            right_class = no_class if negative else k
+            true += [right_class, k, no_class]
+            predicted += [right_class, no_class, k]
+            shares += [label_share / 2, label_share / 4, label_share / 4]
         both = np.concatenate([[self.true, self.predicted], np.array([true, predicted], np.int64)], axis=1)
         return both[0], both[1], np.array(shares)
 
-    def _possible(self, which: int | str | None, true: IntArray, predicted: IntArray) -> BoolArray | None:
+    def _possible(
+        self, class_or_average: int | str | None, true: IntArray, predicted: IntArray
+    ) -> BoolArray | None:
         """Return which units and pseudo-labels have values that are possible in a stratum (n + J, H).
 
         A wrong pseudo-label whose answer is not its class may have any other answer.
         """
         if self.possible is None or not self.weighting.random_within_strata:
             return None
-        if isinstance(which, int):
-            return self._possible_in_strata(predicted, which)
+        if isinstance(class_or_average, int):
+            return self._possible_in_strata(predicted, class_or_average)
         possible = self._possible_in_strata(predicted)
         for j in range(len(self.true), len(true)):
             if predicted[j] == self.n_classes:
                 possible[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
         return possible
 
-    def _trials(
+    def _smoothed_trials(
         self,
         name: str,
-        which: int | str | None,
+        class_or_average: int | str | None,
         function: Metric,
-        counted: FloatArray,
+        member: BoolArray,
         result: Linearised,
         target: str,
     ) -> SmoothedTrials:
-        """Return the effective number of trials, and the standard error from which it was computed."""
-        is_single_class = isinstance(which, int)
-        lowest = -1.0 if name in SIGNED else 0.0
-        true, predicted, shares = self._pseudo(
-            [which] if isinstance(which, int) else range(self.n_classes),
-            negative=is_single_class and name in OF_OTHER_CLASSES,
+        """Return the effective number of trials of a metric, from labels and pseudo-labels.
+
+        `member` (n,) are the units in its denominator.
+        """
+        is_single_class = isinstance(class_or_average, int)
+        counted = member.astype(np.float64)
+        lowest, highest = _bounds_of(name)
+        true, predicted, shares = self._add_pseudo_labels(
+            [class_or_average] if isinstance(class_or_average, int) else range(self.n_classes),
+            negative=is_single_class and name in METRICS_OF_OTHER_CLASSES,
         )
-        possible = self._possible(which, true, predicted)
+        possible = self._possible(class_or_average, true, predicted)
         smoothing = smooth_labels(self.weighting, shares, counted if is_single_class else None, possible)
         weights = smoothing.weights
         value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
-        variable = slopes.along(true, predicted)
+        variable = slopes.per_unit(true, predicted)
         n = len(self.true)
         design_variance = smoothing.variance(variable)
         factor = 1.0
@@ -614,14 +659,13 @@ class Confusion:
             observed_weight = float(self.weighting.weights @ counted)
             smoothed_weight = float(weights[:n] @ counted) + float(weights[n:].sum())
             factor = max(smoothed_weight / observed_weight, 1.0) ** 2
-        largest, error = smoothed_variance(
+        largest_variance, error = smoothed_variance(
             design_variance, variable, weights, result, self.weighting, target, factor
         )
-        unit = (value - lowest) / (1.0 - lowest)
-        # The variance of a metric between −1 or 0 and 1 is compared with that of a binary outcome at its
-        # bounds.
-        spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
-        trials = spread / largest if largest > 0 else np.inf
+        # The variance of a metric is compared with that of a binary outcome at its bounds with the same mean.
+        highest_share = (value - lowest) / (highest - lowest)
+        binary_variance = highest_share * (1.0 - highest_share) * (highest - lowest) ** 2
+        trials = binary_variance / largest_variance if largest_variance > 0 else np.inf
         return SmoothedTrials(
             trials=trials,
             standard_error=error,
@@ -629,8 +673,18 @@ class Confusion:
         )
 
 
-def some_unseen(
-    name: str, each: Sequence[Estimate], of_some: Callable[[list[int]], Estimate], subject: str = "classes"
+def _bounds_of(name: str) -> tuple[float, float]:
+    """Return the bounds of a metric."""
+    if name in SIGNED:
+        return (-1.0, 1.0)
+    return (0.0, 1.0)
+
+
+def macro_with_unseen_classes(
+    name: str,
+    class_estimates: Sequence[Estimate],
+    average_over: Callable[[list[int]], Estimate],
+    subject: str = "classes",
 ) -> Estimate | None:
     """Return a macro average if a few classes have no label in the denominator; None if more have none.
 
@@ -642,35 +696,37 @@ def some_unseen(
     ----------
     name : str
         The metric.
-    each : sequence of Estimate (K,)
+    class_estimates : sequence of Estimate (K,)
         The metric of each class.
-    of_some : callable
+    average_over : callable
         Returns the macro average over some of the classes.
     subject : str
         The noun for the classes in a note.
     """
-    labelled_classes = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
-    missing = len(each) - len(labelled_classes)
-    if not 0 < missing <= MAX_UNSEEN_SHARE * len(each):
+    labelled_classes = [k for k, entry in enumerate(class_estimates) if np.isfinite(entry.value)]
+    n_classes = len(class_estimates)
+    missing = n_classes - len(labelled_classes)
+    if not 0 < missing <= MAX_UNSEEN_SHARE * n_classes:
         return None
-    fewest = min(each[k].n for k in labelled_classes)
-    assumed = float(np.mean([each[k].value for k in labelled_classes if each[k].n == fewest]))
-    others = of_some(labelled_classes)
-    share = len(labelled_classes) / len(each)
-    value = share * others.value + (1.0 - share) * assumed
+    fewest = min(class_estimates[k].n for k in labelled_classes)
+    values_of_rarest = [class_estimates[k].value for k in labelled_classes if class_estimates[k].n == fewest]
+    assumed = float(np.mean(values_of_rarest))
+    labelled_mean = average_over(labelled_classes)
+    share = len(labelled_classes) / n_classes
+    value = share * labelled_mean.value + (1.0 - share) * assumed
     note = (
-        f"{missing} of {len(each)} {subject} have no label in the denominator: their {name} is assumed to be "
+        f"{missing} of {n_classes} {subject} have no label in the denominator: their {name} is assumed to be "
         f"the same as for the {subject} with the fewest labels ({assumed:.3g}), and the interval allows for "
         "any value from 0 to 1"
     )
-    interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=others, share=share)
+    interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=labelled_mean, share=share)
     return replace(
-        others,
+        labelled_mean,
         value=value,
         # As if the metric of the other classes were uniformly distributed from 0 to 1.
-        standard_error=float(np.hypot(share * others.standard_error, (1.0 - share) / np.sqrt(12.0))),
-        evidence=replace(others.evidence, value=value, interval=interval),
-        remarks=(*others.remarks, note),
+        standard_error=float(np.hypot(share * labelled_mean.standard_error, (1.0 - share) / np.sqrt(12.0))),
+        evidence=replace(labelled_mean.evidence, value=value, interval=interval),
+        remarks=(*labelled_mean.remarks, note),
     )
 
 
@@ -678,7 +734,7 @@ def some_unseen(
 ONE_STANDARD_ERROR = float(scipy.special.ndtr(-1.0))
 
 # Share of missed units of a class for which a note states the number of labels that would exclude it.
-_MISSED = 0.1
+_MISSED_SHARE = 0.1
 
 # Maximum share of classes without labels in a mean over classes. With more, the interval is too wide to use.
 MAX_UNSEEN_SHARE = 0.2
@@ -736,7 +792,7 @@ class UnseenClassesInterval(OffsetInterval):
         return self.value - lowest, highest - self.value
 
 
-def _agrees(term: Term) -> bool:
+def _has_equal_labels(term: Term) -> bool:
     """Return whether all labels of an estimate are equal, so that its variance is 0."""
     return isinstance(term, Estimate) and not term.evidence.variance > 0
 
@@ -746,7 +802,7 @@ def _variance_of_terms(interval: SumInterval) -> float:
 
     Such a term has the variance of its trials with half a label more at each bound.
     """
-    if not any(_agrees(term) for term in interval.terms):
+    if not any(_has_equal_labels(term) for term in interval.terms):
         return 0.0
     errors = np.zeros(len(interval.terms))
     for k, term in enumerate(interval.terms):
@@ -755,7 +811,7 @@ def _variance_of_terms(interval: SumInterval) -> float:
         if isinstance(limits_of_term, UnseenClustersInterval):
             limits_of_term = limits_of_term.inner
         if (
-            _agrees(term)
+            _has_equal_labels(term)
             and isinstance(limits_of_term, BinomialInterval)
             and np.isfinite(limits_of_term.trials)
         ):

@@ -71,12 +71,13 @@ def write_disagreements(
     review = _compare_judges(sample, joined, judges)
     judge_answers = review.judge_answers
     n_disagreeing = np.sum(review.disagrees, axis=0)
-    rows = [row for row in np.lexsort((-review.priority, -n_disagreeing)).tolist() if n_disagreeing[row]]
+    order = np.lexsort((-review.priority, -n_disagreeing)).tolist()
+    units = [unit for unit in order if n_disagreeing[unit]]
     first_label_name = FIRST_LABEL_PREFIX + value
     reserved_names = {sample.question.id, *judges, DIFFERS_FROM, first_label_name, value}
-    payload = {name: column for name, column in sample.shown.items() if name not in reserved_names}
-    if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(payload):
-        payload[sample.proxy_names[0]] = sample.proxies[:, 0]
+    context = {name: column for name, column in sample.shown.items() if name not in reserved_names}
+    if sample.proxies.shape[1] and sample.proxy_names[0] not in reserved_names | set(context):
+        context[sample.proxy_names[0]] = sample.proxies[:, 0]
     ids = id_texts(sample.ids)
     # Labels as the annotators wrote them, so that the review can be compared with their file.
     answers_and_classes = zip(
@@ -84,18 +85,19 @@ def write_disagreements(
     )
     written_labels = {(unit, name): class_text(answer) for unit, name, answer in answers_and_classes}
     with replacing(file) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
+        # Identifies the rows of a sample without ids.
         token = token_column(sample)
-        names = (*payload, *judge_answers, *token, DIFFERS_FROM, first_label_name, value)
+        names = (*context, *judge_answers, *token, DIFFERS_FROM, first_label_name, value)
         stream.write(csv_line((sample.question.id, *names)))
-        for row in rows:
-            disagreeing = [judge for judge, mask in zip(judges, review.disagrees, strict=True) if mask[row]]
-            label = review.classes[row]
-            first_label = written_labels.get((row, label), label)
-            entries = (column[row] for column in (*payload.values(), *judge_answers.values()))
+        for unit in units:
+            disagreeing = [judge for judge, mask in zip(judges, review.disagrees, strict=True) if mask[unit]]
+            label = review.classes[unit]
+            first_label = written_labels.get((unit, label), label)
+            entries = (column[unit] for column in (*context.values(), *judge_answers.values()))
             stream.write(
-                csv_line((ids[row], *entries, *token.values(), " ".join(disagreeing), first_label, ""))
+                csv_line((ids[unit], *entries, *token.values(), " ".join(disagreeing), first_label, ""))
             )
-    return len(rows)
+    return len(units)
 
 
 def count_disagreements(sample: Sample, labels: object, judges: Sequence[str]) -> dict[str, int]:
@@ -140,7 +142,7 @@ class _Review(NamedTuple):
 
 
 def _compare_judges(sample: Sample, joined: JoinedLabels, judges: Sequence[str]) -> _Review:
-    """Return the labels and the answers of judges, and where they disagree."""
+    """Return the labels of the drawn units, the answers of judges, and the units on which they disagree."""
     labels_for_judge = {
         judge: labels_as_verdicts(sample, joined, judge) for judge in judges if judge in sample.groups
     }

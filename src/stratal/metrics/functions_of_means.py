@@ -34,8 +34,8 @@ from stratal.report.notes import Note
 # Distances from the ratio, in standard errors, of a first search for its limits.
 _SEARCH_DISTANCES = np.geomspace(1e-3, 1e4, 128)
 # The step with the limit is divided into 16 parts, 9 times: 16⁹ parts are finer than 1e-10 of the step.
-_PARTS = np.arange(1, 17) / 16.0
-_REFINEMENTS = 9
+_STEP_FRACTIONS = np.arange(1, 17) / 16.0
+_N_REFINEMENTS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -56,7 +56,7 @@ class FiellerInterval(OffsetInterval):
     variables : float (n, 2)
         Numerator and denominator of the labelled units.
     weighting : Weighting
-    one_sign : bool
+    has_one_sign : bool
         Whether no two denominators have different signs.
     """
 
@@ -66,7 +66,7 @@ class FiellerInterval(OffsetInterval):
     degrees_of_freedom: float
     variables: FloatArray
     weighting: Weighting
-    one_sign: bool
+    has_one_sign: bool
 
     @classmethod
     def of(
@@ -80,18 +80,19 @@ class FiellerInterval(OffsetInterval):
         residuals = variables @ coefficients
         members = counted_units(residuals, weighting)
         # A ratio does not depend on the number of clusters of a group in the sample, but both means do.
-        cluster_part = value_of_mean_cluster(denominator, weighting, members)
-        variables = variables - cluster_part[:, None] * [value, 1.0]
+        mean_part = mean_cluster_part(denominator, weighting, members)
+        variables = variables - mean_part[:, None] * [value, 1.0]
         covariance = target_covariance(variables, weighting, target)
         covariance = covariance * weighting.few_clusters_factor(residuals, members, is_cr2_corrected=False)
         variance = float(coefficients @ covariance @ coefficients)
-        of_population = superpopulation_variance(residuals, weighting, target)
+        # The part of the variance that is due to the draw of the population from a superpopulation.
+        population_variance = superpopulation_variance(residuals, weighting, target)
         df = target_df(
             df_of_variable(residuals, weighting),
             residuals,
             weighting,
-            variance - of_population,
-            of_population,
+            variance - population_variance,
+            population_variance,
         )
         return cls(
             value=value,
@@ -101,20 +102,20 @@ class FiellerInterval(OffsetInterval):
             degrees_of_freedom=max(df, 1.0),
             variables=variables,
             weighting=weighting,
-            one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
+            has_one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
         )
 
     method = "fieller"
 
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return the distances of the limits below and above the ratio, with `error` on each side."""
+        """Return the distances of the limits below and above the ratio, each with this error."""
         # If the mean denominator may be 0, every ratio is possible.
-        if not self.one_sign and not self._excludes_zero(np.array([[0.0, 1.0]]), error)[0]:
+        if not self.has_one_sign and not self._excludes_zero(np.array([[0.0, 1.0]]), error)[0]:
             return np.inf, np.inf
-        return self._end(-1.0, error), self._end(1.0, error)
+        return self._limit_distance(-1.0, error), self._limit_distance(1.0, error)
 
-    def _end(self, side: float, error: float) -> float:
-        """Return the distance from the estimate to the first excluded ratio on one side."""
+    def _limit_distance(self, side: float, error: float) -> float:
+        """Return the distance to the first excluded ratio below (`side` −1) or above (1) the estimate."""
         steps = _SEARCH_DISTANCES * self.standard_error
         is_excluded = self._excludes_ratios(self.value + side * steps, error)
         # Ten thousand standard errors away, nothing is excluded: the limit is infinite.
@@ -123,8 +124,8 @@ class FiellerInterval(OffsetInterval):
         first = int(np.argmax(is_excluded))
         near = steps[first - 1] if first else 0.0
         far = steps[first]
-        for _ in range(_REFINEMENTS):
-            distances = near + (far - near) * _PARTS
+        for _ in range(_N_REFINEMENTS):
+            distances = near + (far - near) * _STEP_FRACTIONS
             # The last distance is known to be excluded.
             is_excluded = self._excludes_ratios(self.value + side * distances[:-1], error)
             first = int(np.argmax(np.append(is_excluded, True)))
@@ -149,14 +150,13 @@ class FiellerInterval(OffsetInterval):
         return np.asarray((low > 0) | (high < 0))
 
 
-def value_of_mean_cluster(
-    variable: FloatArray, weighting: Weighting, members: BoolArray | None
-) -> FloatArray:
-    """Return the part of a variable (n,) with equal totals in all clusters of a group.
+def mean_cluster_part(variable: FloatArray, weighting: Weighting, members: BoolArray | None) -> FloatArray:
+    """Return the part of a variable (n,) whose total is the same in every cluster with units of a group.
 
     It is the mean total of these clusters in a stratum, divided by the weight of each cluster. The number of
     drawn clusters with units of the group is random, but a ratio does not depend on it. Without this part,
     the denominator varies only with the totals of the group's clusters. It is 0 for designs without clusters.
+    `members` (n,) are the units of the group.
     """
     clusters = weighting.group_clusters(members)
     if clusters is None or members is None:
@@ -174,7 +174,7 @@ def value_of_mean_cluster(
     return np.asarray(per_weight[cluster] * members)
 
 
-class OfOutcomes(Estimand):
+class OutcomesEstimand(Estimand):
     """A function of the means of several outcomes; labels map each outcome's name to its labels."""
 
     __slots__ = ()
@@ -185,18 +185,18 @@ class OfOutcomes(Estimand):
         """Return the outcomes."""
         return tuple(self.names)
 
-    def _columns(self, sample: Sample, labels: object) -> tuple[FloatArray, Respondents, BoolArray]:
-        """Return the outcomes (m, q) of the units that have all, and which these are."""
+    def _outcomes(self, sample: Sample, labels: object) -> tuple[FloatArray, Respondents, BoolArray]:
+        """Return the outcomes (m, q) of the units that have all, these units, and their mask (n,)."""
         columns, labelled = named_columns(sample, labels, tuple(self.names))
         return columns, Respondents.of(sample, labelled), labelled
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have all outcomes."""
-        return self._columns(sample, labels)[2]
+        return self._outcomes(sample, labels)[2]
 
 
 @dataclass(frozen=True, slots=True)
-class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
+class RatioOfMeans(OutcomesEstimand, kind="ratio_of_means", listed="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
 
     The interval is Fieller's, which is valid for few and skewed labels. A limit is infinite if the mean of
@@ -228,7 +228,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the ratio."""
-        columns, respondents, _ = self._columns(sample, labels)
+        columns, respondents, _ = self._outcomes(sample, labels)
         weighting = respondents.weighting
         target = request.target
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite ratio raises an error below
@@ -244,7 +244,7 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
         if not np.isfinite(result.value):
             action = "Check the denominator, or label units in which it is not 0."
             raise InputError("the denominator's mean is 0, so there is no ratio", action=action)
-        _require_error(result, len(columns), "ratio")
+        _require_standard_error(result, len(columns), "ratio")
         interval: Interval | None = None
         if weighting.census and target == "population":
             interval = StudentInterval(value=result.value, standard_error=0.0, degrees_of_freedom=np.inf)
@@ -257,8 +257,8 @@ class RatioOfMeans(OfOutcomes, kind="ratio_of_means", listed="names"):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MeanFunction(OfOutcomes, kind="function", listed="names"):
-    """Any smooth function of the means of several outcomes; its variance is found by linearisation.
+class MeanFunction(OutcomesEstimand, kind="function", listed="names"):
+    """Any smooth function of the means of several outcomes; its variance is computed by linearisation.
 
     Parameters
     ----------
@@ -297,22 +297,22 @@ class MeanFunction(OfOutcomes, kind="function", listed="names"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the function's value at the estimated means."""
-        columns, respondents, _ = self._columns(sample, labels)
+        columns, respondents, _ = self._outcomes(sample, labels)
         result = smooth_mean_function(
             columns,
             lambda means: float(self.function(**dict(zip(self.names, means.tolist(), strict=True)))),
             respondents.weighting,
             target=request.target,
         )
-        _require_error(result, len(columns), "function")
+        _require_standard_error(result, len(columns), "function")
         estimate = linearised_estimate(
             result, respondents.weighting, bounds=self.bounds, target=request.target
         )
         return respondents.complete(estimate, sample, label=self.label)
 
 
-def _require_error(result: Linearised, n: int, quantity: str) -> None:
-    """Raise an error if the standard error is unknown."""
+def _require_standard_error(result: Linearised, n: int, quantity: str) -> None:
+    """Raise an error if the standard error of a result from n labels is unknown."""
     if not np.isfinite(result.standard_error):
         labels_text = f"{n} label{'s' if n > 1 else ''}, value {result.value:g}"
         action = "Label at least 2 units, or rescale values that are far from 1."

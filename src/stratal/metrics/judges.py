@@ -22,8 +22,8 @@ from stratal.estimation.resolve import class_column, compared_column, number_col
 from stratal.estimation.share_estimates import share_estimate
 from stratal.metrics.associations import (
     Bias,
-    OfScores,
     PearsonCorrelation,
+    ScoreComparison,
     association,
     intraclass,
     pearson,
@@ -107,7 +107,7 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         """Return whether all judges give scores."""
         return all(_gives_scores(sample, labels, name) for name in self.judges)
 
-    def _by_kind(self, sample: Sample, labels: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _split_judges(self, sample: Sample, labels: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the judges that give verdicts, and those that give scores."""
         scores = tuple(name for name in self.judges if _gives_scores(sample, labels, name))
         return tuple(name for name in self.judges if name not in scores), scores
@@ -128,19 +128,19 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimates:
         """Return a row for each quantity, labelled with `judge`, `metric` and `class`."""
         target = request.target
-        verdicts, scores = self._by_kind(sample, labels)
+        verdicts, scores = self._split_judges(sample, labels)
         report: list[tuple[str, Iterable[JudgeRow]]] = []
-        compared = verdicts
+        columns = verdicts
         if len(verdicts) > 2:  # the majority of two judges is the first one's verdict
-            sample, compared = with_majority(sample, verdicts, labels)
-        report += [(name, _of_verdicts(sample, labels, name, target, self.classes)) for name in compared]
+            sample, columns = with_majority(sample, verdicts, labels)
+        report += [(name, _verdict_rows(sample, labels, name, target, self.classes)) for name in columns]
         if len(verdicts) > 1:
             consistency = _consistency(sample, labels, verdicts, target)
             report.append((f"{len(verdicts)} together", [({"metric": "consistency"}, consistency)]))
-        report += [(name, _of_scores(sample, labels, name, target)) for name in scores]
+        report += [(name, _score_rows(sample, labels, name, target)) for name in scores]
         # Scores of different classes have no common mean.
         if len(scores) > 1 and len({class_of_score(sample, name) for name in scores}) == 1:
-            report.append((f"mean of {len(scores)}", _of_mean_score(sample, labels, scores, target)))
+            report.append((f"mean of {len(scores)}", _mean_score_rows(sample, labels, scores, target)))
         judge_rows = [(name, label, row) for name, rows in report for label, row in rows]
         keys = ["metric", "class"]
         if any("judged" in label for _, label, _ in judge_rows):
@@ -166,9 +166,9 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             return Estimand.by(self, sample, labels, group, request)
         rows = []
         remarks = []
-        for judge in self._by_kind(sample, labels)[0]:
+        for judge in self._split_judges(sample, labels)[0]:
             answered = judged_classes(sample, labels, judge)
-            # The name of each quantity, its metric and its class.
+            # The name of each quantity, its metric and the number of its class.
             quantities: list[tuple[str, str, int | None]] = [
                 ("agreement", "accuracy", None),
                 ("kappa", "kappa", None),
@@ -176,12 +176,12 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             if len(answered.levels) <= MAX_CLASSES:
                 quantities += [("recall", "recall", k) for k in range(len(answered.levels))]
             has_verdict = _has_verdict(answered)
-            group_rows = [
-                answered.within(sample, group, name, k, request.target) for _, name, k in quantities
+            estimates_by_quantity = [
+                answered.metric_by_group(sample, group, name, k, request.target) for _, name, k in quantities
             ]
-            level = 1.0 - _FAMILY_ERROR / max(sum(map(len, group_rows)), 1)
-            for (quantity, name, k), estimates in zip(quantities, group_rows, strict=True):
-                overall = answered.confusion.within(has_verdict, name, k, request.target).value
+            level = 1.0 - _FAMILY_ERROR / max(sum(map(len, estimates_by_quantity)), 1)
+            for (quantity, name, k), estimates in zip(quantities, estimates_by_quantity, strict=True):
+                overall = answered.confusion.metric_in_domain(has_verdict, name, k, request.target).value
                 class_name = None if k is None else answered.levels[k]
                 description = quantity if k is None else f"{quantity} of {class_name!r}"
                 label = {"judge": judge, "metric": quantity, "class": class_name}
@@ -202,9 +202,9 @@ _FAMILY_ERROR = 0.05
 
 def _has_verdict(answered: AnsweredClasses) -> BoolArray:
     """Return which of the labelled units (m,) have a verdict."""
-    if answered.judged is None:
+    if answered.has_verdict is None:
         return np.ones(len(answered.confusion.true), dtype=bool)
-    return answered.judged
+    return answered.has_verdict
 
 
 def _no_verdict_remarks(sample: Sample, labels: object, judge: str) -> list[str]:
@@ -264,23 +264,25 @@ def _label_numbers(sample: Sample, labels: object) -> Any:
     return numbers
 
 
-def _of_mean_score(sample: Sample, labels: object, judges: Sequence[str], target: str) -> Iterator[JudgeRow]:
+def _mean_score_rows(
+    sample: Sample, labels: object, judges: Sequence[str], target: str
+) -> Iterator[JudgeRow]:
     """Yield the rows that compare the mean score of several judges with labels."""
     labels = _numbers_for_score(sample, labels, judges[0])
     scores = np.mean([number_column(sample, name, name) for name in judges], axis=0)
-    same = all(_on_scale_of_labels(sample, labels, name) for name in judges)
-    yield from _associations(sample, labels, scores, target, same_scale=same)
-    yield from _area(sample, labels, scores, target)
+    same_scale = all(_on_scale_of_labels(sample, labels, name) for name in judges)
+    yield from _correlation_rows(sample, labels, scores, target, same_scale=same_scale)
+    yield from _auc_rows(sample, labels, scores, target)
 
 
-def _associations(
+def _correlation_rows(
     sample: Sample, labels: object, scores: object, target: str, *, same_scale: bool
 ) -> Iterator[JudgeRow]:
     """Yield the correlations of labels with scores: the name of a proxy, or a score for each drawn unit (n,).
 
     The intraclass correlation requires the same scale of scores and labels.
     """
-    x, y, respondents, _ = OfScores().units(sample, labels, scores)
+    x, y, respondents, _ = ScoreComparison().units(sample, labels, scores)
     statistics = {"pearson": pearson, "spearman": spearman}
     if same_scale:
         statistics["icc"] = intraclass
@@ -289,27 +291,24 @@ def _associations(
         yield {"metric": name}, respondents.complete(estimate, sample)
 
 
-def _area(sample: Sample, labels: object, scores: object, target: str) -> Iterator[JudgeRow]:
+def _auc_rows(sample: Sample, labels: object, scores: object, target: str) -> Iterator[JudgeRow]:
     """Yield the area under the ROC curve of scores on any scale, if labels are 0 and 1."""
-    x, y, respondents, _ = OfScores().units(sample, labels, scores)
+    x, y, respondents, _ = ScoreComparison().units(sample, labels, scores)
     if _are_binary(y):
         area = ranking_metric(area_under_curve, x, y == 1, respondents.weighting, target)
         yield {"metric": "auc"}, respondents.complete(area, sample)
 
 
 def _gives_scores(sample: Sample, labels: object, judge: str) -> bool:
-    """Return whether a judge gives scores: a proxy, or a column of ratings with labels 0 and 1."""
-    is_proxy = judge in sample.proxy_names and judge not in sample.groups
-    return is_proxy or _holds_ratings(sample, labels, judge)
+    """Return whether a judge gives scores: a proxy, or a column of ratings if labels count as 0 or 1.
 
-
-def _holds_ratings(sample: Sample, labels: object, judge: str) -> bool:
-    """Return whether a judge's column contains numbers other than 0 and 1, and labels count as 0 or 1."""
+    Ratings are numbers other than 0 and 1.
+    """
     verdicts = sample.groups.get(judge)
     if verdicts is None:
         return judge in sample.proxy_names
-    verdicts_present = set(verdicts[~no_verdicts(sample, labels, judge)].tolist())
-    ratings = np.array([number_of_text(text) for text in verdicts_present], dtype=np.float64)
+    distinct_verdicts = set(verdicts[~no_verdicts(sample, labels, judge)].tolist())
+    ratings = np.array([number_of_text(text) for text in distinct_verdicts], dtype=np.float64)
     if len(ratings) == 0 or not np.all(np.isfinite(ratings)) or _are_binary(ratings):
         return False
     try:
@@ -334,7 +333,7 @@ def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
         return False
     if class_of_score(sample, judge) is not None:
         return True
-    x, y, _, _ = OfScores().units(sample, labels, judge)
+    x, y, _, _ = ScoreComparison().units(sample, labels, judge)
     role = sample.question.score(judge)
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
     if not info.scaled or (role is not None and role.predicts == ORDER):
@@ -359,22 +358,22 @@ def _numbers_for_score(sample: Sample, labels: object, score: str) -> Any:
     return class_indicator(sample, labels, role)
 
 
-def _of_scores(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
+def _score_rows(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
     """Yield the rows that compare a judge's scores with labels."""
     if class_of_score(sample, judge) is None:
         labels = _label_numbers(sample, labels)
     same_scale = _on_scale_of_labels(sample, labels, judge)
-    yield from _associations(sample, labels, judge, target, same_scale=same_scale)
+    yield from _correlation_rows(sample, labels, judge, target, same_scale=same_scale)
     if same_scale:
-        yield from _of_one_scale(sample, labels, judge, target)
-    yield from _area(sample, labels, judge, target)
+        yield from _bias_and_calibration_rows(sample, labels, judge, target)
+    yield from _auc_rows(sample, labels, judge, target)
 
 
-def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
+def _bias_and_calibration_rows(sample: Sample, labels: object, judge: str, target: str) -> Iterator[JudgeRow]:
     """Yield the bias of a score, and the calibration error if it is a probability."""
     if target == "population":
         yield {"metric": "bias"}, Bias(judge).estimate(sample, labels)
-    x, y, _, _ = OfScores().units(sample, labels, judge)
+    x, y, _, _ = ScoreComparison().units(sample, labels, judge)
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
     in_range = np.all((x >= 0) & (x <= 1)) and np.all((y >= 0) & (y <= 1))
     if info.bounds == (0.0, 1.0) and in_range and is_probability(sample, judge):
@@ -382,28 +381,27 @@ def _of_one_scale(sample: Sample, labels: object, judge: str, target: str) -> It
         yield {"metric": "calibration_error"}, estimate
 
 
-def _of_verdicts(
+def _verdict_rows(
     sample: Sample, labels: object, judge: str, target: str, classes: Sequence[str] = ()
 ) -> Iterator[JudgeRow]:
-    """Yield the rows that compare a judge's verdicts with labels; the parameters are those of a report."""
+    """Yield the rows that compare a judge's verdicts with labels; `classes` as in `JudgeReport`."""
     labels = labels_as_verdicts(sample, labels, judge)
     answered = judged_classes(sample, labels, judge)
-    agreement = Estimand.parse_text(f"agreement:{judge}")
-    first = agreement.estimate(sample, labels, Request(target=target))
-    assert isinstance(first, Estimate)
-    yield {"metric": "agreement"}, first
-    if answered.judged is not None:
-        missing = no_verdicts(sample, labels, judge).astype(np.float64)
+    agreement = Estimand.parse_text(f"agreement:{judge}").estimate(sample, labels, Request(target=target))
+    assert isinstance(agreement, Estimate)
+    yield {"metric": "agreement"}, agreement
+    if answered.has_verdict is not None:
+        is_missing = no_verdicts(sample, labels, judge).astype(np.float64)
         all_units = sample.weighting(np.ones(sample.size, dtype=bool))
-        yield {"metric": MISSING_VERDICT_SHARE}, share_estimate(missing, all_units, target)
+        yield {"metric": MISSING_VERDICT_SHARE}, share_estimate(is_missing, all_units, target)
     metrics = ["kappa"]
     # Matthews' correlation of more than two classes has no interval for only a part of the units.
-    if answered.judged is None or len(answered.levels) == 2:
+    if answered.has_verdict is None or len(answered.levels) == 2:
         metrics.append("mcc")
     for name in metrics:
         yield {"metric": name}, answered.metric(sample, name, None, target)
     levels = answered.levels
-    confusion = answered.confusion
+    # Classes with rows of their own, by number.
     reported = {levels.index(name): name for name in _reported_classes(levels, classes)}
     for name in ("recall", "false_discovery_rate", "prevalence", "predicted_prevalence"):
         for k, level in reported.items():
@@ -411,10 +409,20 @@ def _of_verdicts(
             if name == "predicted_prevalence":
                 row = replace(row, remarks=())  # they are about labels
             yield {"metric": name, "class": level}, row
+    if len(levels) == 2:
+        yield from _rogan_gladen_rows(sample, answered, reported, target)
+    yield from _cell_rows(sample, answered, reported, target)
+
+
+def _rogan_gladen_rows(
+    sample: Sample, answered: AnsweredClasses, reported: Mapping[int, str], target: str
+) -> Iterator[JudgeRow]:
+    """Yield the share of each reported class, corrected by the judge's error rates (Rogan & Gladen 1978)."""
+    confusion = answered.confusion
     has_verdict = _has_verdict(answered)
     true = confusion.true[has_verdict]
     predicted = confusion.predicted[has_verdict]
-    for k, level in reported.items() if len(levels) == 2 else ():
+    for k, level in reported.items():
         share = answered.metric(sample, "predicted_prevalence", k, target).value
         value, variance = rogan_gladen(true == k, predicted == k, share)
         # Its variance is that of binomial counts, and not of a linearised variable.
@@ -427,17 +435,24 @@ def _of_verdicts(
         )
         row = linearised_estimate(corrected, confusion.weighting, bounds=(0.0, 1.0), target=target)
         yield {"metric": "rogan_gladen", "class": level}, row
-    for k, level in reported.items():
-        for j, other in reported.items():
-            cell = (confusion.true == k) & (confusion.predicted == j)
-            unit = cell.astype(np.float64)
-            if answered.judged is None:
-                estimate = share_estimate(unit, confusion.weighting, target)
+
+
+def _cell_rows(
+    sample: Sample, answered: AnsweredClasses, reported: Mapping[int, str], target: str
+) -> Iterator[JudgeRow]:
+    """Yield the share of each cell of the confusion matrix of the reported classes."""
+    confusion = answered.confusion
+    for true_class, true_name in reported.items():
+        for verdict, verdict_name in reported.items():
+            is_in_cell = (confusion.true == true_class) & (confusion.predicted == verdict)
+            outcome = is_in_cell.astype(np.float64)
+            if answered.has_verdict is None:
+                estimate = share_estimate(outcome, confusion.weighting, target)
             else:
                 estimate = domain_mean(
-                    unit, has_verdict, confusion.weighting, bounds=(0.0, 1.0), target=target
+                    outcome, answered.has_verdict, confusion.weighting, bounds=(0.0, 1.0), target=target
                 )
-            label = {"metric": "share", "class": level, "judged": other}
+            label = {"metric": "share", "class": true_name, "judged": verdict_name}
             yield label, answered.respondents.complete(estimate, sample)
 
 
@@ -487,10 +502,12 @@ def _many_classes_remarks(sample: Sample, labels: object, judge: str) -> list[st
 
 
 def rogan_gladen(true: BoolArray, judged: BoolArray, share: float) -> tuple[float, float]:
-    """Return Rogan & Gladen's estimate from labels (n,) and the judge's share, with its variance.
+    """Return Rogan & Gladen's estimate of the share of a class, and its variance.
 
-    (p + specificity − 1) / (recall + specificity − 1), clipped to 0 and 1, with the variance of the delta
-    method. NaN if the labels do not show both rates, or if the judge is not better than chance.
+    It is (p + specificity − 1) / (recall + specificity − 1), clipped to 0 and 1, where p is the `share` of
+    the class among all verdicts. The variance is that of the delta method. NaN if the labels do not show both
+    rates, or if the judge is not better than chance. `true` and `judged` (n,) are the labels and the verdicts
+    of the labelled units.
     """
     n_true = float(true.sum())
     n_false = float((~true).sum())

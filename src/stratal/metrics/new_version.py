@@ -32,7 +32,7 @@ from stratal.report.text import Page, PageDisplay, json_dict
 # The column of the new answers, in a sample that also has the old ones.
 NEW_ANSWER = "answer of the new version"
 # Options of `estimate`, which apply to both versions, so that the old estimate is that of the report.
-_CHOICES = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
+_ESTIMATE_OPTIONS = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -118,23 +118,24 @@ def new_version(
     (False, 20)
     """
     for name in options:
-        if name not in _CHOICES:
-            raise InputError(f"new_version does not accept {name}=", allowed=", ".join(_CHOICES))
+        if name not in _ESTIMATE_OPTIONS:
+            raise InputError(f"new_version does not accept {name}=", allowed=", ".join(_ESTIMATE_OPTIONS))
     labels = join_labels(sample, labels)
-    compared = _compared(sample, labels, predicted, options.pop("estimand", None))
-    predicted = False if compared is None else compared
+    answer_column = _compared_column(sample, labels, predicted, options.pop("estimand", None))
+    predicted = False if answer_column is None else answer_column
     old_outcomes, _ = _outcomes_of_drawn(sample, labels, predicted, combine)
     old = estimate(sample, labels, predicted=predicted, combine=combine, estimand="mean", **options)
-    before = _old_answers(sample, old_answers, predicted)
-    after, answered = _answers(sample, answers)
+    old_texts = _old_answers(sample, old_answers, predicted)
+    new_texts, answered = _answers(sample, answers)
     if not np.any(answered):
         problem = "the new version has no answer for any drawn unit"
         allowed = f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}"
         raise LabelError(problem, allowed=allowed, action="Check that the ids are the same as in the sample.")
-    is_same = answered & (before == after)
+    is_same = answered & (old_texts == new_texts)
     warnings: list[str] = []
     if predicted:
-        new_outcomes, notes = _outcomes_of_drawn(with_new_answers(sample, after), labels, NEW_ANSWER, combine)
+        new_sample = with_new_answers(sample, new_texts)
+        new_outcomes, notes = _outcomes_of_drawn(new_sample, labels, NEW_ANSWER, combine)
         warnings = warnings_among(notes)
     else:
         new_outcomes = np.where(is_same, old_outcomes, np.nan)
@@ -144,8 +145,8 @@ def new_version(
         joined = check_label_codes(sample, joined, "new_labels", outcome=outcome, bounds=old.bounds)
         labelled_outcomes, _ = _outcomes_of_drawn(sample, joined, False, combine)
         new_outcomes = np.where(np.isfinite(labelled_outcomes), labelled_outcomes, new_outcomes)
-    # Old, new and difference are of the same units: those whose old answer has a label. The new outcome of a
-    # unit without a new answer is unknown, as that of a changed answer without a label.
+    # All three estimates are of the same units: those whose old answer has a label. The new outcome is
+    # unknown without a new answer, and for a changed answer without a label.
     labelled = np.isfinite(old_outcomes)
     new_outcomes[~answered | ~labelled] = np.nan
     unknown = labelled & np.isnan(new_outcomes)
@@ -156,16 +157,16 @@ def new_version(
         "missing": int((~answered).sum()),
         "same": int(is_same.sum()),
         "changed": int((answered & ~is_same).sum()),
-        "blank": int((answered & (after == "")).sum()),
+        "blank": int((answered & (new_texts == "")).sum()),
         "known": int(np.isfinite(new_outcomes).sum()),
         "complete": not np.any(unknown),
-        "compared": compared is not None,
+        "compared": answer_column is not None,
         "bounds": None if old.bounds is None else list(old.bounds),
         "confidence_level": confidence_level,
     }
-    outcomes_of_versions = (old_outcomes, new_outcomes)
-    level = (confidence_level, interval)
-    described |= _estimates_of_versions(sample, old, outcomes_of_versions, unknown, level, options)
+    described |= _estimates_of_versions(
+        sample, old, old_outcomes, new_outcomes, unknown, (confidence_level, interval), options
+    )
     described["needs_labels"] = [str(unit) for unit in ids[unknown & answered]]
     described["needs_answers"] = [str(unit) for unit in ids[unknown & ~answered]]
     if warnings:
@@ -182,8 +183,8 @@ def with_new_answers(sample: Sample, answers: object) -> Sample:
     answers : see `new_version`
         Answers to all labelled units.
     """
-    after, _ = _answers(sample, answers)
-    column = dict(zip(id_texts(sample.ids), after, strict=True))
+    texts, _ = _answers(sample, answers)
+    column = dict(zip(id_texts(sample.ids), texts, strict=True))
     question = sample.question
     if question.answer is not None and question.answer in sample.groups:
         # Labels may be classes of the old answers that the new version never gives.
@@ -192,17 +193,17 @@ def with_new_answers(sample: Sample, answers: object) -> Sample:
     return replace(with_group(sample, NEW_ANSWER, column), question=replace(question, answer=NEW_ANSWER))
 
 
-def _compared(
+def _compared_column(
     sample: Sample, labels: object, predicted: bool | str | None, requested: EstimandLike
 ) -> str | None:
     """Return the column with which labels are compared; an estimand that is not a mean is an error."""
-    question = as_estimand(requested or sample.question.estimand)
-    if set(RIGHT_OPTIONS) <= set(question.takes):
-        return compared_column(sample, labels, predicted or question.compared or None)
+    estimand = as_estimand(requested or sample.question.estimand)
+    if set(RIGHT_OPTIONS) <= set(estimand.takes):
+        return compared_column(sample, labels, predicted or estimand.compared or None)
     problem = "a new version can be compared only by its mean outcome"
     action = "Request the mean: estimand='mean' (--estimand mean)."
     raise InputError(
-        problem, given=f"the estimand {question.text!r}", allowed="mean or accuracy", action=action
+        problem, given=f"the estimand {estimand.text!r}", allowed="mean or accuracy", action=action
     )
 
 
@@ -210,10 +211,10 @@ def _outcomes_of_drawn(
     sample: Sample, labels: object, predicted: bool | str, combine: str
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Return the outcomes of the drawn units (n,), NaN without a label, and notes on them."""
-    labelled = outcomes(sample, labels, predicted, combine)
+    decoded = outcomes(sample, labels, predicted, combine)
     drawn_outcomes = np.full(sample.size, np.nan)
-    drawn_outcomes[labelled.labelled] = labelled.z
-    return drawn_outcomes, labelled.notes
+    drawn_outcomes[decoded.labelled] = decoded.z
+    return drawn_outcomes, decoded.notes
 
 
 def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
@@ -221,7 +222,7 @@ def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
 
     A blank answer is an answer. A unit without an entry has none.
     """
-    texts = id_texts(sample.ids)
+    ids = id_texts(sample.ids)
     if isinstance(answers, Labels):
         pairs = list(zip(answers.ids, answers.values, strict=True))
     elif isinstance(answers, WithItems):
@@ -229,19 +230,19 @@ def _answers(sample: Sample, answers: object) -> tuple[AnyArray, BoolArray]:
     else:
         column = class_column(sample, answers, "answers of the new version")
         return _texts(column), np.ones(sample.size, bool)
-    names: list[str] = []
+    answered_ids: list[str] = []
     if pairs:
-        names = id_texts(np.array([name for name, _ in pairs], dtype=object))
-    drawn = set(texts)
+        answered_ids = id_texts(np.array([unit for unit, _ in pairs], dtype=object))
+    drawn = set(ids)
     answer_of_unit = {}
-    for name, (_, value) in zip(names, pairs, strict=True):
-        if name in answer_of_unit:
-            problem = f"unit {name!r} has several answers of the new version"
+    for unit, (_, value) in zip(answered_ids, pairs, strict=True):
+        if unit in answer_of_unit:
+            problem = f"unit {unit!r} has several answers of the new version"
             raise LabelError(problem, action="Give one answer for each unit.")
-        if name in drawn:
-            answer_of_unit[name] = value
-    answered = np.array([name in answer_of_unit for name in texts], dtype=bool)
-    return _texts([answer_of_unit.get(name) for name in texts]), answered
+        if unit in drawn:
+            answer_of_unit[unit] = value
+    answered = np.array([unit in answer_of_unit for unit in ids], dtype=bool)
+    return _texts([answer_of_unit.get(unit) for unit in ids]), answered
 
 
 def _texts(values: Iterable[object]) -> AnyArray:
@@ -274,16 +275,17 @@ def _old_answers(sample: Sample, old_answers: object, predicted: bool | str) -> 
 def _estimates_of_versions(
     sample: Sample,
     old: Estimate,
-    outcomes_of_versions: tuple[FloatArray, FloatArray],
+    old_outcomes: FloatArray,
+    new_outcomes: FloatArray,
     unknown: BoolArray,
     level: tuple[float, str],
     options: Keywords,
 ) -> JsonDict:
     """Return old, new and difference, with unknown new outcomes at the lower and at the upper bound.
 
-    `level` is the confidence level and the method of the intervals.
+    Outcomes and the mask `unknown` are of the drawn units (n,). `level` is the confidence level and the
+    method of the intervals.
     """
-    before, after = outcomes_of_versions
     bounds = old.bounds
     if np.any(unknown) and bounds is None:
         problem = f"the new outcome of {int(unknown.sum())} units is unknown, and outcomes have no bounds"
@@ -298,11 +300,11 @@ def _estimates_of_versions(
     new_estimates = []
     differences = []
     for replacement in replacements:
-        completed = np.where(unknown, replacement, after)
+        completed = np.where(unknown, replacement, new_outcomes)
         new_estimates.append(estimate(sample, completed, **mean_options))
         columns = {
             name: replace(join_labels(sample, column), codes_checked=True)
-            for name, column in (("new", completed), ("old", before))
+            for name, column in (("new", completed), ("old", old_outcomes))
         }
         comparisons = compare(sample, columns, bounds=bounds, target=old.target)
         differences.append(comparisons[0])
@@ -316,12 +318,14 @@ def _estimates_of_versions(
 def _range_of_estimates(estimates: list[Estimate], level: float, method: str = "auto") -> JsonDict:
     """Return an estimate, or its range from the worst to the best, with the interval that contains both."""
     values = [row.value for row in estimates]
-    ends = [row.limits(level, method) for row in estimates]
-    low = ends[0]
-    high = ends[-1]
+    interval_of_worst = estimates[0].limits(level, method)
+    interval_of_best = estimates[-1].limits(level, method)
+    interval = None
+    if interval_of_worst is not None and interval_of_best is not None:
+        interval = [interval_of_worst[0], interval_of_best[1]]
     return {
         "estimate": values[0] if len(values) == 1 else None,
         "lowest": min(values),
         "highest": max(values),
-        "confidence_interval": None if low is None or high is None else [low[0], high[1]],
+        "confidence_interval": interval,
     }

@@ -26,17 +26,17 @@ from stratal.intervals.interval_types import OffsetInterval, OuterInterval, Term
 from stratal.intervals.proportion import student_quantile
 from stratal.report.notes import Note
 
-# The share of the labels with the largest squares, and the share of the sum of squares above which the
+# The share of the labels with the largest squares, and their share of the sum of squares above which the
 # interval is not reliable. In simulations, t errors with 9 degrees of freedom exceed it in less than 5% of
 # samples of 50 and 150; those with 4 degrees of freedom in 20 to 34%.
-LARGEST_PART = 0.02
-HEAVY_SHARE = 0.3
+TOP_SHARE = 0.02
+HEAVY_TAIL_SHARE = 0.3
 
-# Bounds of R²: it is negative if the mean of the labels predicts better.
+# R² is negative if the mean of the labels predicts better.
 _BOUNDS_OF_R2 = (-np.inf, 1.0)
 
 # Fewer errors do not show heavy tails: one of 20 normal errors may have a third of the sum of squares.
-MIN_ERRORS_FOR_TAILS = 40
+MIN_LABELS_FOR_TAILS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,10 +55,10 @@ class RootInterval(OffsetInterval):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ExplainedInterval(OffsetInterval):
-    """The limits of 1 − a / b from those of a mean square and a variance, with their correlation."""
+    """The limits of 1 − mean square / variance of the labels, from those of both and their correlation."""
 
-    rest: Term
-    spread: Term
+    mean_square: Term
+    label_variance: Term
     correlation: float
 
     method = "mover"
@@ -66,22 +66,24 @@ class ExplainedInterval(OffsetInterval):
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the explained share."""
         level = two_sided_level(error)
-        around = directions(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
-        points = []
-        for term, step in zip((self.rest, self.spread), around, strict=True):
+        unit_ellipse = directions(np.array([[1.0, self.correlation], [self.correlation, 1.0]]))
+        # The values of both terms at the points of the ellipse that their limits determine.
+        term_values = []
+        for term, coordinates in zip((self.mean_square, self.label_variance), unit_ellipse, strict=True):
             low, high = term.confidence_interval(level)
             below = term.value - max(low, 0.0)
             above = min(high, np.finfo(np.float64).max) - term.value
-            points.append(np.maximum(term.value + np.where(step > 0, above, below) * step, 0.0))
-        rest, spread = points
-        values = 1.0 - rest / np.where(spread > 0, spread, np.nan)
+            distances = np.where(coordinates > 0, above, below) * coordinates
+            term_values.append(np.maximum(term.value + distances, 0.0))
+        mean_squares, variances = term_values
+        values = 1.0 - mean_squares / np.where(variances > 0, variances, np.nan)
         values = np.where(np.isnan(values), -np.inf, values)
         return self.value - float(values.min()), float(values.max()) - self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LogResidualInterval(OffsetInterval):
-    """The limits of an explained share by Student's t on the logarithm of the rest, 1 − R²."""
+    """The limits of an explained share by Student's t on the logarithm of the unexplained share, 1 − R²."""
 
     standard_error: float
     degrees_of_freedom: float
@@ -90,28 +92,29 @@ class LogResidualInterval(OffsetInterval):
 
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the explained share."""
-        rest = 1.0 - self.value
-        log_distance = -float(student_quantile(error, self.degrees_of_freedom)) * self.standard_error / rest
-        return rest * float(np.expm1(log_distance)), -rest * float(np.expm1(-log_distance))
+        unexplained = 1.0 - self.value
+        quantile = -float(student_quantile(error, self.degrees_of_freedom))
+        log_distance = quantile * self.standard_error / unexplained
+        return unexplained * float(np.expm1(log_distance)), -unexplained * float(np.expm1(-log_distance))
 
 
 def mean_square(
     errors: FloatArray,
     weighting: Weighting,
-    largest: float | None = None,
+    max_error: float | None = None,
     target: str = "population",
     member: BoolArray | None = None,
 ) -> Estimate:
     """Return the mean of the squared errors (n,).
 
-    `largest` is the largest possible absolute error, if there is one. `member` (n,) are the units of a group.
-    Default: all units.
+    `max_error` is the largest possible absolute error; None without bounds. `member` (n,) are the units of a
+    group. Default: all units.
     """
     squares = errors**2
     if member is None:
         member = np.ones(len(errors), dtype=bool)
-    if largest is not None or not np.any(member):
-        bounds = (0.0, np.inf if largest is None else largest**2)
+    if max_error is not None or not np.any(member):
+        bounds = (0.0, np.inf if max_error is None else max_error**2)
         return domain_mean(squares, member, weighting, bounds=bounds, target=target)
     # A group may be in few clusters, which the interval of a domain allows for.
     if weighting.unit_clusters is not None:
@@ -173,11 +176,6 @@ def explained_share(
     `bounds` are those of labels and predictions.
     """
     centre = float(weighting.weights @ labels) / weighting.total
-    width = None if bounds is None else bounds[1] - bounds[0]
-    if bounds is None:
-        farthest = None
-    else:
-        farthest = max(centre - bounds[0], bounds[1] - centre)
     ratio = ratio_of_means(errors**2, (labels - centre) ** 2, weighting, target)
     if not np.isfinite(ratio.value):
         reason = "the labels do not differ"
@@ -187,28 +185,32 @@ def explained_share(
     value = result.value
     varies = result.variance > ROUNDING * ratio.value**2
     interval: Interval | None = None
-    if width is not None:
-        rest = mean_square(errors, weighting, width, target)
-        spread = mean_square(labels - centre, weighting, farthest, target)
-        variables = np.column_stack([rest.evidence.residuals, spread.evidence.residuals])
-        correlation = float(correlation_from(weighting.covariance(variables))[0, 1])
+    if bounds is not None:
+        low, high = bounds
+        square = mean_square(errors, weighting, high - low, target)
+        variance = mean_square(labels - centre, weighting, max(centre - low, high - centre), target)
+        variables = np.column_stack([square.evidence.residuals, variance.evidence.residuals])
         interval = ExplainedInterval(
-            value=value, bounds=_BOUNDS_OF_R2, rest=rest, spread=spread, correlation=correlation
+            value=value,
+            bounds=_BOUNDS_OF_R2,
+            mean_square=square,
+            label_variance=variance,
+            correlation=float(correlation_from(weighting.covariance(variables))[0, 1]),
         )
     elif np.isfinite(result.variance) and varies:
         estimate = np.array([[value], [result.variance], [df]])
         skewed = skewed_interval(estimate, result.variable[:, None], weighting).of(0)
-        of_log = LogResidualInterval(
+        log_interval = LogResidualInterval(
             value=value, standard_error=result.standard_error, degrees_of_freedom=skewed.degrees_of_freedom
         )
-        interval = OuterInterval(value=value, bounds=_BOUNDS_OF_R2, first=skewed, second=of_log)
+        interval = OuterInterval(value=value, bounds=_BOUNDS_OF_R2, first=skewed, second=log_interval)
     return linearised_estimate(result, weighting, interval=interval, target=target, degrees_of_freedom=df)
 
 
-def largest_share(values: FloatArray) -> float:
+def top_share_of_squares(values: FloatArray) -> float:
     """Return the share of the largest 2% of the values (n,), at least one, in the sum of squares."""
     squares = np.sort(np.asarray(values, dtype=np.float64) ** 2)
-    count = max(1, round(LARGEST_PART * len(squares)))
+    count = max(1, round(TOP_SHARE * len(squares)))
     total = float(squares.sum())
     if total > 0:
         return float(squares[-count:].sum()) / total
@@ -217,11 +219,11 @@ def largest_share(values: FloatArray) -> float:
 
 def heavy_tail_notes(errors: FloatArray) -> tuple[Note, ...]:
     """Return a warning if a few errors (n,) without bounds are a large share of the sum of squares."""
-    share = largest_share(errors)
+    share = top_share_of_squares(errors)
     n = len(errors)
-    if n < MIN_ERRORS_FOR_TAILS or share <= HEAVY_SHARE:
+    if n < MIN_LABELS_FOR_TAILS or share <= HEAVY_TAIL_SHARE:
         return ()
-    count = max(1, round(LARGEST_PART * n))
+    count = max(1, round(TOP_SHARE * n))
     if count == 1:
         subject = "the largest error accounts for"
     else:

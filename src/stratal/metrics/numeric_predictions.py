@@ -58,14 +58,14 @@ class PredictedNumbers(Record):
         return self.predictions[:, 0] - self.labels
 
     @property
-    def width(self) -> float | None:
+    def max_error(self) -> float | None:
         """The largest possible absolute error; None without bounds."""
         if self.bounds is None:
             return None
         return self.bounds[1] - self.bounds[0]
 
 
-class OfNumbers(Estimand):
+class NumericComparison(Estimand):
     """A comparison of numeric predictions with the labels, which are numbers."""
 
     __slots__ = ()
@@ -87,24 +87,21 @@ class OfNumbers(Estimand):
         """
         labels, new_predictions = split_answers(labels)
         columns: dict[str, Any] = {"label": labels}
-        columns |= {"prediction": new_predictions} if new_predictions is not None else {}
-        if new_predictions is None:
+        if new_predictions is not None:
+            columns["prediction"] = new_predictions
+        else:
             columns |= {f"prediction {name!r}": name for name in self.prediction_columns(sample)}
         numbers, labelled = number_columns(sample, columns)
-        stated = request.bounds
-        declared = sample.question.outcome.bounds
+        bounds = request.bounds
+        label_bounds = sample.question.outcome.bounds
+        if bounds is not None:
+            refuse_outside(numbers[:, 0], sample, labelled, None, bounds)
+            _refuse_predictions_outside(numbers[:, 1:], sample, labelled, bounds)
         # The bounds in the question are those of the labels; predictions may be outside.
-        if stated is None and declared is not None:
-            low, high = declared
-            if np.all((numbers >= low) & (numbers <= high)):
-                stated = declared
-            else:
-                stated = None
-        if request.bounds is not None:
-            refuse_outside(numbers[:, 0], sample, labelled, None, request.bounds)
-            _refuse_predictions_outside(numbers[:, 1:], sample, labelled, request.bounds)
+        elif label_bounds is not None and np.all((numbers >= label_bounds[0]) & (numbers <= label_bounds[1])):
+            bounds = label_bounds
         return PredictedNumbers(
-            labels=numbers[:, 0], predictions=numbers[:, 1:], labelled=labelled, bounds=stated
+            labels=numbers[:, 0], predictions=numbers[:, 1:], labelled=labelled, bounds=bounds
         )
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
@@ -130,7 +127,7 @@ def _refuse_predictions_outside(
 
 
 @dataclass(frozen=True, slots=True)
-class OfPrediction(OfNumbers, listed="prediction", shown="forecast"):
+class PredictionComparison(NumericComparison, listed="prediction", shown="forecast"):
     """A function of the errors of one column of predictions.
 
     Parameters
@@ -145,11 +142,12 @@ class OfPrediction(OfNumbers, listed="prediction", shown="forecast"):
 
     def prediction_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the one column."""
+        # How to name the column, for an error.
         naming = replace(self, prediction="COLUMN").text
         return (self.prediction or sample.question.answer or only_proxy(sample, naming),)
 
 
-class MeanOfErrors(OfPrediction):
+class MeanErrorFunction(PredictionComparison):
     """The mean of a function of the error of each unit."""
 
     __slots__ = ()
@@ -158,28 +156,29 @@ class MeanOfErrors(OfPrediction):
         """Return the outcome (m,) of each labelled unit, and its scale and bounds."""
         raise NotImplementedError
 
-    def _as_mean(
-        self, sample: Sample, labels: object, request: Request
-    ) -> tuple[FloatArray, Request, PredictedNumbers]:
-        """Return outcomes of the drawn units (n,), NaN without a label, and the request for their mean."""
+    def _as_mean(self, sample: Sample, labels: object, request: Request) -> tuple[FloatArray, Request]:
+        """Return outcomes of the drawn units (n,), NaN without a label, the request for their mean."""
         units = self.units(sample, labels, request)
         z, scale, bounds = self.outcome(units)
         outcomes = np.full(sample.size, np.nan)
         outcomes[units.labelled] = z
         # A proxy predicts the label, not the error, so that no estimator with a proxy is used.
-        plain = replace(request, estimator="horvitz-thompson", outcome=scale, bounds=bounds, population=None)
-        return outcomes, plain, units
+        mean_request = replace(
+            request, estimator="horvitz-thompson", outcome=scale, bounds=bounds, population=None
+        )
+        return outcomes, mean_request
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean."""
-        outcomes, plain, _ = self._as_mean(sample, labels, request)
+        outcomes, mean_request = self._as_mean(sample, labels, request)
         # The bounds of the sample are those of the labels, not of this outcome.
-        return replace(Mean().estimate(_without_bounds(sample), outcomes, plain), label=self.label)
+        mean = Mean().estimate(_without_bounds(sample), outcomes, mean_request)
+        return replace(mean, label=self.label)
 
     def by(self, sample: Sample, labels: object, group: object, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
-        outcomes, plain, _ = self._as_mean(sample, labels, request)
-        return Mean().by(_without_bounds(sample), outcomes, group, plain)
+        outcomes, mean_request = self._as_mean(sample, labels, request)
+        return Mean().by(_without_bounds(sample), outcomes, group, mean_request)
 
 
 def _without_bounds(sample: Sample) -> Sample:
@@ -189,7 +188,7 @@ def _without_bounds(sample: Sample) -> Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class MeanError(MeanOfErrors, kind="mean_error"):
+class MeanError(MeanErrorFunction, kind="mean_error"):
     """The mean of prediction minus label: the bias of the predictions.
 
     Examples
@@ -203,12 +202,14 @@ class MeanError(MeanOfErrors, kind="mean_error"):
 
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
         """Return the errors."""
-        width = units.width
-        return units.errors, *(("unbounded", None) if width is None else ("bounded", (-width, width)))
+        max_error = units.max_error
+        if max_error is None:
+            return units.errors, "unbounded", None
+        return units.errors, "bounded", (-max_error, max_error)
 
 
 @dataclass(frozen=True, slots=True)
-class MeanAbsoluteError(MeanOfErrors, kind="mae"):
+class MeanAbsoluteError(MeanErrorFunction, kind="mae"):
     """The mean absolute error.
 
     Examples
@@ -219,12 +220,14 @@ class MeanAbsoluteError(MeanOfErrors, kind="mae"):
 
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
         """Return the absolute errors."""
-        width = units.width
-        return np.abs(units.errors), *(("unbounded", None) if width is None else ("bounded", (0.0, width)))
+        max_error = units.max_error
+        if max_error is None:
+            return np.abs(units.errors), "unbounded", None
+        return np.abs(units.errors), "bounded", (0.0, max_error)
 
 
 @dataclass(frozen=True, slots=True)
-class WithinTolerance(MeanOfErrors, kind="within", listed="tolerance", shown="0.5"):
+class WithinTolerance(MeanErrorFunction, kind="within", listed="tolerance", shown="0.5"):
     """The share of units whose prediction differs from the label by no more than a tolerance.
 
     Parameters
@@ -249,9 +252,9 @@ class WithinTolerance(MeanOfErrors, kind="within", listed="tolerance", shown="0.
 
     def outcome(self, units: PredictedNumbers) -> tuple[FloatArray, OutcomeKind, tuple[float, float] | None]:
         """Return whether each error is within the tolerance, up to rounding."""
-        size = np.maximum(np.abs(units.labels), np.abs(units.predictions[:, 0]))
-        within = np.abs(units.errors) <= self.tolerance + _ROUNDING * size
-        return within.astype(np.float64), "binary", None
+        magnitude = np.maximum(np.abs(units.labels), np.abs(units.predictions[:, 0]))
+        is_within = np.abs(units.errors) <= self.tolerance + _ROUNDING * magnitude
+        return is_within.astype(np.float64), "binary", None
 
 
 # Relative rounding error of a difference, such as 0.3 − 0.1, which exceeds 0.2.
@@ -259,7 +262,7 @@ _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
-class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", shown="low,high"):
+class IntervalCoverage(MeanErrorFunction, kind="interval_coverage", listed="ends", shown="low,high"):
     """The share of labels within prediction intervals, including their limits.
 
     Parameters
@@ -303,7 +306,7 @@ class IntervalCoverage(MeanOfErrors, kind="interval_coverage", listed="ends", sh
 
 
 @dataclass(frozen=True, slots=True)
-class MeanSquaredError(OfPrediction, kind="mse"):
+class MeanSquaredError(PredictionComparison, kind="mse"):
     """The mean squared error.
 
     Examples
@@ -316,8 +319,8 @@ class MeanSquaredError(OfPrediction, kind="mse"):
         """Return the mean square of the errors, or its root (`RootMeanSquaredError`)."""
         units = self.units(sample, labels, request)
         respondents = Respondents.of(sample, units.labelled)
-        estimate = self._of_square(
-            mean_square(units.errors, respondents.weighting, units.width, request.target)
+        estimate = self._from_mean_square(
+            mean_square(units.errors, respondents.weighting, units.max_error, request.target)
         )
         return replace(
             respondents.complete(estimate, sample, label=self.label), remarks=_remarks(respondents, units)
@@ -331,13 +334,13 @@ class MeanSquaredError(OfPrediction, kind="mse"):
         rows = []
         for name in names:
             member = groups[units.labelled] == name
-            square = mean_square(units.errors, respondents.weighting, units.width, request.target, member)
-            rows.append(respondents.complete(self._of_square(square), sample, label={"domain": name}))
+            square = mean_square(units.errors, respondents.weighting, units.max_error, request.target, member)
+            rows.append(respondents.complete(self._from_mean_square(square), sample, label={"domain": name}))
         return Estimates.from_rows(sample, rows, "domains", _remarks(respondents, units))
 
     @staticmethod
-    def _of_square(square: Estimate) -> Estimate:
-        """Return the estimand from the estimate of the mean square."""
+    def _from_mean_square(square: Estimate) -> Estimate:
+        """Return the estimate of this metric from that of the mean square."""
         return square
 
 
@@ -355,12 +358,13 @@ class RootMeanSquaredError(MeanSquaredError, kind="rmse"):
     """
 
     @staticmethod
-    def _of_square(square: Estimate) -> Estimate:
+    def _from_mean_square(square: Estimate) -> Estimate:
+        """Return the root."""
         return root_mean_square(square)
 
 
 @dataclass(frozen=True, slots=True)
-class ExplainedVariance(OfPrediction, kind="r2"):
+class ExplainedVariance(PredictionComparison, kind="r2"):
     """R²: 1 − mean squared error / variance of the labels. It is negative if their mean predicts better.
 
     Examples
@@ -382,4 +386,6 @@ class ExplainedVariance(OfPrediction, kind="r2"):
 
 def _remarks(respondents: Respondents, units: PredictedNumbers) -> tuple[str | Note, ...]:
     """Return the notes on squared errors: on nonresponse, and on heavy tails if there are no bounds."""
-    return (*respondents.notes, *(heavy_tail_notes(units.errors) if units.bounds is None else ()))
+    if units.bounds is not None:
+        return respondents.notes
+    return (*respondents.notes, *heavy_tail_notes(units.errors))

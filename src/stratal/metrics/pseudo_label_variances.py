@@ -48,7 +48,7 @@ def smoothed_variance(
 
 
 def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArray) -> float:
-    """Return the variance of a mean if each unit has several possible labels.
+    """Return the variance under the design of a mean if each unit has several possible labels.
 
     Parameters
     ----------
@@ -66,7 +66,10 @@ def mixed_variance(weighting: Weighting, shares: FloatArray, influence: FloatArr
 
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
-    """Return Satterthwaite's degrees of freedom of a sum over true classes, with their effective sizes."""
+    """Return Satterthwaite's degrees of freedom of a sum over true classes.
+
+    The degrees of freedom of a class are its effective number of labels (Kish). All arguments are (n,).
+    """
     contributions = np.bincount(true, (weights * variable) ** 2)
     sums = np.bincount(true, weights)
     squares = np.bincount(true, weights**2)

@@ -27,18 +27,13 @@ from stratal.intervals.interval_types import BinomialInterval, OuterInterval
 from stratal.labels.label_values import class_text
 from stratal.metrics.pseudo_label_variances import mixed_variance, satterthwaite_of_groups, smoothed_variance
 
+# Function that returns a metric and the influence of each unit (n,), from scores, the mask of positives, and
+# weights (n,).
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 
 
 def area_under_curve(score: FloatArray, positive: BoolArray, weights: FloatArray) -> tuple[float, FloatArray]:
-    """Return P(score of a positive > that of a negative) + ½ P(tie), and the units' influences (n,).
-
-    Examples
-    --------
-    >>> score, positive = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
-    >>> area_under_curve(score, positive, np.full(4, 0.25))[0]
-    0.75
-    """
+    """Return P(score of a positive > that of a negative) + ½ P(tie), and the units' influences (n,)."""
     _, group = np.unique(score, return_inverse=True)
     positives = np.bincount(group, weights * positive)
     negatives = np.bincount(group, weights * ~positive, minlength=len(positives))
@@ -59,12 +54,6 @@ def average_precision(
     """Return the mean over positives of the precision at their score, and the units' influences (n,).
 
     Units of one score are ranked together, as in scikit-learn.
-
-    Examples
-    --------
-    >>> score, positive = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
-    >>> round(average_precision(score, positive, np.full(4, 0.25))[0], 4)
-    0.8333
     """
     _, group = np.unique(score, return_inverse=True)
     positives = np.bincount(group, weights * positive)
@@ -95,10 +84,10 @@ def ranking_metric(
         return undefined_estimate(weighting, n, bounds, "all labels belong to one class", target=target)
     value, influence = statistic(score, positive, weighting.weights)
     result = of_variable(value, influence, weighting, target)
-    smooth, error = _smoothed(statistic, score, positive, weighting, result, target)
-    interval: Interval = replace(smooth, value=value)
-    if np.sum(weighting.counts > 0) > 1 and np.isfinite(smooth.trials):
-        interval = OuterInterval(value=value, bounds=bounds, first=interval, second=smooth)
+    smoothed, error = _interval_with_pseudo_labels(statistic, score, positive, weighting, result, target)
+    interval: Interval = replace(smoothed, value=value)
+    if np.sum(weighting.counts > 0) > 1 and np.isfinite(smoothed.trials):
+        interval = OuterInterval(value=value, bounds=bounds, first=interval, second=smoothed)
     # A perfect ranking shows no variance, although unlabelled units may be ranked differently.
     if np.isfinite(result.variance) and result.variance > _ROUNDING_VARIANCE:
         error = float(np.sqrt(result.variance))
@@ -112,7 +101,7 @@ def ranking_metric(
     )
 
 
-def _smoothed(
+def _interval_with_pseudo_labels(
     statistic: Statistic,
     score: FloatArray,
     positive: BoolArray,
@@ -120,7 +109,7 @@ def _smoothed(
     result: Linearised,
     target: str,
 ) -> tuple[BinomialInterval, float]:
-    """Return the interval of the smoothed value on its effective trials, and the smoothed standard error.
+    """Return the interval of the metric with pseudo-labels on its effective trials, and its standard error.
 
     Every unit has a small weight as a unit of the other class with the same score, because a stratum with
     labels of one class may contain units of the other: without this, intervals covered .82. With few labels
@@ -129,7 +118,7 @@ def _smoothed(
     """
     n_rarer = min(np.sum(positive), np.sum(~positive)) * weighting.effective_draws / weighting.draws
     stratum_share = (1.0 / (weighting.counts + 1.0))[weighting.stratum]
-    stratum_share /= 1.0 + (n_rarer / _ENOUGH_OF_A_CLASS) ** 2
+    stratum_share /= 1.0 + (n_rarer / _HALF_WEIGHT_LABELS) ** 2
     label_share, _ = pseudo_label_share(result, weighting)
     stratum_share = np.maximum(stratum_share, adaptive_label_share(positive, weighting))
     other_share = np.maximum(stratum_share, label_share) / 2.0
@@ -155,7 +144,7 @@ def _smoothed(
 # Number of labels of the rarer class at which the half label per stratum has half its weight. It is needed
 # with few labels, for positives among low scores: with 28 labels of the class, one label for all strata
 # covered .91, and half a label per stratum .99.
-_ENOUGH_OF_A_CLASS = 25.0
+_HALF_WEIGHT_LABELS = 25.0
 
 # A variance of this size is a rounding error.
 _ROUNDING_VARIANCE = 1e-24
@@ -181,13 +170,14 @@ class Ranking(Estimand, listed="positive"):
         self._set(positive=class_text(self.positive))
 
     def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, BoolArray]:
-        """Return scores and positives of the labelled units (m,), and which drawn units these are (n,)."""
+        """Return scores and positives (m,) of the labelled units, and the mask of these units (n,)."""
         score: Any = self.score
         if isinstance(labels, Mapping) and set(labels) == {"label", "score"}:
             score = labels["score"]
             labels = labels["label"]
         true = class_column(sample, labels, "labels", np.array([], dtype=object))
         if score is None or isinstance(score, str):
+            # How to name the score of a class, for an error.
             naming = f"{self.kind}:{{of_class}},score={{column}}"
             scores = scores_of_class(sample, self.positive, score, naming)
         else:
@@ -207,8 +197,8 @@ class Ranking(Estimand, listed="positive"):
         estimate = ranking_metric(
             type(self).statistic, scores, positives, respondents.weighting, request.target
         )
-        complete = respondents.complete(estimate, sample, label=self.label)
-        return replace(complete, remarks=(*complete.remarks, *self._reversed_score_notes(complete)))
+        estimate = respondents.complete(estimate, sample, label=self.label)
+        return replace(estimate, remarks=(*estimate.remarks, *self._reversed_score_notes(estimate)))
 
     def _reversed_score_notes(self, estimate: Estimate) -> list[str]:
         """Return a note if units of other classes have larger scores."""

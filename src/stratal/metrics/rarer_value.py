@@ -35,7 +35,7 @@ class UnseenUnits:
 
     Parameters
     ----------
-    labels : float
+    n_labels : float
         Number of independent labels of the rarer value that would leave as many of its units unseen. In a
         stratum of which each label stands for the share w of the population, it is the share of the rarer
         value over w: a stratum with few labels may have many unseen units.
@@ -43,7 +43,7 @@ class UnseenUnits:
         x, y, x², y² and xy of a unit with the rarer value and the lowest score, and of one with the highest.
     """
 
-    labels: float
+    n_labels: float
     extremes: FloatArray
 
 
@@ -55,7 +55,7 @@ class RarerValueMoments:
     ----------
     share : float
         Weighted share of the rarer value.
-    labels : float
+    n_labels : float
         Number of independent labels with the same variance of the share, at most those without strata: a
         stratum without a label of the value has no variance, but may contain units with it.
     n_rarer : float
@@ -70,7 +70,7 @@ class RarerValueMoments:
     """
 
     share: float
-    labels: float
+    n_labels: float
     n_rarer: float
     means: FloatArray
     covariances: FloatArray
@@ -100,10 +100,10 @@ class RarerValueMoments:
             class_weights = weights[mask] / weights[mask].sum()
             mean = class_weights @ variables
             deviations = variables - mean
-            n_labels = len(variables)
-            bessel = n_labels / max(n_labels - 1, 1)
+            count = len(variables)
+            bessel_factor = count / max(count - 1, 1)
             means.append(mean)
-            covariances.append(bessel * (deviations * class_weights[:, None]).T @ deviations)
+            covariances.append(bessel_factor * (deviations * class_weights[:, None]).T @ deviations)
         draws = weighting.draws
         design_labels = share * (1.0 - share) / variance * draws / max(draws - 1, 1)
         all_labels = _independent_labels(np.ones(len(x), bool), weighting, target)
@@ -118,21 +118,21 @@ class RarerValueMoments:
             unseen.append(_unseen_units(share / share_per_label, stratum_range, label))
         return cls(
             share=share,
-            labels=min(design_labels, all_labels),
+            n_labels=min(design_labels, all_labels),
             n_rarer=n_rarer,
             means=np.array(means),
             covariances=np.array(covariances),
             unseen=tuple(unseen),
         )
 
-    def at(self, share: float, rarer_means: FloatArray) -> FloatArray:
+    def overall_means(self, share: float, rarer_means: FloatArray) -> FloatArray:
         """Return the means (5,) over all units for a share of the rarer value, and means (5,) within it."""
         return np.asarray(share * rarer_means + (1.0 - share) * self.means[1])
 
 
-def _unseen_units(labels: float, score_range: tuple[float, float], label: float) -> UnseenUnits:
-    """Return the unseen units with scores in a range, for a number of labels of the rarer value."""
-    return UnseenUnits(labels=labels, extremes=moment_variables(np.array(score_range), np.full(2, label)))
+def _unseen_units(n_labels: float, score_range: tuple[float, float], label: float) -> UnseenUnits:
+    """Return the unseen units with scores in a range, for `n_labels` labels of the rarer value `label`."""
+    return UnseenUnits(n_labels=n_labels, extremes=moment_variables(np.array(score_range), np.full(2, label)))
 
 
 # Largest share of the variance of the scores within strata of similar scores. The labels of such a stratum
@@ -146,9 +146,9 @@ def _strata_with_unseen_scores(x: FloatArray, weighting: Weighting, target: str)
     if len(weighting.counts) == 1:
         return []
     weights = weighting.weights / weighting.total
-    within = centre_within_strata(x[:, None], weighting.stratum, len(weighting.counts))[:, 0]
+    deviations = centre_within_strata(x[:, None], weighting.stratum, len(weighting.counts))[:, 0]
     total_variance = float(weights @ (x - weights @ x) ** 2)
-    if float(weights @ within**2) <= _MAX_WITHIN_SHARE * total_variance:
+    if float(weights @ deviations**2) <= _MAX_WITHIN_SHARE * total_variance:
         return []
     has_unlabelled = weighting.counts > 0
     if target != "superpopulation":
@@ -169,7 +169,7 @@ def _independent_labels(member: BoolArray, weighting: Weighting, target: str) ->
 
 
 # Labels of the rarer value at which an interval is extended by half of the distance to the MOVER limits, and
-# the power by which the part falls. With 30 labels the part is .06: linearised variances cover from there on.
+# the power by which this share falls. With 30 labels it is .06: linearised variances cover from there on.
 _N_HALF_EXTENSION = 12.0
 _EXTENSION_POWER = 3.0
 
@@ -223,19 +223,19 @@ class RarerValueInterval(Interval):
         extended_high = high
         for unseen in self.moments.unseen:
             below, above = self._distances(error, unseen)
-            part = 1.0 / (1.0 + (unseen.labels / _N_HALF_EXTENSION) ** _EXTENSION_POWER)
-            extended_low = min(extended_low, low - part * (low - (self.value - below)))
-            extended_high = max(extended_high, high + part * (self.value + above - high))
+            extension = 1.0 / (1.0 + (unseen.n_labels / _N_HALF_EXTENSION) ** _EXTENSION_POWER)
+            extended_low = min(extended_low, low - extension * (low - (self.value - below)))
+            extended_high = max(extended_high, high + extension * (self.value + above - high))
         return self.clip_to_bounds(extended_low, extended_high)
 
     def _distances(self, error: float, unseen: UnseenUnits) -> tuple[float, float]:
         """Return the distances of the MOVER limits below and above the correlation."""
         moments = self.moments
-        limits = clopper_pearson(moments.share, moments.labels, confidence_level=1.0 - 2.0 * error)
+        limits = clopper_pearson(moments.share, moments.n_labels, confidence_level=1.0 - 2.0 * error)
         below = 0.0
         above = 0.0
         for share in (moments.share, *map(float, limits)):
-            change = self._statistic(share, moments.means[0]) - self.value
+            change = self._correlation(share, moments.means[0]) - self.value
             score_below, score_above = self._score_distances(share, error, unseen)
             below = max(below, float(np.hypot(max(-change, 0.0), score_below)))
             above = max(above, float(np.hypot(max(change, 0.0), score_above)))
@@ -244,20 +244,22 @@ class RarerValueInterval(Interval):
     def _score_distances(self, share: float, error: float, unseen: UnseenUnits) -> tuple[float, float]:
         """Return the distances due to the scores within both values, at a share of the rarer value."""
         moments = self.moments
-        slopes = np.nan_to_num(numeric_gradient(self.function, moments.at(share, moments.means[0])))
+        slopes = np.nan_to_num(
+            numeric_gradient(self.function, moments.overall_means(share, moments.means[0]))
+        )
         rarer_variance, other_variance = np.einsum("i,kij,j->k", slopes, moments.covariances, slopes)
         variance = share**2 * rarer_variance / moments.n_rarer
-        variance += (1.0 - share) ** 2 * other_variance / max(moments.labels - moments.n_rarer, 1.0)
-        quantile = -float(student_quantile(error, max(moments.labels - 2.0, 1.0)))
+        variance += (1.0 - share) ** 2 * other_variance / max(moments.n_labels - moments.n_rarer, 1.0)
+        quantile = -float(student_quantile(error, max(moments.n_labels - 2.0, 1.0)))
         distance = quantile * float(np.sqrt(max(variance, 0.0)))
-        unseen_share = 1.0 - error ** (_UNSEEN_POWER / unseen.labels)
-        value = self._statistic(share, moments.means[0])
+        unseen_share = 1.0 - error ** (_UNSEEN_POWER / unseen.n_labels)
+        value = self._correlation(share, moments.means[0])
         changes = []
         for extreme in unseen.extremes:
             rarer_means = (1.0 - unseen_share) * moments.means[0] + unseen_share * extreme
-            changes.append(self._statistic(share, rarer_means) - value)
+            changes.append(self._correlation(share, rarer_means) - value)
         return max(distance, -min(changes)), max(distance, *changes)
 
-    def _statistic(self, share: float, rarer_means: FloatArray) -> float:
+    def _correlation(self, share: float, rarer_means: FloatArray) -> float:
         """Return the correlation at a share of the rarer value with these means (5,); 0 for tiny shares."""
-        return float(np.nan_to_num(self.function(self.moments.at(share, rarer_means))))
+        return float(np.nan_to_num(self.function(self.moments.overall_means(share, rarer_means))))

@@ -27,7 +27,7 @@ from stratal.estimation.mover import ShareFunctionInterval
 from stratal.intervals.interval import Interval
 from stratal.intervals.interval_types import BinomialInterval, OuterInterval, SumInterval
 from stratal.metrics.class_functions import linear_forms, metric_function
-from stratal.metrics.confusion import MIN_KISH_SHARE, ONE_STANDARD_ERROR, Confusion, some_unseen
+from stratal.metrics.confusion import MIN_KISH_SHARE, ONE_STANDARD_ERROR, Confusion, macro_with_unseen_classes
 
 # Averages over the tags.
 SET_AVERAGES = ("macro", "micro")
@@ -45,7 +45,7 @@ def jaccard_indices(true: BoolArray, predicted: BoolArray) -> FloatArray:
 
 
 def hamming_losses(true: BoolArray, predicted: BoolArray) -> FloatArray:
-    """Return the share of the tags (m,) on which each unit's sets differ."""
+    """Return the share of the tags (m,) on class_or_average each unit's sets differ."""
     return np.asarray((true != predicted).mean(axis=1))
 
 
@@ -75,7 +75,11 @@ class TagCounts(Record):
         return Confusion(true=true, predicted=predicted, n_classes=2, weighting=self.weighting)
 
     def metric(
-        self, name: str, which: int | str, target: str = "population", member: BoolArray | None = None
+        self,
+        name: str,
+        class_or_average: int | str,
+        target: str = "population",
+        member: BoolArray | None = None,
     ) -> Estimate:
         """Return a metric of a tag, or its average over the tags.
 
@@ -83,18 +87,18 @@ class TagCounts(Record):
         ----------
         name : str
             One of `class_functions.CLASS_METRICS`, or F_β.
-        which : int or {"macro", "micro"}
+        class_or_average : int or {"macro", "micro"}
         target : {"population", "superpopulation"}
         member : bool (m,), optional
             The units of a group, if it is the metric of one.
         """
-        if isinstance(which, int):
-            confusion = self.confusion(which)
+        if isinstance(class_or_average, int):
+            confusion = self.confusion(class_or_average)
             if member is None:
                 return confusion.metric(name, 1, target)
-            return confusion.within(member, name, 1, target)
-        check_choice("average over tags", which, SET_AVERAGES)
-        if which == "micro":
+            return confusion.metric_in_domain(member, name, 1, target)
+        check_choice("average over tags", class_or_average, SET_AVERAGES)
+        if class_or_average == "micro":
             return self._micro(name, target, member)
         return self._macro(name, target, member)
 
@@ -102,16 +106,16 @@ class TagCounts(Record):
         """Return the counts of some of the tags."""
         return replace(self, true=self.true[:, tags], predicted=self.predicted[:, tags])
 
-    def influence(self, name: str, which: str) -> FloatArray:
+    def influence(self, name: str, class_or_average: str) -> FloatArray:
         """Return the linearised variable of an average over the tags (m,), at the estimated shares."""
-        if which == "micro":
-            above, below = self._sums(name)
-            total = float(self.weighting.weights @ below)
+        if class_or_average == "micro":
+            numerator, denominator = self._sums(name)
+            mean_denominator = float(self.weighting.weights @ denominator)
             # The average is undefined.
-            if total <= 0:
-                return np.zeros(len(above))
-            ratio = float(self.weighting.weights @ above) / total
-            return np.asarray((above - ratio * below) / total)
+            if mean_denominator <= 0:
+                return np.zeros(len(numerator))
+            ratio = float(self.weighting.weights @ numerator) / mean_denominator
+            return np.asarray((numerator - ratio * denominator) / mean_denominator)
         all_units = np.ones(len(self.true), dtype=bool)
         return np.asarray(self._variables(name, all_units).mean(axis=1))
 
@@ -121,17 +125,15 @@ class TagCounts(Record):
         predicted = self.predicted.sum(axis=1)
         true = self.true.sum(axis=1)
         counts = np.stack([hits, predicted, true, np.full(len(hits), self.n_tags)])
-        numerator_form, denominator_form = linear_forms(name)
-        above = np.asarray(numerator_form, np.float64) @ counts
-        below = np.asarray(denominator_form, np.float64) @ counts
-        return above, below
+        numerator, denominator = (np.asarray(form, np.float64) @ counts for form in linear_forms(name))
+        return numerator, denominator
 
     def _micro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
         """Return the micro average over the tags."""
-        above, below = self._sums(name)
+        numerator, denominator = self._sums(name)
         # The numerator of F1 is not a part of its denominator, but F1 is a function of Jaccard's index.
-        index = self._sums("jaccard") if name == "f1" else None
-        return ratio_of_counts(above, below, self.weighting, target, member, index)
+        jaccard_counts = self._sums("jaccard") if name == "f1" else None
+        return ratio_of_counts(numerator, denominator, self.weighting, target, member, jaccard_counts)
 
     def _variables(self, name: str, member: BoolArray) -> FloatArray:
         """Return the linearised variable of each tag's metric (m, T) in a group; 0 where it is undefined."""
@@ -141,22 +143,22 @@ class TagCounts(Record):
             _, slopes, _ = metric_function(name, 1, 2)(confusion.shares(member))
             # Without a unit in the denominator, the slopes are undefined or 0.
             if np.all(np.isfinite(slopes.hits)) and np.any(slopes.hits + slopes.predicted + slopes.true):
-                variables[:, tag] = member * slopes.along(confusion.true, confusion.predicted)
+                variables[:, tag] = member * slopes.per_unit(confusion.true, confusion.predicted)
         return variables
 
     def _macro(self, name: str, target: str, member: BoolArray | None) -> Estimate:
         """Return the macro average over the tags."""
-        inside = np.ones(len(self.true), dtype=bool) if member is None else member
+        member_mask = np.ones(len(self.true), dtype=bool) if member is None else member
+        n = int(member_mask.sum())
         terms = [self.metric(name, tag, target, member) for tag in range(self.n_tags)]
         if not all(np.isfinite(term.value) for term in terms):
-            estimate = some_unseen(
+            estimate = macro_with_unseen_classes(
                 name, terms, lambda tags: self.restricted(tags).metric(name, "macro", target, member), "tags"
             )
             missing = sum(not np.isfinite(term.value) for term in terms)
             note = f"{missing} of {self.n_tags} tags have no unit in the denominator"
-            n = int(inside.sum())
             return estimate or undefined_estimate(self.weighting, n, (0.0, 1.0), note, target=target)
-        variables = self._variables(name, inside)
+        variables = self._variables(name, member_mask)
         value = float(np.mean([term.value for term in terms]))
         interval = SumInterval(
             value=value,
@@ -165,7 +167,7 @@ class TagCounts(Record):
             coefficients=np.full(self.n_tags, 1.0 / self.n_tags),
             correlation=correlation_from(target_covariance(variables, self.weighting, target)),
         )
-        result = of_variable(value, variables.mean(axis=1), self.weighting, target, inside)
+        result = of_variable(value, variables.mean(axis=1), self.weighting, target, member_mask)
         # Half the width of an interval at the level of one standard error.
         below, above = interval.offsets(ONE_STANDARD_ERROR, "two-sided")
         error = result.standard_error
@@ -177,19 +179,19 @@ class TagCounts(Record):
             self.weighting,
             interval=interval,
             target=target,
-            n=int(inside.sum()),
+            n=n,
             member=member,
             standard_error=error,
         )
 
 
 def ratio_of_counts(
-    above: FloatArray,
-    below: FloatArray,
+    numerator: FloatArray,
+    denominator: FloatArray,
     weighting: Weighting,
     target: str = "population",
     member: BoolArray | None = None,
-    index: tuple[FloatArray, FloatArray] | None = None,
+    jaccard_counts: tuple[FloatArray, FloatArray] | None = None,
 ) -> Estimate:
     """Return the ratio of the means of two counts, such as hits of answered tags.
 
@@ -199,28 +201,29 @@ def ratio_of_counts(
 
     Parameters
     ----------
-    above, below : float (m,)
-        Numerator and denominator of the labelled units, 0 ≤ above ≤ below.
+    numerator, denominator : float (m,)
+        Counts of the labelled units, 0 ≤ numerator ≤ denominator.
     weighting : Weighting
     target : {"population", "superpopulation"}
     member : bool (m,), optional
         The units of a group. Default: all.
-    index : (float (m,), float (m,)), optional
-        The counts of a ratio j, if this one is 2 j / (1 + j), as F1 is of Jaccard's index j. The trials are
-        then those of j.
+    jaccard_counts : (float (m,), float (m,)), optional
+        The counts of Jaccard's index j, if the ratio is F1, which is 2 j / (1 + j). The trials are then those
+        of j.
 
     Raises
     ------
     InputError
         If a numerator exceeds its denominator.
     """
-    if np.any(above > below) or np.any(above < 0):
-        raise InputError("a numerator is not part of its denominator", allowed="0 ≤ above ≤ below")
-    inside = np.ones(len(above), dtype=bool) if member is None else member
-    counted = inside & (below > 0)
+    if np.any(numerator > denominator) or np.any(numerator < 0):
+        allowed = "0 ≤ numerator ≤ denominator"
+        raise InputError("a numerator is not part of its denominator", allowed=allowed)
+    inside = np.ones(len(numerator), dtype=bool) if member is None else member
+    counted = inside & (denominator > 0)
     n = int(counted.sum())
     bounds = (0.0, 1.0)
-    result = ratio_of_means(inside * above, inside * below, weighting, target, counted)
+    result = ratio_of_means(inside * numerator, inside * denominator, weighting, target, counted)
     if not np.isfinite(result.value):
         note = "no labelled unit counts towards its denominator"
         return undefined_estimate(weighting, n, bounds, note, target=target)
@@ -230,21 +233,21 @@ def ratio_of_counts(
         clusters = weighting.group_clusters(counted)
     if clusters is not None and clusters.degrees_of_freedom == 0.0:
         return estimate_without_interval(result, clusters, weighting, counted, bounds, target)
-    first, smoothed_variance = _binomial(above, below, inside, weighting, target)
+    of_trials, smoothed_variance = _interval_of_trials(numerator, denominator, inside, weighting, target)
     scale = "identity"
-    if index is not None:
+    if jaccard_counts is not None:
         scale = "dice"
-        first, _ = _binomial(*index, inside, weighting, target)
-        first = replace(first, value=result.value)
-    interval: Interval = replace(first, scale=scale)
+        of_trials, _ = _interval_of_trials(*jaccard_counts, inside, weighting, target)
+        of_trials = replace(of_trials, value=result.value)
+    interval: Interval = replace(of_trials, scale=scale)
     if clusters is not None:
-        trials = first.trials / weighting.few_clusters_factor(result.variable, counted)
-        interval = adjust_for_few_clusters(replace(first, trials=trials, scale=scale), clusters)
+        trials = of_trials.trials / weighting.few_clusters_factor(result.variable, counted)
+        interval = adjust_for_few_clusters(replace(of_trials, trials=trials, scale=scale), clusters)
     if weighting.effective_draws < MIN_KISH_SHARE * weighting.draws:
         # Effective trials are those of all strata, and do not account for a large stratum with few labels.
-        of_sums = _interval_of_sums(above, below, inside, weighting, target)
-        second = replace(of_sums, value=result.value)
-        interval = OuterInterval(value=result.value, bounds=bounds, first=interval, second=second)
+        of_sums = _interval_of_sums(numerator, denominator, inside, weighting, target)
+        of_sums = replace(of_sums, value=result.value)
+        interval = OuterInterval(value=result.value, bounds=bounds, first=interval, second=of_sums)
     standard_error = result.standard_error
     if not standard_error > 0:
         standard_error = float(np.sqrt(smoothed_variance))
@@ -259,17 +262,18 @@ def ratio_of_counts(
     )
 
 
-def _binomial(
-    above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
+def _interval_of_trials(
+    numerator: FloatArray, denominator: FloatArray, inside: BoolArray, weighting: Weighting, target: str
 ) -> tuple[BinomialInterval, float]:
     """Return a ratio's interval on its effective number of trials, and the variance of these trials.
 
-    Pseudo-labels have the mean count, so that each counts as one average unit.
+    `inside` (m,) are the units of a group. Pseudo-labels have the mean denominator, so that each counts as
+    one average unit.
     """
-    counted = inside & (below > 0)
-    share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
-    size = inside * below / float(below[counted].mean())
-    result = ratio_of_means(inside * above, inside * below, weighting, target, counted)
+    counted = inside & (denominator > 0)
+    share = np.where(counted, numerator / np.where(counted, denominator, 1.0), 0.0)
+    size = inside * denominator / float(denominator[counted].mean())
+    result = ratio_of_means(inside * numerator, inside * denominator, weighting, target, counted)
     if target == "superpopulation":
         weighting = weighting.as_independent_draws()
     trials, smoothed_variance = domain_trials(share, size, weighting, (0.0, 1.0), result.variance)
@@ -283,10 +287,10 @@ def _binomial(
 
 
 def _interval_of_sums(
-    above: FloatArray, below: FloatArray, inside: BoolArray, weighting: Weighting, target: str
+    numerator: FloatArray, denominator: FloatArray, inside: BoolArray, weighting: Weighting, target: str
 ) -> ShareFunctionInterval:
     """Return a ratio's interval from the means of the numerator and of the rest of the denominator."""
-    counted = inside & (below > 0)
-    share = np.where(counted, above / np.where(counted, below, 1.0), 0.0)
-    interval = two_sum_interval(share, inside * below / float(below[counted].max()), weighting, target)
-    return replace(interval, bounds=(0.0, 1.0))
+    counted = inside & (denominator > 0)
+    share = np.where(counted, numerator / np.where(counted, denominator, 1.0), 0.0)
+    size = inside * denominator / float(denominator[counted].max())
+    return replace(two_sum_interval(share, size, weighting, target), bounds=(0.0, 1.0))

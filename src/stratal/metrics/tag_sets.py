@@ -22,7 +22,7 @@ from stratal.question.question import NUMBER
 
 
 class MeanOfSets(Estimand):
-    """The mean of a number that each unit's two sets give, from 0 to 1."""
+    """The mean of a measure from 0 to 1 that compares the sets of tags of label and answer."""
 
     __slots__ = ()
     of_classes = True
@@ -33,13 +33,13 @@ class MeanOfSets(Estimand):
     takes_by_group: ClassVar[tuple[str, ...]] = ("target", "estimator", "population")
 
     def unit_values(self, sets: LabelledTagSets) -> FloatArray:
-        """Return the number of each labelled unit (m,)."""
+        """Return the measure of each labelled unit (m,)."""
         raise NotImplementedError
 
     def _as_mean(
         self, sample: Sample, labels: object, request: Request
     ) -> tuple[Sample, FloatArray, Request]:
-        """Return what a mean takes: the sample, the number of each drawn unit (n,), and the options."""
+        """Return the arguments of a mean: sample, measure of each drawn unit (n,), and request."""
         if not compares_sets(sample, labels, self.predicted):
             raise InputError(
                 f"{self.kind!r} compares sets of tags, but the answers are not sets",
@@ -51,10 +51,10 @@ class MeanOfSets(Estimand):
         question = sample.question.with_outcome(
             decoding=NUMBER, scale=None, bounds=None, tag_format=None, tags=()
         )
-        bounded = replace(request, outcome="bounded", bounds=(0.0, 1.0), predicted=False)
-        # A proxy that predicts whether a set is right is on another scale than these numbers.
+        mean_request = replace(request, outcome="bounded", bounds=(0.0, 1.0), predicted=False)
+        # A proxy that predicts whether a set is right is on another scale than these measures.
         info = tuple(replace(proxy, scaled=False, bounds=None) for proxy in sample.proxy_info)
-        return replace(sample, question=question, proxy_info=info), outcomes, bounded
+        return replace(sample, question=question, proxy_info=info), outcomes, mean_request
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the mean."""

@@ -33,6 +33,7 @@ from stratal.strata.region import (
 
 __all__ = ["ThresholdGoal"]
 
+# The supported metrics, and the sign of a requirement on each.
 ERROR = "error"
 PRECISION = "precision"
 RECALL = "recall"
@@ -91,7 +92,7 @@ class SetRequirement:
 
     @property
     def max_fault_rate(self) -> float:
-        """The largest rate of faults: an upper limit itself, or 1 − a lower limit."""
+        """The largest accepted rate of faults: an upper limit itself, or 1 − a lower limit."""
         if SIGNS[self.metric] == "<=":
             return self.limit
         return 1.0 - self.limit
@@ -107,7 +108,7 @@ class SetRequirement:
         return self.metric == RECALL
 
     def value(self, fault_rates: FloatArray) -> FloatArray:
-        """Return the metric at rates of faults."""
+        """Return the metric at rates of faults, of any shape."""
         if SIGNS[self.metric] == "<=":
             return fault_rates
         return 1.0 - fault_rates
@@ -168,12 +169,13 @@ def threshold_outcomes(
     if not labelled.any():
         raise no_labels_error()
     values = np.array([entry == positive for entry in true[labelled]], dtype=np.float64)
-    occurring = sorted({str(entry) for entry in true[labelled]})
+    classes = sorted({str(entry) for entry in true[labelled]})
     answers = sample.groups.get(sample.question.answer or "", np.array([]))
-    if positive not in occurring and positive not in answers and len(occurring) > 1:
+    # With labels of one class, the other class may be rare.
+    if positive not in classes and positive not in answers and len(classes) > 1:
         raise InputError(
             f"no label is {positive!r}",
-            allowed=suggest_names(positive, occurring),
+            allowed=suggest_names(positive, classes),
             action="Write the class as in the labels.",
         )
     return ThresholdOutcomes(values=values, labelled=labelled)
@@ -259,7 +261,10 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         return self.anticipated(population, options).forecast(labels)
 
     def next_counts(self, sample: Sample, labels: object, total: int) -> IntArray | None:
-        """Return n_h (H,) with equal sampling rates in the region that is planned from the current labels."""
+        """Return n_h (H,), with `total` labels, for equal sampling rates in a region of the score.
+
+        The region is planned from the current labels. None if the requirement needs no second round.
+        """
         strata = sample.design.strata
         if strata is None or not self.has_two_rounds:
             return None
@@ -382,41 +387,49 @@ class AnticipatedSet(AnticipatedOutcome):
         requirement. For recall and the false positive rate, it is the smallest random sample that can give a
         guarantee.
         """
-        faults = self.requirement.max_fault_rate
         if not self._is_probability:
             return PlannedRounds(total=labels)
         if self.requirement.is_monotone:
-            # The number of units of the class (or not of it) that without a fault exclude a larger rate:
-            # (1 − faults)^cases = error.
-            cases = math.ceil(math.log(_PLANNED_ERROR) / math.log(1.0 - faults))
-            rate = float(self.population_stratum.proxy_means[0])
-            of_class = self.requirement.metric == RECALL
-            share = rate if of_class else 1.0 - rate
-            needed = math.ceil(cases / share) if share > 0 else None
-            return PlannedRounds(
-                total=labels, labels_needed=needed, cases_needed=cases, cases_of_class=of_class
-            )
+            return self._forecast_of_monotone_rate(labels)
+        max_fault_rate = self.requirement.max_fault_rate
         strata = self.cells
+        # Cells from the highest scores down.
         order = np.flatnonzero(~strata.is_known)[::-1]
         sizes = strata.sizes[order]
-        rates = 1.0 - strata.proxy_means[order]
-        expected, largest = expected_set(sizes, rates, labels, faults)
-        half = 0.5 * largest
+        fault_rates = 1.0 - strata.proxy_means[order]
+        expected, largest = expected_set(sizes, fault_rates, labels, max_fault_rate)
+
+        def is_sufficient(n_labels: int) -> bool:
+            return expected_set(sizes, fault_rates, n_labels, max_fault_rate)[0] >= 0.5 * largest
+
         # Double the number of labels until it suffices, then bisect to within one percent.
-        above = labels
-        while above <= _MAX_LABELS and expected_set(sizes, rates, above, faults)[0] < half:
-            above *= 2
-        below = above // 2 if above > labels else 1
-        while above - below > max(below // 100, 1):
-            middle = (below + above) // 2
-            if expected_set(sizes, rates, middle, faults)[0] < half:
-                below = middle
+        sufficient = labels
+        while sufficient <= _MAX_LABELS and not is_sufficient(sufficient):
+            sufficient *= 2
+        insufficient = sufficient // 2 if sufficient > labels else 1
+        while sufficient - insufficient > max(insufficient // 100, 1):
+            middle = (insufficient + sufficient) // 2
+            if is_sufficient(middle):
+                sufficient = middle
             else:
-                above = middle
-        is_possible = largest > 0 and above <= _MAX_LABELS
+                insufficient = middle
+        is_possible = largest > 0 and sufficient <= _MAX_LABELS
         return PlannedRounds(
             total=labels,
             expected_items=round(expected),
             largest_items=largest,
-            labels_needed=above if is_possible else None,
+            labels_needed=sufficient if is_possible else None,
+        )
+
+    def _forecast_of_monotone_rate(self, labels: int) -> PlannedRounds:
+        """Return the smallest number of labels that can give a guarantee for a monotone rate."""
+        # Cases are units of the class (for the false positive rate, units not of the class). The number of
+        # cases that without a fault exclude a larger rate is given by (1 − max_fault_rate)^cases = error.
+        cases = math.ceil(math.log(_PLANNED_ERROR) / math.log(1.0 - self.requirement.max_fault_rate))
+        class_share = float(self.population_stratum.proxy_means[0])
+        of_class = self.requirement.metric == RECALL
+        case_share = class_share if of_class else 1.0 - class_share
+        labels_needed = math.ceil(cases / case_share) if case_share > 0 else None
+        return PlannedRounds(
+            total=labels, labels_needed=labels_needed, cases_needed=cases, cases_of_class=of_class
         )

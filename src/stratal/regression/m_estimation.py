@@ -45,15 +45,7 @@ def left_out_residuals(
     The leverage of a labelled unit is its contribution to the rectified Hessian, w (1 − λ) tr(A⁻¹∇²ℓ), plus
     its influence on the fitted λ. For λ = 0 this is HC3 (MacKinnon & White 1985). For λ = 1 the Hessian is
     that of the population, and the first part is 0. Only deviations from the means of the strata are divided,
-    because the variance depends only on them.
-
-    Parameters
-    ----------
-    residuals : float (n, d)
-    leverages : float (n,)
-        Limited to 0.75.
-    stratum : int (n,)
-    n_strata : int
+    because the variance depends only on them. Residuals are (n, d), leverages and strata (n,).
     """
     deviations = centre_within_strata(residuals, stratum, n_strata)
     increases = 1.0 / _complement(leverages) - 1.0

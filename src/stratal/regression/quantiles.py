@@ -593,11 +593,6 @@ def weighted_quantile_estimate(
 
     The standard error is that of `standard_error_from_width`. It is NaN if the outcome has no bounds and all
     labels are equal.
-
-    Raises
-    ------
-    InputError
-        For a probability outside (0, 1).
     """
     require_probability(probability)
     in_domain = np.ones(len(z), dtype=bool)

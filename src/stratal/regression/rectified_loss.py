@@ -38,17 +38,7 @@ def require_one_per(unit: str, name: str, values: Sized, count: int) -> None:
 def variance_directions(minimise: object, d: int, names: Sequence[str] = ()) -> FloatArray:
     """Return the linear combinations of d coefficients whose variance is minimised, one per column (d, k).
 
-    Parameters
-    ----------
-    minimise : "trace", or name or index of a coefficient
-    d : int
-    names : sequence of str (d,)
-        Names of the coefficients; empty if they have none.
-
-    Raises
-    ------
-    InputError
-        For a coefficient that does not exist.
+    `minimise` is "trace" (all coefficients), or the name or the index of a coefficient.
     """
     if isinstance(minimise, str):
         if minimise == "trace":

@@ -117,7 +117,7 @@ def _curve_values(
     pointwise_level: float,
     simultaneous_level: float,
 ) -> tuple[CurveValue, ...]:
-    """Return the values of a metric for some of the sets, with intervals at the two confidence levels."""
+    """Return the values of a metric for some of the sets, with intervals of the two confidence levels."""
     # The evidence is on rates of faults; precision and recall are 1 minus such a rate.
     is_complement = metric in (PRECISION, RECALL)
     estimates = evidence.estimates
@@ -134,6 +134,7 @@ def _curve_values(
 
 
 def _finite_or_none(value: float) -> float | None:
+    """Return a threshold; None for −inf, which every unit reaches."""
     if np.isinf(value):
         return None
     return float(value)

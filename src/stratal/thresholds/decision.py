@@ -15,7 +15,7 @@ from stratal.thresholds.step_down import DRAWS, set_correlations, step_down
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision(Record):
-    """Which sets (J,) are accepted, and the local error (J,) of each."""
+    """Which sets (J,) are accepted, and the local error (J,) of each: that of the test of this set alone."""
 
     accepted: BoolArray
     local_errors: FloatArray
@@ -52,9 +52,10 @@ def decide(
 def _decide_monotone(
     requirement: SetRequirement, evidence: SetEvidence, sets: CandidateSets, error: float
 ) -> Decision:
-    """Return the accepted sets of a rate that changes in one direction: a fixed sequence in each group.
+    """Return the accepted sets of a rate that changes in one direction with the threshold.
 
-    Sets of two scores are not nested, and each gets an equal share of the error (Bonferroni).
+    The sets of a group are tested in a fixed sequence, up to the first that does not pass. Sets of two scores
+    are not nested, and each gets an equal share of the error (Bonferroni).
     """
     is_nested = sets.thresholds.shape[1] == 1
     if is_nested:

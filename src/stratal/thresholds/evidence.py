@@ -1,4 +1,8 @@
-"""The evidence of the labels on the required metric, for every candidate set."""
+"""The evidence of the labels on the required metric, for every candidate set.
+
+Each metric is a rate of faults, or 1 minus one. A fault is a wrong accepted answer, an accepted unit of
+another class, or for recall a unit of the class that is not accepted.
+"""
 
 from __future__ import annotations
 
@@ -90,6 +94,7 @@ def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> Se
         return mean_evidence(weighted, 1.0 - labels.outcomes, labels)
     in_group = labels.group[:, None] == sets.group
     outside = in_group & ~inside
+    # The rate is the share of faulty units in a domain: of the class, or of the other classes.
     if metric == RECALL:
         domain = labels.outcomes
         faulty = outside
@@ -99,7 +104,7 @@ def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> Se
     if labels.is_simple:
         # The labels of the domain are a simple random sample of the domain, so that limits are exact.
         in_domain = estimated_weights(in_group, domain)
-        fraction = _simple_fraction(labels)
+        fraction = _variance_reduction_of_sample(labels)
         return mean_evidence(replace(in_domain, fraction=in_domain.fraction + fraction), faulty, labels)
     outside_weights = _region_weights(labels, sets, outside, is_inside=False)
     inside_mean = _region_means(weighted, domain, inside, labels)
@@ -130,7 +135,7 @@ def f1_evidence(labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
     return SetEvidence(weights=weighted.weights, part=hits, rest=replace(misses, shift=shares))
 
 
-def _simple_fraction(labels: LabelledScores) -> float:
+def _variance_reduction_of_sample(labels: LabelledScores) -> float:
     """Return `variance_reduction` of a simple random sample; 0 if the population's size is not known."""
     if labels.group_sizes is None or not labels.has_exact_sizes or not labels.is_finite:
         return 0.0

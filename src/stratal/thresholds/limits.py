@@ -98,18 +98,19 @@ class WeightedTotals(Record):
         with np.errstate(invalid="ignore"):
             bound = special.betaincinv(successes, np.maximum(size + 1.0 - successes, _MIN_SHAPE), 1.0 - error)
         bound = self.total + self._distance_factor() * np.maximum(bound - self.total, 0.0)
-        is_open = (self.largest > 0) & (size + 1.0 - successes > _ROUNDING)
-        return np.where(is_open, np.minimum(bound + self.unlabelled, 1.0), 1.0)
+        is_below_one = (self.largest > 0) & (size + 1.0 - successes > _ROUNDING)
+        return np.where(is_below_one, np.minimum(bound + self.unlabelled, 1.0), 1.0)
 
     def p_values(self, limit: Any) -> FloatArray:
         """Return p-values (…, J) of the hypotheses that the means are at least `limit`."""
         size, successes = self._beta_parameters()
         distance = limit - self.unlabelled - self.total
         with np.errstate(divide="ignore", invalid="ignore"):
+            # The limit without the finite population correction, which divides its distance.
             point = np.where(distance > 0, self.total + distance / self._distance_factor(), 0.0)
         shape = np.maximum(size + 1.0 - successes, _MIN_SHAPE)
-        p = 1.0 - special.betainc(successes, shape, np.clip(point, 0.0, 1.0))
-        return np.where((distance > 0) & (self.largest > 0), p, 1.0)
+        p_values = 1.0 - special.betainc(successes, shape, np.clip(point, 0.0, 1.0))
+        return np.where((distance > 0) & (self.largest > 0), p_values, 1.0)
 
     def scaled(self, factor: float) -> WeightedTotals:
         """Return the totals of `factor` times as many labels with the same mean."""

@@ -15,7 +15,7 @@ from stratal.metrics.threshold_goal import ThresholdGoal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportRequest:
-    """The parts of an estimand that a report needs separately.
+    """The accepted set and the other estimands of one estimand, which a report shows in separate sections.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class ReportRequest:
 
     @classmethod
     def of(cls, source: Any, labels: Any, estimand: str | None) -> Self:
-        """Return the parts of an estimand; by default of the estimand that the sample was planned for.
+        """Return the request for an estimand; by default for the one that the sample was planned for.
 
         Raises
         ------
@@ -41,8 +41,8 @@ class ReportRequest:
         if estimand is None and source is not None and form_of(source, labels) is SourceForm.SAMPLE:
             requested = Sample.read(sample_file(source)).question.estimand
         parsed = as_estimand(requested)
-        parts = parsed.estimands if isinstance(parsed, Listed) else (parsed,)
-        goals = [entry for entry in parts if isinstance(entry, ThresholdGoal)]
+        estimands = parsed.estimands if isinstance(parsed, Listed) else (parsed,)
+        goals = [entry for entry in estimands if isinstance(entry, ThresholdGoal)]
         if len(goals) > 1:
             given_text = "; ".join(goal.text for goal in goals)
             raise InputError(
@@ -52,5 +52,5 @@ class ReportRequest:
             )
         if not goals:
             return cls(goal=None, estimand=estimand)
-        others = ";".join(entry.text for entry in parts if entry is not goals[0])
+        others = ";".join(entry.text for entry in estimands if entry is not goals[0])
         return cls(goal=goals[0], estimand=others or None)

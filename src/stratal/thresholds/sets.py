@@ -1,4 +1,8 @@
-"""Candidates for the set of units whose scores are accepted, fixed before labels are used, and labels."""
+"""Candidate sets of units with high scores, and the weights of labels in each set.
+
+The candidates are fixed before labels are used. The units of a set have scores that reach its thresholds. A
+cell is the part of a stratum that is in a set.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs.stratum_moments import stratum_sums
 from stratal.estimation.group_means import group_codes
 from stratal.population.population import Population
-from stratal.population.rules import Everything, Rule
+from stratal.population.rules import Rule
 
-# Candidate sets of one score. In simulations, the chosen one of 20 sets had as many units as that of 40, and
-# that of 10 sets had 2% fewer.
+# Number of candidate sets of one score. In simulations, the chosen one of 20 sets had as many units as that
+# of 40, and that of 10 sets had 2% fewer.
 N_SETS = 20
 # Thresholds of each of two scores: the 36 pairs are the candidate sets.
 N_THRESHOLDS_PER_SCORE = 6
@@ -76,12 +80,14 @@ def candidate_sets(scores: FloatArray, group: IntArray, groups: tuple[str, ...])
     whatever the design.
     """
     thresholds = []
-    codes = []
+    group_of_sets = []
     for code in range(len(groups)):
         group_thresholds = _threshold_grid(scores[group == code])
         thresholds.append(group_thresholds)
-        codes.append(np.full(len(group_thresholds), code))
-    return CandidateSets(thresholds=np.concatenate(thresholds), group=np.concatenate(codes), groups=groups)
+        group_of_sets.append(np.full(len(group_thresholds), code))
+    return CandidateSets(
+        thresholds=np.concatenate(thresholds), group=np.concatenate(group_of_sets), groups=groups
+    )
 
 
 def _threshold_grid(scores: FloatArray) -> FloatArray:
@@ -214,11 +220,11 @@ def variance_reduction(counts: FloatArray | IntArray | float, sizes: IntArray | 
 
 def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
     """Return weights (m, J) that sum to 1 in each region, from design weights (m,)."""
-    in_region = weights[:, None] * members
-    totals = in_region.sum(axis=0)
+    weights_in_region = weights[:, None] * members
+    totals = weights_in_region.sum(axis=0)
     # The share of a region and its strata are not known: the mean is over all its labels.
     return RegionWeights(
-        weights=in_region / np.where(totals > 0, totals, 1.0),
+        weights=weights_in_region / np.where(totals > 0, totals, 1.0),
         unlabelled=totals * 0.0,
         fraction=totals * 0.0,
         share=totals * 0.0 + 1.0,
@@ -269,14 +275,14 @@ class ScoredPopulation:
         Sets of one group with equal `sizes` (J,) are the same set.
         """
         different_sets = set(zip(sets.group.tolist(), sizes.tolist(), strict=True))
-        n_groups = len(sets.groups)
-        values: list[list[set[float]]] = [[set() for _ in self.scores] for _ in range(n_groups)]
+        # The distinct values of each score in each group.
+        values_by_group: list[list[set[float]]] = [[set() for _ in self.scores] for _ in sets.groups]
         for batch in self.population.batches(self.columns):
             scores, group = self.read(batch, sets)
-            for code, distinct in enumerate(values):
-                for column, entries in zip(scores[group == code].T, distinct, strict=True):
-                    entries.update(np.unique(column).tolist())
-            n_thresholds = [math.prod(map(len, distinct)) for distinct in values]
+            for code, values_by_score in enumerate(values_by_group):
+                for column, values in zip(scores[group == code].T, values_by_score, strict=True):
+                    values.update(np.unique(column).tolist())
+            n_thresholds = [math.prod(map(len, values_by_score)) for values_by_score in values_by_group]
             if sum(n_thresholds) > len(different_sets):
                 return False
         return True
@@ -294,10 +300,3 @@ class ScoredPopulation:
         if self.by is None:
             return scores, np.zeros(len(scores), dtype=np.int64)
         return scores, sets.codes(batch[self.by])
-
-
-def rule_of(rule: Rule | None) -> Rule:
-    """Return the rule of a design; one stratum if it has none."""
-    if rule is None:
-        return Everything()
-    return rule

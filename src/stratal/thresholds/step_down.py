@@ -55,11 +55,6 @@ def step_down(
     correlations : float (J, J)
     error : float
     draws : int
-
-    Examples
-    --------
-    >>> step_down(np.array([0.001, 0.02, 0.3]), np.eye(3), 0.05)[0]
-    array([ True,  True, False])
     """
     rejected = np.zeros(len(p_values), dtype=bool)
     local_errors = np.full(len(p_values), error)

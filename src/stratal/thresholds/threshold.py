@@ -42,7 +42,7 @@ from stratal.metrics.threshold_goal import (
 from stratal.names import option_of
 from stratal.planning.findings import KIND, Findings, provenance_of, selection_of
 from stratal.population.population import UNIT_ID, Population
-from stratal.population.rules import CutPoints
+from stratal.population.rules import CutPoints, Everything
 from stratal.protocols import JsonDict, JsonRows
 from stratal.question.chosen_rows import UNKNOWN
 from stratal.question.recognition import may_be_proxy
@@ -62,7 +62,6 @@ from stratal.thresholds.sets import (
     are_equal_weights,
     candidate_sets,
     codes_of_groups,
-    rule_of,
 )
 
 # If even this multiple of the labels accepts no set, no number of labels is stated.
@@ -83,7 +82,7 @@ REPORT_FILE = "report.html"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedSet:
-    """A candidate set, and what the labels show about it.
+    """A candidate set, with the estimate of the required metric and the decision.
 
     Parameters
     ----------
@@ -361,26 +360,21 @@ def threshold(
     if is_table:
         request = replace(request, population=population)
     labelled_sample = read_labelled_sample(request, sample, labels)
-    if isinstance(score, str):
-        names: tuple[str, ...] = (score,)
-    else:
-        names = tuple(score or ())
+    named_scores = (score,) if isinstance(score, str) else tuple(score or ())
     sample = labelled_sample.sample
-    is_named = bool(names)
+    table = labelled_sample.table
+    score_names = named_scores or (_default_score(sample, table, requirement),)
     warnings: tuple[Note, ...] = ()
-    if labelled_sample.table is not None and labelled_sample.table.score is not None:
-        names = names or (labelled_sample.table.score,)
-    names = names or (_default_score(sample, requirement),)
-    if labelled_sample.table is not None:
-        _require_numeric_scores(labelled_sample.table, names)
-        sample = _add_scores(sample, labelled_sample, names)
-        warnings = labelled_sample.table.warnings
-    if len(names) > 2:
-        raise InputError("too many scores", given=", ".join(names), allowed="one score or two")
-    if labelled_sample.table is not None and population is None:
-        population = _population_of_table(sample, labelled_sample, names, by)
+    if table is not None:
+        _require_numeric_scores(table, score_names)
+        sample = _add_scores(sample, labelled_sample, score_names)
+        warnings = table.warnings
+    if len(score_names) > 2:
+        raise InputError("too many scores", given=", ".join(score_names), allowed="one score or two")
+    if table is not None and population is None:
+        population = _population_of_table(sample, labelled_sample, score_names, by)
     if population is None and sample.population is None and read_population is not None:
-        other_scores = tuple(name for name in names if name not in sample.proxy_names)
+        other_scores = tuple(name for name in score_names if name not in sample.proxy_names)
         population = read_population(sample, other_scores)
     if not is_table and population is None and sample.population is None:
         raise InputError(
@@ -388,7 +382,7 @@ def threshold(
             given="a sample that was read from a file",
             action="Give the file of the population: population= (--population FILE).",
         )
-    scored_population = _scored_population(sample, population, names, by, is_drawn=not is_table)
+    scored_population = _scored_population(sample, population, score_names, by, is_drawn=not is_table)
     requirement = requirement.of_class(sample)
     outcomes = threshold_outcomes(
         sample, labelled_sample.labels, requirement, request.predicted, request.combine
@@ -398,11 +392,11 @@ def threshold(
         outcomes,
         scored_population,
         requirement,
-        names=names,
+        score_names=score_names,
         by=by,
         target=target,
         confidence_level=confidence_level,
-        is_named=is_named,
+        is_named=bool(named_scores),
         warnings=warnings,
     )
     return replace(result, evidence=replace(labelled_sample, sample=sample))
@@ -444,7 +438,7 @@ def _population_of_table(
 ) -> Population | None:
     """Return the population of an external table with a row for every unit; None for another table."""
     assert labelled_sample.table is not None
-    rule = rule_of(sample.design.rule)
+    rule = sample.design.rule or Everything()
     columns = labelled_sample.table.rows.with_shares(scores)
     ids = ids_of(columns, labelled_sample.request.id)
     if sample.design.counts is None or len(ids) != sample.population_size:
@@ -459,8 +453,10 @@ def _population_of_table(
     )
 
 
-def _default_score(sample: Sample, requirement: SetRequirement) -> str:
-    """Return the name of the score: the declared one of the class, or the only proxy."""
+def _default_score(sample: Sample, table: LabelledTable | None, requirement: SetRequirement) -> str:
+    """Return the name of the score: that of the table, the declared one of the class, or the only proxy."""
+    if table is not None and table.score is not None:
+        return table.score
     names = [entry.name for entry in sample.question.scores if entry.of_class is not None]
     if requirement.metric != ERROR and len(names) == 1:
         return names[0]
@@ -474,7 +470,7 @@ def _scored_population(
 
     `source` is the population or its file; by default it is the population that the sample was drawn from.
     """
-    rule = rule_of(sample.design.rule)
+    rule = sample.design.rule or Everything()
     population = sample.population if source is None else source
     if population is None:
         return None
@@ -482,19 +478,20 @@ def _scored_population(
         # The strata of a drawn sample are cuts of numbers, unless the column is one of its groups. Those of
         # an external table are always levels of a column.
         groups = [name for name in rule.columns if name in sample.groups]
-        numbers = list(scores)
+        numeric_columns = list(scores)
         if is_drawn:
-            numbers += [name for name in rule.columns if name not in sample.groups]
+            numeric_columns += [name for name in rule.columns if name not in sample.groups]
         else:
             groups += [name for name in rule.columns if name not in scores]
         if by:
             groups.append(by)
+        proxies = list(dict.fromkeys((*sample.proxy_names, *scores)))
         population = Population.read(
             population,
             id=sample.question.id,
-            proxy=list(dict.fromkeys((*sample.proxy_names, *scores))),
+            proxy=proxies,
             groups=list(dict.fromkeys(groups)),
-            features=[name for name in dict.fromkeys(numbers) if name not in (*sample.proxy_names, *scores)],
+            features=[name for name in dict.fromkeys(numeric_columns) if name not in proxies],
         )
     if is_drawn:
         population = require_same_population(sample, population)
@@ -523,16 +520,16 @@ def _select_sets(
     scored_population: ScoredPopulation | None,
     requirement: SetRequirement,
     *,
-    names: tuple[str, ...],
+    score_names: tuple[str, ...],
     by: str | None,
     target: str | None,
     confidence_level: float,
     is_named: bool,
     warnings: tuple[Note, ...],
 ) -> Threshold:
-    """Return the accepted sets of labelled outcomes.
+    """Return the accepted sets for labelled outcomes.
 
-    `is_named` says whether the user named the scores; `warnings` are those of the table's labels.
+    `is_named` is whether the user named the scores; `warnings` are those of the table's labels.
     """
     if sample.question.chosen == UNKNOWN:
         raise InputError(
@@ -544,17 +541,22 @@ def _select_sets(
     _require_equal_probabilities(sample, labelled)
     question = sample.question.refine(target=target)
     target = question.target or default_target(sample, labelled)
-    scores = np.column_stack([_unit_scores(sample, name, requirement, is_named=is_named) for name in names])
+    scores = np.column_stack(
+        [_unit_scores(sample, name, requirement, is_named=is_named) for name in score_names]
+    )
     if np.any(np.isnan(scores)):
         raise LabelError("a drawn unit has no score", allowed="a number for every unit")
-    groups, codes = _unit_groups(sample, by)
+    # The names of the groups, and the group of each drawn unit.
+    groups, group = _unit_groups(sample, by)
     # If labels determined the sizes of later rounds, only the units of the first round determine the sets:
     # sets that depend on labels would lose the guarantee.
-    is_used = np.ones(sample.size, dtype=bool)
+    determines_sets = np.ones(sample.size, dtype=bool)
     if sample.design.allows_label_based_rounds:
-        is_used = sample.round == 1
-    sets = _planned_sets(sample, names, by) or candidate_sets(scores[is_used], codes[is_used], groups)
-    labels = _labelled_scores(sample, outcomes, scored_population, scores, codes, sets, target)
+        determines_sets = sample.round == 1
+    sets = _planned_sets(sample, score_names, by)
+    if sets is None:
+        sets = candidate_sets(scores[determines_sets], group[determines_sets], groups)
+    labels = _labelled_scores(sample, outcomes, scored_population, scores, group, sets, target)
     evidence = set_evidence(requirement.metric, labels, sets)
     error = 1.0 - confidence_level
     decision = decide(requirement, evidence, sets, error)
@@ -578,7 +580,7 @@ def _select_sets(
     else:
         verdict = UNDECIDED
     curve = None
-    if len(names) == 1 and by is None:
+    if len(score_names) == 1 and by is None:
         # With correct answers as the class, only precision (the share of correct answers among the accepted
         # ones) is a known metric. Recall and the false positive rate need labels in every stratum.
         has_only_precision = requirement.metric == ERROR or not labels.has_all_strata
@@ -586,7 +588,7 @@ def _select_sets(
         curve = curve_of(labels, sets, sample.weighting(labelled), target, confidence_level, metrics)
     return Threshold(
         requirement=requirement,
-        scores=names,
+        scores=score_names,
         by=by,
         target=target,
         confidence_level=confidence_level,
@@ -627,13 +629,13 @@ def _are_all_sets_candidates(
     return scored_population.has_no_other_set(sets, labels.sizes.sum(axis=0))
 
 
-def _planned_sets(sample: Sample, names: tuple[str, ...], by: str | None) -> CandidateSets | None:
+def _planned_sets(sample: Sample, score_names: tuple[str, ...], by: str | None) -> CandidateSets | None:
     """Return the sets at the cut points of a plan for a threshold; None for other samples and scores."""
     goal = as_estimand(sample.question.estimand)
     strata = sample.design.strata
     if not isinstance(goal, ThresholdGoal) or strata is None or by is not None:
         return None
-    if not isinstance(strata.rule, CutPoints) or names != (strata.rule.column,):
+    if not isinstance(strata.rule, CutPoints) or score_names != (strata.rule.column,):
         return None
     thresholds = strata.rule.cuts[::-1]
     # The set of all units is a candidate only if every stratum gets labels: a stratum whose outcome counts as
@@ -689,11 +691,14 @@ def _labelled_scores(
     outcomes: ThresholdOutcomes,
     scored_population: ScoredPopulation | None,
     scores: FloatArray,
-    codes: IntArray,
+    group: IntArray,
     sets: CandidateSets,
     target: str,
 ) -> LabelledScores:
-    """Return the labelled units with their strata and weights, and the population's sizes."""
+    """Return the labelled units with their strata and weights, and the population's sizes.
+
+    `scores` (n, S) and `group` (n,) are those of the drawn units.
+    """
     labelled = outcomes.labelled
     is_random_in_strata = sample.design.counts is not None
     weighting = sample.weighting(labelled)
@@ -712,7 +717,7 @@ def _labelled_scores(
     return LabelledScores(
         outcomes=outcomes.values,
         scores=scores[labelled],
-        group=codes[labelled],
+        group=group[labelled],
         stratum=stratum,
         weights=weights / weights.sum(),
         cluster=cluster,
@@ -731,7 +736,7 @@ def _accepted_sets(
     sets: CandidateSets,
     decision: Decision,
 ) -> tuple[AcceptedSet, ...]:
-    """Return the reported values of each set."""
+    """Return each candidate set with its estimate, its limit and the decision."""
     inside = sets.members(labels.scores, labels.group)
     in_group = labels.group[:, None] == sets.group
     estimates = requirement.value(evidence.estimates)
@@ -759,7 +764,7 @@ def _accepted_sets(
 
 
 def _best_set_by_group(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[AcceptedSet, ...]:
-    """Return the accepted set of each group: the largest, for recall the smallest."""
+    """Return the set to accept in each group: the largest accepted one, for recall the smallest."""
     best: dict[str | None, AcceptedSet] = {}
     for row in rows:
         if not row.accepted:
@@ -822,8 +827,8 @@ def _threshold_notes(
             f"random from all units; for_= (plan --for 'threshold:{requirement}') computes how many labels "
             "are required"
         )
-    accepted_groups = {row.group or "" for row in chosen}
-    other_groups = [repr(name) for name in groups if name not in accepted_groups]
-    if chosen and other_groups:
-        notes.append(f"no set is accepted in {', '.join(other_groups)}: review all of these units")
+    groups_with_set = {row.group or "" for row in chosen}
+    groups_without_set = [repr(name) for name in groups if name not in groups_with_set]
+    if chosen and groups_without_set:
+        notes.append(f"no set is accepted in {', '.join(groups_without_set)}: review all of these units")
     return tuple(notes)

@@ -81,10 +81,10 @@ def test_bins_with_few_labels_are_joined_and_every_label_is_in_one():
     x = np.concatenate([np.full(3, 0.05), np.full(30, 0.25), np.full(2, 0.95)])
     bins = ScoreBins.of(x, np.ones(35), np.full(35, 1 / 35))
 
-    assert bins.ends.tolist() == [0.0, 1.0]
+    assert bins.edges.tolist() == [0.0, 1.0]
     assert ScoreBins.of(np.array([0.5]), np.ones(1), np.ones(1)).shares.tolist() == [1.0]
     spread = ScoreBins.of(np.repeat([0.05, 0.25, 0.95], 10), np.ones(30), np.full(30, 1 / 30))
-    assert spread.ends.tolist() == pytest.approx([0.0, 0.1, 0.3, 1.0])
+    assert spread.edges.tolist() == pytest.approx([0.0, 0.1, 0.3, 1.0])
     assert spread.shares == pytest.approx(np.full(3, 1 / 3))
 
 
@@ -181,7 +181,7 @@ def test_bands_and_the_limit_hold_in_repeated_draws(units):
         right = (rng.random(N) < score).astype(float)
         rows = rng.choice(N, 150, replace=False)
         bins = ScoreBins.of(score[rows], right[rows], np.full(150, 1 / 150))
-        codes = np.searchsorted(bins.ends, score, side="right").clip(1, len(bins.shares)) - 1
+        codes = np.searchsorted(bins.edges, score, side="right").clip(1, len(bins.shares)) - 1
         true = np.bincount(codes, right) / np.bincount(codes)
         gap = np.abs(np.bincount(tenths, right - score)).sum() / N
         curve = []

@@ -15,7 +15,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.interval_types import BinomialInterval, UndefinedInterval
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.unseen_units import max_unseen_units
-from stratal.metrics.class_functions import Shares, metric_function, of_two_shares
+from stratal.metrics.class_functions import Shares, metric_function, two_class_metric
 from stratal.metrics.class_shares import CountedAnswersInterval
 from stratal.metrics.confusion import Confusion
 from stratal.question import Question
@@ -182,7 +182,7 @@ def test_a_superpopulation_makes_the_same_interval_a_little_wider(name):
 def test_a_metric_of_two_classes_is_the_same_function_of_two_shares(name, which):
     rng = np.random.default_rng(3)
     function = metric_function(name, which, 2)
-    of_two = of_two_shares(function, 2)
+    of_two = two_class_metric(function, 2)
     for _ in range(20):
         cells = rng.dirichlet(np.ones(4))  # hits, misses, false alarms, the rest
         shares = Shares(
@@ -195,9 +195,9 @@ def test_a_metric_of_two_classes_is_the_same_function_of_two_shares(name, which)
 
 
 def test_several_metrics_have_no_function_of_two_shares_in_three_classes():
-    assert of_two_shares(metric_function("mcc", None, 3), 3) is None
-    assert of_two_shares(metric_function("f1", "macro", 3), 3) is None
-    assert of_two_shares(metric_function("f1", 2, 3), 3) is not None
+    assert two_class_metric(metric_function("mcc", None, 3), 3) is None
+    assert two_class_metric(metric_function("f1", "macro", 3), 3) is None
+    assert two_class_metric(metric_function("f1", 2, 3), 3) is not None
 
 
 def confusion_of(hits, misses, alarms, n, size=100_000):
@@ -370,7 +370,7 @@ def test_cells_of_clusters_add_up_and_two_classes_mirror_each_other() -> None:
 )
 def test_kappa_is_limited_by_the_counted_units_and_the_lower_limits_of_the_cells(hits, false_alarms):
     answered = 0.02
-    kappa = of_two_shares(metric_function("kappa", None, 2), 2)
+    kappa = two_class_metric(metric_function("kappa", None, 2), 2)
     shares = [BinomialInterval(value=value, trials=1000.0) for value in (hits, false_alarms, 0.05)]
     interval = CountedAnswersInterval(
         value=0.25,
@@ -404,7 +404,7 @@ def test_intervals_of_kappa_at_higher_levels_contain_those_at_lower_ones() -> No
         value=0.8,
         bounds=(-1.0, 1.0),
         inner=UndefinedInterval(value=0.8, bounds=(-1.0, 1.0)),
-        metric=of_two_shares(metric_function("kappa", None, 2), 2),
+        metric=two_class_metric(metric_function("kappa", None, 2), 2),
         hits=shares[0],
         false_alarms=shares[1],
         misses=shares[2],

@@ -59,7 +59,7 @@ def test_the_moments_are_those_of_all_classes_that_a_unit_may_be_of(population, 
     )
     which = LEVELS.index(estimand.of) if estimand.of in LEVELS else estimand.of
     value, slopes, _ = metric_function(estimand.name, which, 3)(shares)
-    u = np.stack([slopes.along(np.full(len(own), c), own) for c in range(3)], axis=1)
+    u = np.stack([slopes.per_unit(np.full(len(own), c), own) for c in range(3)], axis=1)
 
     influence = estimand.influence(population)
     mean, square, _ = influence.moments(population)

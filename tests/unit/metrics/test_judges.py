@@ -188,7 +188,7 @@ def test_kappa_and_rates_of_a_group_are_those_of_its_units(crowd, classes):
     assert of_b.n == inside.sum()
     assert recall.of(domain="b").value == pytest.approx(np.mean(judged[inside & (said == "bad")] == "bad"))
     # All units are a domain, whose kappa has the value and the linearised error of the kappa itself.
-    whole = everyone.within(np.ones(300, dtype=bool), "kappa")
+    whole = everyone.metric_in_domain(np.ones(300, dtype=bool), "kappa")
     assert whole.value == pytest.approx(everyone.metric("kappa").value, abs=1e-12)
     assert whole.standard_error == pytest.approx(everyone.metric("kappa").standard_error, rel=1e-9)
 

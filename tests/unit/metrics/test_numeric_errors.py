@@ -14,9 +14,9 @@ from stratal.errors import InputError, LabelError
 from stratal.metrics.numeric_errors import (
     explained_share,
     heavy_tail_notes,
-    largest_share,
     mean_square,
     root_mean_square,
+    top_share_of_squares,
 )
 
 N, n = 2000, 120
@@ -134,7 +134,7 @@ def test_heavy_tails_are_warned_of() -> None:
     heavy = [bool(heavy_tail_notes(generator.standard_t(3, size=150))) for _ in range(200)]
     assert sum(light) == 0
     assert sum(heavy) > 80
-    assert largest_share(np.array([5.0, 0.0])) == 1.0
+    assert top_share_of_squares(np.array([5.0, 0.0])) == 1.0
     errors = generator.standard_t(2, size=400)
     population = stratal.Population.from_arrays(proxy={"forecast": errors})
     sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=1)

@@ -41,7 +41,7 @@ def limits_without_extension(
 ) -> AnyArray:
     """Return the limits of Fisher's interval alone."""
     with monkeypatch.context() as patch:
-        patch.setattr(associations, "_allow_for_few_labels", lambda interval, *rest: interval)
+        patch.setattr(associations, "_extend_for_rare_value", lambda interval, *rest: interval)
         return limits(statistic, scores, labels)
 
 
@@ -129,9 +129,9 @@ def test_moments_reproduce_the_correlation_and_the_number_of_labels():
     )
 
     assert moments is not None
-    means = moments.at(moments.share, moments.means[0])
+    means = moments.overall_means(moments.share, moments.means[0])
     assert associations.pearson.of_moments(means) == pytest.approx(np.corrcoef(scores, labels)[0, 1])
-    assert moments.labels == pytest.approx(len(labels) / (1.0 - len(labels) / SIZE))
+    assert moments.n_labels == pytest.approx(len(labels) / (1.0 - len(labels) / SIZE))
 
 
 @pytest.mark.parametrize("n_rarer", [3, 20])
@@ -215,9 +215,9 @@ def test_a_large_stratum_with_few_labels_may_have_many_unseen_units() -> None:
 
     assert moments is not None
     assert moments.n_rarer == pytest.approx(8.0)
-    assert [unseen.labels for unseen in moments.unseen] == pytest.approx([8.0, 8.0, 0.8])
+    assert [unseen.n_labels for unseen in moments.unseen] == pytest.approx([8.0, 8.0, 0.8])
     # Strata without an error do not make the number of labels larger than that of independent draws.
-    assert moments.labels <= 20.0 * 1.1**2 / (0.1**2 + 1.0) + 1e-9
+    assert moments.n_labels <= 20.0 * 1.1**2 / (0.1**2 + 1.0) + 1e-9
 
 
 def test_the_scale_of_the_scores_changes_neither_the_correlation_nor_its_error() -> None:
