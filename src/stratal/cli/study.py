@@ -36,7 +36,7 @@ from stratal.protocols import JsonDict, JsonMapping
 from stratal.report.verdicts import UNDECIDED
 
 if TYPE_CHECKING:
-    from stratal.population.population import Population
+    from stratal.population import Population
     from stratal.study import Form, Study, StudyQuestion
     from stratal.study.opening import Check
 
