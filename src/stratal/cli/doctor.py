@@ -41,6 +41,9 @@ _MAX_LABEL_FILE_CELLS = 1_000_000
 # seconds for some thousand, and an hour for 60,000.
 _MAX_COLUMNS = 4_096
 
+# Functions below return parts of a `Result`: a text is a line, a tuple has the words of the next command, and
+# a list has such parts.
+
 
 def _refuse_many_columns(file: Path) -> None:
     """Refuse a file that has too many columns to describe them all in some seconds."""
@@ -127,6 +130,7 @@ def _advice_before_plan(
             "answer, and name the column of the models"
         )
         return [draw_advice, f"{label_advice}: {option}."]
+    # The first words are `--id COLUMN`.
     id_name = id_and_proxy_words[1]
     distinct_counts = {row["name"]: row["distinct"] for row in columns["columns"]}
     n_duplicates = columns["rows"] - distinct_counts.get(id_name, columns["rows"])
@@ -141,6 +145,7 @@ def _plan_or_draw(requested: Reading, columns: JsonDict, id_and_proxy_words: Seq
     from stratal.population.inspection import answer_options, likely_group_columns, predicted_option
 
     words = list(id_and_proxy_words)
+    # `--predicted` is the column of the evaluated model's answers, and `--answers` those of other models.
     if requested.answers is None:
         words += answer_options(columns, requested.predicted)
     if requested.predicted is None and "--predicted" not in words and columns.get("log") is None:
@@ -331,6 +336,7 @@ def _inspect_label_table(file: Path) -> Result | None:
     label_column = find_label_column(table)
     entries = () if label_column is None else table.columns[label_column]
     n_labels = sum(not is_missing(entry) for entry in entries)
+    # A column with more rows for a text, such as a class, has no ids.
     folders = _prefer_same_folder(
         file, folders_with_ids(table.distinct_texts(MAX_ROWS_PER_ITEM), (Path(), file.parent))
     )
@@ -346,6 +352,7 @@ def _inspect_label_table(file: Path) -> Result | None:
     inspection = _inspect_predictions(Reading(file=file))
     estimate_lines = _estimate_lines(file, table)
     problems: list[str] = []
+    # The entries of columns with a repeated name are not read.
     if table.repeated and not estimate_lines:
         problems = [f"{file}: {note}." for note in table.notes_on_repeated]
     elif label_column is not None and not n_labels and label_column not in table.repeated:
@@ -457,6 +464,8 @@ def _estimate_lines(file: Path, table: SmallTable) -> list[Any] | None:
         words = [str(file), "--lists", "mean"]
         problem = _find_problem("estimate", words)
         return [*lines, f"No estimate is possible: {problem}" if problem else ("estimate", *words)]
+    # The user must state which column has a role if several may have it. A table without labels has no column
+    # that could have their role, so that this question has no answer.
     open_questions = [question for question in recognition.questions if question.is_answerable(columns)]
     if open_questions:
         return [*lines, keywords_to_options(open_questions[0].error(str(file)).args[0])]

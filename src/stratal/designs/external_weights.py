@@ -35,12 +35,12 @@ class WithReplacementWeighting(Weighting):
     size : float
         N; the sum of the weights if N is not known.
     primary : int (n,), optional
-        Stratum of each unit, 0 … H − 1. Each stratum has a labelled unit.
+        Stratum within which each unit, or its cluster, was drawn, 0 … H − 1, each with a labelled unit.
     cluster : int (n,), optional
         Cluster of each unit, 0 … m − 1, within one stratum. Default: each unit is a cluster.
     sizes_known : bool
-        Whether the weights are N_h / n_h with known sizes of the strata, so the sum of the weights of a
-        stratum is the same in every draw.
+        Whether the weights are N_h / n_h with known N_h, so the sum of the weights of a stratum is the same
+        in every draw.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class WithReplacementWeighting(Weighting):
 
     @property
     def primary_strata(self) -> IntArray:
-        """The strata (n,) from which clusters were drawn."""
+        """Stratum (n,) within which the unit, or its cluster, was drawn."""
         return self.primary
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
@@ -123,7 +123,7 @@ class WithReplacementWeighting(Weighting):
         return np.asarray((deviations * factors[:, None]).T @ deviations)
 
     def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
-        """Return deviations from the weighted means of the strata, on which alone the covariance depends."""
+        """Return the deviations (n, q) of variables from the means of their strata with weights (n,)."""
         stratum_weights = np.bincount(self.primary, weights)
         sums = np.stack([np.bincount(self.primary, weights * column) for column in variables.T], axis=1)
         means = sums / np.where(stratum_weights > 0, stratum_weights, 1.0)[:, None]
@@ -148,16 +148,17 @@ class ExternalWeights(Design):
         Assumption of the variance: independent draws, as in R's `survey` (conservative for draws without
         replacement), or a Poisson sample.
     known_size : bool
-        Whether the number of units in the population is known. Otherwise it is the sum of the weights.
+        Whether N is known. Otherwise it is the sum of the weights.
     stratum, cluster : str, optional
         Group columns of the strata, and of the clusters that were drawn within strata.
     sizes_known : bool
-        Whether the weights are N_h / n_h with known sizes of the strata.
+        Whether N_h of every stratum is known, too, and the weights are N_h / n_h.
     """
 
     kind = "given-weights"
     report_description = ("a probability sample drawn elsewhere, with known weights", "lohr")
-    hajek_below = 8  # as in `stratal.designs.poisson`
+    # With fewer drawn units per proxy, Hájek's mean is the default, because λ would be fitted to noise.
+    hajek_below = 8
     scale: float = 1.0
     mechanism: str = "with-replacement"
     known_size: bool = False

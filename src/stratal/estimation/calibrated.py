@@ -48,7 +48,7 @@ MIN_LABELS_OF_A_FIT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoldFit(Record):
-    """The predictor of one fold.
+    """The fit of one fold, called a curve below: a constant, a calibration or a learner.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class CalibrationUnits(Record):
     bounds : (float, float)
         Bounds of the outcome; infinite if it has none.
     column : int, optional
-        Column of the proxy whose isotonic calibration the learner is compared with.
+        Column of the proxy that is calibrated, or whose isotonic calibration a learner is compared with.
     """
 
     features: FloatArray
@@ -224,7 +224,7 @@ class CalibrationOptions(Record):
     Parameters
     ----------
     column : list of int
-        Position of the proxy. A calibration requires exactly one; a learner requires none.
+        Positions of the proxies. A calibration requires exactly one; a learner requires none.
     method : {"isotonic", "logistic"}, the name of a learner, or a scikit-learn estimator
     features : tuple of str, optional
         Names or patterns of the columns of the population that a learner uses. Default: all.
@@ -257,8 +257,8 @@ class CalibratedProxy(Record):
     Parameters
     ----------
     values : float (m, 1)
-        Prediction of each labelled unit by the curve without its fold, shifted so that all curves have the
-        same mean in a stratum.
+        Prediction of each labelled unit by the curve without its fold (the share f_h of it: by all curves,
+        see `combine_fits`), shifted so that all curves have the same mean in a stratum.
     summary : StratumSummary
         Mean and variance of the proxy in each stratum of the population.
     curves : tuple of FoldFit (K,)
@@ -302,9 +302,10 @@ def population_with_features(sample: Sample, path: Path, features: Sequence[str]
 def calibrated_estimator(estimator: str, *, has_lam: bool, method: object = None) -> str:
     """Return the estimator with a calibrated proxy: `auto` is `difference`, or `ppi++` for a history.
 
-    A calibrated proxy needs no λ: in simulations, fitting λ as well did not reduce the error
-    (benchmarks/results/cross_fitting.md). The predictions of a history for a new model may have larger errors
-    than a few labels can correct; λ reduces their effect, and otherwise increases the error by 1%.
+    With a stated λ (`has_lam`), the estimator is unchanged. Otherwise, a calibrated proxy needs no λ: in
+    simulations, fitting λ as well did not reduce the error (benchmarks/results/cross_fitting.md). The
+    predictions of a history for a new model may have larger errors than a few labels can correct; λ reduces
+    their effect, and otherwise increases the error by 1%.
 
     Raises
     ------
@@ -450,7 +451,7 @@ def _rule(sample: Sample) -> Rule:
 def _summarise_curves(
     population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[FoldFit, ...], sizes: IntArray
 ) -> StratumSummary:
-    """Return the mean and variance of each curve in each stratum of the population; covariances are 0."""
+    """Return the mean and variance of each curve in each stratum (covariances: 0, not needed)."""
     n_strata = len(sizes)
     diagonal = np.arange(len(curves))
     counts = np.zeros(n_strata, dtype=np.int64)

@@ -3,8 +3,9 @@
 A candidate value θ₀ is tested at the rates that explain the labels best under Σ W_h p_h = θ₀ (constrained
 maximum likelihood, as Miettinen & Nurminen 1985 take it for two strata), and the limit is the θ₀ at which the
 tail Σ (W_h/n_h) K_h beyond the estimate has probability α/2 (a test at estimated nuisance parameters: Lloyd
-2008). Rates change most in the strata with the largest weights, so that a large stratum with equal labels may
-have other outcomes. With one stratum and a large population it is Clopper & Pearson's interval.
+2008). These rates differ most from the mean labels in the strata with the largest W_h/n_h. Even if all labels
+of such a stratum are 0, θ₀ may thus be explained by units of 1 in it. With one stratum and a large population
+it is Clopper & Pearson's interval.
 
 The tail is approximated by three moments (`intervals.weighted_sum`), with three corrections that vanish as
 the labels of a stratum increase. docs/decisions/0009-few-labels.md contains the coverage without each of
@@ -45,7 +46,8 @@ _MIN_BRACKET = 1e-11
 # A mean this near 0 is the limit: an estimate within half a step of 0 is reached at any Lagrange multiplier.
 _NEGLIGIBLE_MEAN = 1e-10
 
-# Share of the target quantile at which arsinh changes from linear to logarithmic.
+# Share of the target quantile at which arsinh changes from linear to logarithmic. The quantile is 0 for the
+# error probability ½, so that its size has a minimum, the same number.
 _LINEAR_SHARE = 0.1
 
 # Number of labels added at each bound for the first step, so that equal labels have a variance too.
@@ -88,8 +90,8 @@ _MAX_UNITS = 1e9
 _BINARY_MARGIN = 1.0 / 3.0
 # The same for an outcome on a scale: with a third, coverage for {0, ½, 1} is 0.935 for five of eleven units.
 _GRADED_MARGIN = 0.5
-# Maximum number of unlabelled units for which the likelihood of every share is computed; with more, no
-# likelihood is near the error probability.
+# Maximum number of unlabelled units for which the likelihood of every number of ones among them is computed.
+# With more, the limits may exclude means at which the observed labels are more likely than the error.
 _MAX_UNLABELLED_UNITS = 64
 
 # A limit this near to a whole number of units, as a share of a unit, equals that number.
@@ -122,10 +124,10 @@ class StratumRates(Record):
     is_binary : bool
         Whether each outcome is 0 or 1.
     shrunk_rates : float (…, H), optional
-        Other rates, for which limits are computed too: each limit is then the outer one.
+        Rates shrunk to ½, if labels determined the allocation. Each limit is the outer one of both rates.
     uses_average_step : bool
-        Whether the step of the sum is its average over allocations. It then falls with every label, as
-        forecasts require.
+        Whether the step of the sum is its average over random allocations to as many strata, instead of that
+        of `counts`. It then falls with every label, as forecasts require.
     """
 
     value: FloatArray
@@ -307,7 +309,7 @@ def _invert_tests(
         for array in (strata.counts, strata.trials, strata.shares)
     ]
     has_one_allocation = all(len(array) == 1 for array in allocation)
-    # The weights of the smoothing are (H, H) for one allocation, otherwise (H, H, R).
+    # `WeightedSum.smoothing`, the largest array, is (H, H) for one allocation, otherwise (H, H, R).
     cells_per_replicate = n_strata if has_one_allocation else n_strata**2
     batch_size = min(_BATCH_REPLICATES, 1 + _BATCH_CELLS // cells_per_replicate)
     low = np.zeros(len(value))
@@ -366,6 +368,8 @@ def _lower_limit(value: FloatArray, rates: FloatArray, weighted_sum: WeightedSum
     borrowed = weighted_sum.borrowed
     if not (weighted_sum.factor == 1.0).all():
         trials = trials * weighted_sum.factor
+    # For an outcome on a scale, the factor is the number of binary labels that one label is worth, also if
+    # it is borrowed. For a binary outcome, it is due to λ or the superpopulation only.
     if not weighted_sum.is_binary:
         borrowed = borrowed * weighted_sum.factor
     labels = trials + borrowed
@@ -395,6 +399,8 @@ def _solve_for_mean(
     n = len(estimate)
     target = np.arcsinh(target_quantile / scale)
     unit, x = _first_multiplier(ones, labels, weighted_sum, target_quantile, scale)
+    # There is no point before the first step, whose slope is not that of a secant. With slope −1, y at μ = 0
+    # is about the solution x: the size of the first error.
     previous_x = x
     previous_y = x
     previous_mean = x
@@ -432,6 +438,7 @@ def _solve_for_mean(
             if is_outside.any():
                 middle = (low + high) / 2.0
                 next_x = np.where(is_outside & np.isfinite(middle), middle, next_x)
+            # The first exact step has the slope of an earlier secant, so that the errors of two steps add up.
             error_bound = np.abs(previous_y) + (error_bound if step == approximate_steps else 0.0)
             is_settled = (
                 (np.abs(y * error_bound) < tolerance)

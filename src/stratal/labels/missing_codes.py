@@ -124,6 +124,7 @@ def _codes_among_numbers(
 ) -> list[float]:
     """Return the probable codes among numbers, without the classes of a model."""
     known_classes = {number_of_text(name) for name in classes}
+    # Numbers cannot be compared with classes that are words.
     if np.any(np.isnan([*count_of, *known_classes])):
         return []
     # A class of the model is a possible label, even if no label is this class.
@@ -144,6 +145,7 @@ def _codes_among_words(counts: Mapping[str, int], classes: Collection[str]) -> l
     word_count = sum(counts[word] for word in words)
     code_count = sum(counts[code] for code in codes)
     is_free_text = word_count < MIN_LABELS_PER_CLASS * len(words)
+    # If most labels are numbers, these are labels, and the words are exceptions.
     if is_free_text or code_count > word_count:
         return []
     return sorted({number_of_text(code) for code in codes})

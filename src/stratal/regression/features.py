@@ -124,7 +124,10 @@ def _frame(data: object) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class NumericFeatures:
-    """Numeric columns as features, with or without an intercept; `Formula` also supports categories."""
+    """Numeric columns as features, with or without an intercept; `Formula` also supports categories.
+
+    Without columns, as for a quantile, there are no `names`, and `features` must not be called.
+    """
 
     columns: tuple[str, ...] = ()
     intercept: bool = True

@@ -4,7 +4,8 @@ The e-value of a wave is the capital of a bet that its mean θ is below a level 
 θ ≥ θ₀, its expectation is at most 1. For simple random sampling within strata this holds exactly, with any
 allocation and any prediction of the outcomes: by Maclaurin's inequality the expectation of the product over a
 sample without replacement is at most Π (1 + λ_h (m̄_h − μ_h))^{n_h} ≤ exp(c (θ₀ − θ)) ≤ 1. Here m̄_h and μ_h
-are the mean prediction and the mean outcome of a stratum, and λ_h = c W_h / n_h is its stake.
+are the mean prediction and the mean outcome of a stratum, Σ W_h m̄_h = θ₀, and λ_h = c W_h / n_h is its stake.
+The effects and the limits of predictions below affect only how soon a fall is detected.
 
 The e-process mixes over the wave in which a change begins. It stays below 1/α in all waves together with
 probability 1 − α at least (Ville's inequality).
@@ -22,7 +23,8 @@ EFFECTS = np.array([0.03, 0.08])
 # Weight of the prior prediction of a stratum, as a number of labels.
 PRIOR_LABELS = 4.0
 
-# With a predicted rate of 0 or 1, the bet would stake everything against outcomes that did not occur so far.
+# Limits of the predicted rate m of a stratum. A draw gains c w m if its outcome is 0 and loses c w (1 − m) if
+# it is 1: with m = 0, the bet could only lose, and with m = 1, no loss would limit the stake.
 _MIN_RATE = 0.05
 _MAX_RATE = 0.995
 
@@ -94,7 +96,7 @@ def log_e_values(
     expected : float (…, J)
         w m of each draw; the mean of m over the population is the level of the null hypothesis.
     lowest : float (…, J)
-        The smallest possible w m, from which the largest stake follows; known before any label.
+        Lower bound of w m over all units that could be drawn, because the stake must not depend on the draw.
     weights : float (…, J)
         w of each draw, which includes 1/N.
     variances : float (…, J)
@@ -134,7 +136,7 @@ def centred_rates(rates: FloatArray, shares: FloatArray, levels: FloatArray) -> 
 
 
 def expected_variances(rates: FloatArray, ratio: float | FloatArray = 1.0) -> FloatArray:
-    """Return the variance of an outcome between 0 and 1 with these means: r (1 − r), times a ratio."""
-    # Predicted rates of 0 and 1 have a variance, too.
+    """Return the variances of outcomes with means r: r (1 − r) for outcomes 0 and 1, times a ratio."""
+    # `centred_rates` may leave the interval from 0 to 1. The limits are symmetric, as r (1 − r) is.
     limited_rates = np.clip(rates, 1.0 - _MAX_RATE, _MAX_RATE)
     return ratio * limited_rates * (1.0 - limited_rates)

@@ -78,6 +78,7 @@ def annotate(
         opened_study = _open_study_of_sample(folder, require_sample(sample, "annotate"))
     if annotator not in opened_study.people:
         annotator = opened_study.add_annotator(annotator)
+    # Without a server, the page contains images and sounds as `data:` addresses.
     display = content.read_display(opened_study, content.data_addresses(opened_study))
     # A damaged study cannot be estimated, so that its items must not be labelled.
     with opened_study.verified():

@@ -68,6 +68,7 @@ def _conversation_cases(conversation: JsonMapping, source: str) -> Iterator[Json
             "name": unit,
             "unit_columns": unit_columns,
             "actualOutput": answer,
+            # The row of a turn has no columns but `unit_columns`.
             "metadata": None,
         }
 
@@ -93,6 +94,7 @@ def _deepeval_row(case: JsonMapping) -> LogRow:
     return LogRow(
         unit=case["name"],
         unit_columns={name: value for name, value in unit_columns.items() if value is not None},
+        # What depends on the model, which `LogRow` calls a variant.
         variant_columns={"answer": answer},
         scores=dict(zip(names, scores, strict=True)) | {"success": success},
         failed=is_empty_output(answer) and not case.get("toolsCalled"),
@@ -103,6 +105,7 @@ def _measured_score(entry: Mapping[str, object]) -> Cell:
     """Return the score of a metric, None if it failed, was skipped or is not finite."""
     score = entry.get("score")
     is_unmeasured = entry.get("error") is not None or entry.get("skipped")
+    # Words such as a verdict are scores, although they are no numbers.
     if is_unmeasured or (number_or_none(score) is None and is_missing_score(score)):
         return None
     return score
