@@ -54,7 +54,7 @@ def assert_requirement(
         An AssertionError. Its text is the verdict: FAIL, or UNDECIDED with the number of labels that would
         decide, the estimate with its interval, and the number of labels.
     InputError
-        If no requirement is given, or if every or no estimate within the bounds satisfies it.
+        If no requirement is given, or if every or no value within the bounds of the estimand satisfies it.
 
     Examples
     --------
@@ -190,7 +190,10 @@ def check_estimand(estimand: Estimand, sample: Sample, labels: dict[Any, Any]) -
 
 
 def check_engine(population: Population, expected: Population, rules: Iterable[Rule], seed: int = 7) -> None:
-    """Check that all results of a population equal those of the one in memory, to the last bit.
+    """Check that a population gives the same results as the one in memory.
+
+    Means and covariances in strata may differ by rounding errors, because engines add in different orders.
+    All other results are equal to the last bit.
 
     Examples
     --------

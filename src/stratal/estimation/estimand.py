@@ -74,8 +74,8 @@ class Request(Record):
 PLAIN = Request()
 # Options of the mean of one outcome: all.
 MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
-# Options of the mean of correct answers: its field names the column of answers.
-RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
+# Options of the accuracy, whose field `predicted` names the column of answers.
+ACCURACY_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
 
 
 class FunctionOfRates(Protocol):

@@ -71,7 +71,7 @@ class EstimateOptions(Request):
     shrinkage : float
         See `stratal.estimation.lam.fit_stratified`.
     folds : int (n,), optional
-        Folds for cross-fitting: each unit's λ is fitted on the other folds (`stratal.estimation.lam`).
+        Folds for cross-fitting of λ (`stratal.estimation.cross_fitting`).
     scaled : bool
         Whether the proxy is on the scale of the outcome. Otherwise a stated λ and λ = 1 are errors.
     design : str

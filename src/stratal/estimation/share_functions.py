@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import FloatArray, Number
 
 
-class TwoShareFunction(Protocol):
+class MetricOfShares(Protocol):
     """A metric of one class as a function of three shares of the units."""
 
     def __call__(self, hits: FloatArray, misses: FloatArray, answered: Number) -> FloatArray:
@@ -54,14 +54,14 @@ class RatesOfClass:
 
     Parameters
     ----------
-    metric : TwoShareFunction
+    metric : MetricOfShares
     needs : (bool, bool)
         Whether the metric depends on hits and on misses. The arguments are only the rates that it needs.
     answered : float
         The share of units that are answered with the class. An additional last argument replaces it.
     """
 
-    metric: TwoShareFunction
+    metric: MetricOfShares
     needs: tuple[bool, bool]
     answered: float
 
@@ -81,12 +81,12 @@ class CellsOfClass:
 
     Parameters
     ----------
-    metric : TwoShareFunction
+    metric : MetricOfShares
     largest : int
         The position of the largest cell in (hits, misses, false alarms, correct rejections).
     """
 
-    metric: TwoShareFunction
+    metric: MetricOfShares
     largest: int
 
     def __call__(self, shares: FloatArray) -> FloatArray:

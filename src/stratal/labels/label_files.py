@@ -123,7 +123,7 @@ def read_labels_of_table(
         The columns of labels and of ids. The defaults are one of `LABEL_COLUMN_NAMES`, and the id column of
         the sample.
     mapping : mapping of label to float, str or None, optional
-        Labels whose meaning is declared.
+        As for `read_labels`.
     """
     rows = SmallTable.of(table, "the labels")
     require_common_values(rows, columns_of_annotators(rows, value), mapping)
@@ -211,7 +211,7 @@ def read_label_rows(
         places=table.places,
         source=table.table_name,
         notes=notes,
-        failed=table.failed(value),
+        failed=table.failed_answer_mask(value),
         tokens=_optional_texts(table, token_column),
     )
     return labels, is_skipped
@@ -461,7 +461,7 @@ def find_tool(name: str, *others: str) -> Tool:
 
 
 def tool_name_for(path: Path) -> str | None:
-    """Return the name of the tool whose files have the suffix of a path, if possible of a table."""
+    """Return the name of the table format with the suffix of a path, else of another tool, or None."""
     tools = (*_TABLE_TOOLS, *TOOLS.values())
     return next((tool.name for tool in tools if path.suffix.lower() in tool.suffixes), None)
 
@@ -582,7 +582,7 @@ def _tool_of_document(document: object) -> Tool | None:
 
 
 def _read_document(path: Path, max_records: int | None = None) -> Any:
-    """Return a JSON document, or the first `max_records` objects of JSON Lines; None for other files."""
+    """Return a JSON document, up to `max_records` JSON Lines, or a Label Studio CSV; None for other files."""
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     last_suffix = suffixes[-1] if suffixes else ""
     if last_suffix == ".json":
@@ -709,7 +709,8 @@ def read_labels(
     labels = labels_of_files[0] if len(labels_of_files) == 1 else _combine_files(labels_of_files)
     for review, first_labels in reviews:
         labels = _apply_review(labels, review, first_labels)
-    # Row numbers are only compared with those of the sample if there are tokens, of which some may be empty.
+    # If ids are row numbers, `join_labels` refuses labels without the token of the sample. A file without a
+    # column of tokens gets empty ones, so that it is refused, too. With None, no token is compared.
     tokens = None if same_rows else labels.tokens or ("",) * len(labels.ids)
     return replace(labels, positive=positive, mapping=mapping, tokens=tokens)
 
@@ -717,6 +718,8 @@ def read_labels(
 def _open_label_file(path: Path, id_name: str | None, value: str | None) -> ToolAnswers | SmallTable:
     """Return the answers of an annotation tool, or a table; of a workbook, the sheet with labels."""
     names = names_of_annotators(value)
+    # `label` is the column of the tables that stratal writes, and `verdict` the question of the tasks that it
+    # exports to tools. Both denote the answer; another column exists only in a table.
     if value in (None, LABEL_COLUMN, VERDICT) or names:
         answers = read_tool_answers(path, id_name or ID_NAMES[0])
         if answers is not None:

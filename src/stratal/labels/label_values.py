@@ -27,7 +27,7 @@ from stratal.question.tags import is_set
 from stratal.question.vocabulary import (
     BINARY_VOCABULARIES,
     VOCABULARIES,
-    count_words,
+    numbers_by_word,
     reversed_verdicts,
     reverses_success,
     success_word,
@@ -244,7 +244,7 @@ class LabelMapping:
         has_other_scale = any(number < 0 or number > 1 for number in numbers.values())
         if has_other_scale or not 0 < len(words) <= _MAX_VOCABULARY_WORDS:
             return numbers
-        word_numbers = count_words(words.values()) or {}
+        word_numbers = numbers_by_word(words.values()) or {}
         return numbers | {text: word_numbers[word] for text, word in words.items() if word in word_numbers}
 
     def has_words(self, texts: Iterable[str]) -> bool:
@@ -561,7 +561,7 @@ def refuse_no_answer_words(
         words = [text for text in numeric_labels if not _is_number(text) and text not in no_answer_words]
         numbers: Mapping[str, float] = {}
         if len(words) <= _MAX_ROWS_SHOWN:
-            numbers = count_words(words) or {}
+            numbers = numbers_by_word(words) or {}
         as_answer = f"a number: {format_mapping({**numbers, **dict.fromkeys(shown_words, 0.0)})}"
     raise LabelError(
         f"{source}: {no_answer_words[0]!r} indicates that there is no answer",

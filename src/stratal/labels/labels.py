@@ -28,7 +28,7 @@ from stratal.labels.label_values import (
 from stratal.names import option_of
 from stratal.question import Outcome, Question
 from stratal.question.tags import SEPARATORS, read_set, read_sets, tags_of
-from stratal.question.vocabulary import count_words
+from stratal.question.vocabulary import numbers_by_word
 from stratal.randomness import id_text
 from stratal.tables.files import unquote_cell
 from stratal.tables.small_table import is_missing
@@ -422,7 +422,7 @@ class Labels(Record):
             return FAILED_ANSWER, {**self.mapping, FAILED_ANSWER: float(worst_of(numbers))}
         values = [value for value in self.values if value is not None]
         if any(isinstance(value, str) for value in values):
-            word_numbers = count_words([str(value) for value in values])
+            word_numbers = numbers_by_word([str(value) for value in values])
             if word_numbers is None:
                 action = (
                     "Name the label that counts as 1 (positive=, --positive), or count failed answers as "

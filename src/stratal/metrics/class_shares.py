@@ -1,8 +1,9 @@
 """Intervals of metrics of a class from a few shares: two rates, or three cells of the confusion matrix.
 
-If every stratum has only units that are answered with the class, or none, the shares are two rates of the
-class (`rates_interval`). Otherwise they are cells (`cells_interval`). The strata may also exclude answers
-(`possible_answers`), and the counted answers bound a metric (`CountedAnswersInterval`).
+Answers are those of the model. If every stratum has only units that are answered with the class, or none,
+the shares are two rates of the class (`rates_interval`). Otherwise they are cells (`cells_interval`). The
+strata may also exclude answers (`possible_answers`), and the counted answers bound a metric
+(`CountedAnswersInterval`).
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.mover import ShareFunctionInterval, limits_of_function
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.share_estimates import cell_correlation, share_estimate, share_in_strata
-from stratal.estimation.share_functions import CellsOfClass, RatesOfClass, TwoShareFunction, split_rates
+from stratal.estimation.share_functions import CellsOfClass, MetricOfShares, RatesOfClass, split_rates
 from stratal.intervals.interval import Interval, error_probabilities
 from stratal.intervals.interval_types import BinomialInterval, Term
 from stratal.population.rules import possible_levels
 
 
 def rates_interval(
-    metric: TwoShareFunction,
+    metric: MetricOfShares,
     is_class: AnyArray,
     answered_strata: BoolArray,
     weighting: Weighting,
@@ -36,8 +37,8 @@ def rates_interval(
 
     Parameters
     ----------
-    metric : TwoShareFunction
-        See `class_functions.two_class_metric`.
+    metric : MetricOfShares
+        A function of the shares of hits, of misses and of answers with the class.
     is_class : (n,)
         Whether the labelled units are of the class.
     answered_strata : bool (H,)
@@ -61,7 +62,9 @@ def rates_interval(
     if target == "superpopulation" and all(needs):
         # The N units are a sample of the superpopulation, and their share of answers is an estimate.
         rates.append(BinomialInterval(value=answered_share, trials=sum(sizes)))
-    # Number of units of which each rate is a share; infinite without a finite population correction.
+    # Numbers of units of which the rates are shares. Limits of a rate that are whole numbers of units are
+    # moved outwards by half a unit (`move_limits_outwards`). The limits for a superpopulation, and those with
+    # replacement, are no whole numbers and stay as they are: for them, the number of units is infinite.
     units: FloatArray | float = np.inf
     if target == "population" and not weighting.with_replacement:
         units = np.array([size for size, is_needed in zip(sizes, needs, strict=True) if is_needed])
@@ -73,16 +76,18 @@ def rates_interval(
 class RatesInStrata(Record):
     """A metric of a class, which in every sample from the same strata is a function of rates of the class.
 
+    d is the number of rates, and R that of simulated samples.
+
     Parameters
     ----------
-    metric : TwoShareFunction
+    metric : MetricOfShares
     is_class : bool (N,)
         Whether the units are of the class.
     answered_strata, needs
         As for `rates_interval`.
     """
 
-    metric: TwoShareFunction
+    metric: MetricOfShares
     is_class: BoolArray
     answered_strata: BoolArray
     needs: tuple[bool, bool]
@@ -119,7 +124,7 @@ class RatesInStrata(Record):
 
 
 def cells_interval(
-    metric: TwoShareFunction,
+    metric: MetricOfShares,
     is_class: BoolArray,
     is_answered: BoolArray,
     weighting: Weighting,
@@ -133,7 +138,7 @@ def cells_interval(
 
     Parameters
     ----------
-    metric : TwoShareFunction
+    metric : MetricOfShares
         As for `rates_interval`.
     is_class, is_answered : bool (n,)
         Whether the labelled units are of the class, and whether they are answered with it.
@@ -153,7 +158,8 @@ def cells_interval(
         shares = [share_estimate(cells[j], weighting, target) for j in others]
     else:
         shares = [domain_mean(cells[j], member, weighting, bounds=(0.0, 1.0), target=target) for j in others]
-    # Number of units of which the cells are shares; infinite without a finite population correction.
+    # Limits are moved outwards as in `rates_interval`, but also with replacement, where this is not needed
+    # and makes the interval slightly wider.
     units = np.inf
     if target == "population":
         units = weighting.population_size * float(inside @ weighting.weights) / weighting.total
@@ -177,9 +183,9 @@ class CountedAnswersInterval(Interval):
     Parameters
     ----------
     inner : Interval
-    metric : TwoShareFunction
+    metric : MetricOfShares
     hits, false_alarms : Term
-        Shares of units with the answer that are of the class, and that are not.
+        Estimated shares, with intervals, of units with the answer that are of the class, and that are not.
     misses : Term
         Share of units of the class that have the other answer.
     answered : float
@@ -187,7 +193,7 @@ class CountedAnswersInterval(Interval):
     """
 
     inner: Interval
-    metric: TwoShareFunction
+    metric: MetricOfShares
     hits: Term
     false_alarms: Term
     misses: Term
@@ -209,8 +215,9 @@ class CountedAnswersInterval(Interval):
         misses = np.linspace(miss_limits.low, min(miss_limits.high, 1.0 - self.answered), _N_GRID_POINTS)
         fewest_hits = min(self.hits.confidence_interval(level).low, self.answered)
         most_hits = self.answered - min(self.false_alarms.confidence_interval(level).low, self.answered)
-        # The lower limits may add up to more units than have the answer. A fixed share between the limits
-        # keeps intervals of higher levels wider, as p-values require.
+        # The lower limits may add up to more units than have the answer, so that no hits are between the
+        # limits. The range therefore always contains the expected hits. Because these do not depend on the
+        # level, the interval of a higher level contains that of a lower level, as p-values require.
         expected_hits = self._expected_hits
         hits = np.linspace(min(fewest_hits, expected_hits), max(most_hits, expected_hits), _N_GRID_POINTS)
         possible_values = self.metric(hits[:, None], misses[None], self.answered)
@@ -255,6 +262,7 @@ def possible_in_strata_of(
         return None
     if respondents.kept_strata is not None:
         possible = possible[respondents.kept_strata]
+    # `codes` has the merged stratum of each stratum. It has every answer that one of its strata has.
     if respondents.codes is not None:
         merged = np.zeros((code_count(respondents.codes), possible.shape[1]), dtype=bool)
         np.logical_or.at(merged, respondents.codes, possible)

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import FloatArray, means_of_sums
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, list_first, suggest_names
-from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import ACCURACY_OPTIONS, PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
@@ -403,7 +403,7 @@ class Accuracy(_OfAllClasses, kind="accuracy"):
     'accuracy'
     """
 
-    takes: ClassVar[tuple[str, ...]] = RIGHT_OPTIONS
+    takes: ClassVar[tuple[str, ...]] = ACCURACY_OPTIONS
     takes_by_group: ClassVar[tuple[str, ...]] = tuple(
         name for name in Mean.takes_by_group if name != "predicted"
     )

@@ -16,7 +16,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.entry_points import estimate
-from stratal.estimation.estimand import RIGHT_OPTIONS, EstimandLike, as_estimand
+from stratal.estimation.estimand import ACCURACY_OPTIONS, EstimandLike, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.resolve import check_label_codes, class_column, compared_column, outcomes, with_group
 from stratal.labels.joined_labels import join_labels
@@ -32,7 +32,7 @@ from stratal.report.text import Page, PageDisplay, json_dict
 # The column of the new answers, in a sample that also has the old ones.
 NEW_ANSWER = "answer of the new version"
 # Options of `estimate`, which apply to both versions, so that the old estimate is that of the report.
-_ESTIMATE_OPTIONS = ("estimand", *(name for name in RIGHT_OPTIONS if name not in ("limits", "combine")))
+_ESTIMATE_OPTIONS = ("estimand", *(name for name in ACCURACY_OPTIONS if name not in ("limits", "combine")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -198,7 +198,7 @@ def _compared_column(
 ) -> str | None:
     """Return the column with which labels are compared; an estimand that is not a mean is an error."""
     estimand = as_estimand(requested or sample.question.estimand)
-    if set(RIGHT_OPTIONS) <= set(estimand.takes):
+    if set(ACCURACY_OPTIONS) <= set(estimand.takes):
         return compared_column(sample, labels, predicted or estimand.compared or None)
     problem = "a new version can be compared only by its mean outcome"
     action = "Request the mean: estimand='mean' (--estimand mean)."

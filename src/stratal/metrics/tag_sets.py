@@ -10,7 +10,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
-from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, Request
+from stratal.estimation.estimand import ACCURACY_OPTIONS, PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.means import Mean
@@ -25,10 +25,14 @@ class MeanOfSets(Estimand):
     """The mean of a measure from 0 to 1 that compares the sets of tags of label and answer."""
 
     __slots__ = ()
+    # Labels are true answers (here sets of tags), not outcomes.
     of_classes = True
+    # Column of the model's answers. It is part of the text form `mean_jaccard:COLUMN`: `listed` is the field
+    # after the colon, and `shown` its value in the example that messages show.
     predicted: str | None
+    # Options that `estimate` and `by` support.
     takes: ClassVar[tuple[str, ...]] = tuple(
-        name for name in RIGHT_OPTIONS if name not in ("outcome", "bounds", "limits", "combine")
+        name for name in ACCURACY_OPTIONS if name not in ("outcome", "bounds", "limits", "combine")
     )
     takes_by_group: ClassVar[tuple[str, ...]] = ("target", "estimator", "population")
 
@@ -51,6 +55,7 @@ class MeanOfSets(Estimand):
         question = sample.question.with_outcome(
             decoding=NUMBER, scale=None, bounds=None, tag_format=None, tags=()
         )
+        # The outcomes are numbers already, so that the mean must not compare them with the answers.
         mean_request = replace(request, outcome="bounded", bounds=(0.0, 1.0), predicted=False)
         # A proxy that predicts whether a set is right is on another scale than these measures.
         info = tuple(replace(proxy, scaled=False, bounds=None) for proxy in sample.proxy_info)
@@ -99,7 +104,7 @@ class MeanJaccard(MeanOfSets, kind="mean_jaccard", listed="predicted", shown="an
         return jaccard_indices(sets.counts.true, sets.counts.predicted)
 
     def influence(self, population: Population) -> Influence:
-        """Return the expectation of a plan: an index of 1 if the answer is right, and 0 otherwise."""
+        """Return the influence of a plan, which expects an index of 1 for right answers and 0 for others."""
         return Mean().influence(population)
 
 

@@ -16,7 +16,7 @@ from stratal.question.column_words import (
     RUN_WORDS,
 )
 from stratal.question.decoding import truth_number
-from stratal.question.vocabulary import count_words
+from stratal.question.vocabulary import numbers_by_word
 
 # Words end at other characters, before a capital letter (isCorrect), and before a digit (score2).
 _WORD_BREAKS = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)")
@@ -188,7 +188,7 @@ def verdict_numbers(values: Iterable[str]) -> dict[str, float] | None:
     if set(numbers) <= {0.0, 1.0}:
         return dict(zip(texts, numbers, strict=True))
     try:
-        return count_words(texts)
+        return numbers_by_word(texts)
     except LabelError:
         # Ambiguous words are compared as classes.
         return None

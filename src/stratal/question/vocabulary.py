@@ -176,8 +176,8 @@ def is_known_word(text: str) -> bool:
     return any(text.casefold() in words for words in VOCABULARIES)
 
 
-def count_words(words: Iterable[str]) -> dict[str, float] | None:
-    """Return the number of each word, or None if no vocabulary contains all words.
+def numbers_by_word(words: Iterable[str]) -> dict[str, float] | None:
+    """Return the number that each word means, or None if no vocabulary contains all words.
 
     Raises
     ------

@@ -149,8 +149,8 @@ class SmallTable:
         matches = (same_name(name, self.columns) for name in names)
         return next((name for name in matches if name is not None), None)
 
-    def failed(self, name: str) -> tuple[bool, ...] | None:
-        """Return which rows (m,) have a failed answer, None for a column that is not a metric of a log."""
+    def failed_answer_mask(self, name: str) -> tuple[bool, ...] | None:
+        """Return in which rows (m,) the model's answer failed; None if the column is no metric of a log."""
         column = self.find(name)
         if self.log is None or column is None or column not in self.log.failed:
             return None

@@ -97,7 +97,7 @@ _MAX_REMOVAL_TRIES = 20
 
 @atexit.register
 def remove_all() -> None:
-    """Remove the private folders of this process, at its exit or when it ends without exit handlers."""
+    """Remove the private folders of this process: at its exit, or before `os._exit` (`cli.interruption`)."""
     with contextlib.suppress(OSError):
         for process, folder, release in _private_folders:
             if os.getpid() == process:

@@ -14,7 +14,7 @@ from stratal.errors import LabelError
 from stratal.labels.joined_labels import join_labels
 from stratal.labels.label_values import label_value_notes
 from stratal.labels.labels import Labels
-from stratal.question.vocabulary import VOCABULARIES, count_words
+from stratal.question.vocabulary import VOCABULARIES, numbers_by_word
 
 
 @pytest.fixture
@@ -45,9 +45,9 @@ def test_words_give_the_estimate_of_their_numbers_and_are_said(sample, one, zero
 
 
 def test_inspects_grades_and_preferences_have_halves():
-    assert count_words(["C", "I", "P", "N"]) == {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
-    assert count_words(["A", "B", "tie"]) == {"A": 1.0, "B": 0.0, "tie": 0.5}
-    assert count_words(["model_a", "tie (bothbad)"]) == {"model_a": 1.0, "tie (bothbad)": 0.5}
+    assert numbers_by_word(["C", "I", "P", "N"]) == {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+    assert numbers_by_word(["A", "B", "tie"]) == {"A": 1.0, "B": 0.0, "tie": 0.5}
+    assert numbers_by_word(["model_a", "tie (bothbad)"]) == {"model_a": 1.0, "tie (bothbad)": 0.5}
 
 
 def test_halves_stay_within_0_and_1(sample):
@@ -61,12 +61,12 @@ def test_halves_stay_within_0_and_1(sample):
 @pytest.mark.parametrize("words", [["P"], ["T"]])
 def test_a_lone_letter_that_may_mean_two_things_is_asked_for(words):
     with pytest.raises(LabelError, match=r"'[PT]'.*positive="):
-        count_words(words)
+        numbers_by_word(words)
 
 
 @pytest.mark.parametrize("words", [["cat", "dog"], ["A", "B", "C"], ["pass", "no"], []])
 def test_classes_and_mixtures_are_no_vocabulary(words):
-    assert count_words(words) is None
+    assert numbers_by_word(words) is None
 
 
 def test_numbers_outside_0_and_1_do_not_mix_with_words(sample):
