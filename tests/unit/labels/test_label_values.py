@@ -211,7 +211,7 @@ def test_every_mapping_that_an_error_prints_is_taken(sample, words):
     printed = re.findall(r"\(--map ([^)]*)\)", refused.value.args[0])  # as the command reads it
     assert printed
     for option in printed:
-        mapping = parsing.mapping("--map", shlex.split(option)[0])
+        mapping = parsing.parse_mapping("--map", shlex.split(option)[0])
         labels = Labels(ids=tuple(units), values=tuple(given.values()), mapping=mapping)
         assert 0 < stratal.estimate(sample, labels).n <= 20
 
