@@ -470,9 +470,9 @@ class Batch:
         totals = WeightedTotals(
             total=np.sum(cells.weights * self.faults, axis=1),
             square=np.sum(cells.weights**2 * self.faults, axis=1),
-            largest=cells.weights.max(axis=1),
+            largest_weight=cells.weights.max(axis=1),
             unlabelled=cells.unlabelled,
-            fraction=cells.fraction,
+            variance_reduction=cells.variance_reduction,
         )
         p_values = totals.p_values(limit)
         zeros = np.zeros_like(totals.total)
@@ -638,9 +638,9 @@ def accepted_places(requirement: SetRequirement, drawn: Draw, *, is_family: bool
 def accepted_place(requirement: SetRequirement, drawn: Draw) -> int | None:
     """Return the index of the set that is accepted; None if there is none."""
     evidence = set_evidence(requirement.metric, drawn.labels, drawn.sets)
-    if evidence.faults is not None and not requirement.is_monotone:
+    if evidence.totals is not None and not requirement.is_monotone:
         # A local error is between that of Bonferroni and the whole: most runs are decided without simulation.
-        p_values = evidence.faults.p_values(requirement.max_fault_rate)
+        p_values = evidence.totals.p_values(requirement.max_fault_rate)
         passing = np.flatnonzero(p_values <= TOLERATED)
         if len(passing) == 0:
             return None
@@ -825,9 +825,9 @@ def single_limits(cell: Cell, draws: int, seed: int) -> dict[str, float]:
     totals = WeightedTotals(
         total=total,
         square=found @ weights**2,
-        largest=np.full_like(total, weights.max()),
+        largest_weight=np.full_like(total, weights.max()),
         unlabelled=np.zeros_like(total),
-        fraction=np.full_like(total, cells.fraction[0]),
+        variance_reduction=np.full_like(total, cells.variance_reduction[0]),
     )
     mean = faults.sum() / STRATUM_SIZES.sum()
     return {"misses": float(np.mean(totals.upper(TOLERATED) < mean - 1e-12))}

@@ -77,8 +77,8 @@ class StratalError(Exception):
         self.given = given
         self.allowed = allowed
         self.action = action
-        # Whether `args` has the message with options of the command, which the command sets.
-        self.has_options = False
+        # Whether the command line has replaced the Python keywords of the message in `args` by its options.
+        self.is_command_message = False
         super().__init__(self.message(str))
 
     def message(self, rewrite: Callable[[str], str]) -> str:
@@ -106,7 +106,7 @@ class StratalError(Exception):
 
     def __str__(self) -> str:
         """Return the message. Options in brackets, such as `(--id COLUMN)`, are only shown in commands."""
-        if self.has_options:
+        if self.is_command_message:
             return str(self.args[0])
         return self.message(without_options)
 

@@ -69,12 +69,12 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             raise SystemExit(interruption.INTERRUPTED_STATUS) from None
         except StratalError as error:
-            if not error.has_options:
+            if not error.is_command_message:
                 # The message has keywords of Python.
                 parameters = (entry for command in commands().values() for entry in command.params)
                 options = {name for parameter in parameters for name in parameter.opts}
                 error.args = (error.message(partial(keywords_to_options, options=options)),)
-                error.has_options = True
+                error.is_command_message = True
             raise
 
     @property

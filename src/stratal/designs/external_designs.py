@@ -134,7 +134,8 @@ def _checked_stratum_sizes(
         assert other_counts is not None
         return counts + other_counts.astype(np.int64)
     sizes = np.array([stated_sizes[name] for name in names], np.int64)
-    # With a separate unlabelled sample, sizes may be shares.
+    # If other units are a separate sample, the stated sizes may be relative, such as 1 and 3. Then only their
+    # proportions are used, and they may be smaller than the numbers of labelled units.
     if other_counts is None and np.any(counts > sizes):
         h = int(np.argmax(counts > sizes))
         problem = f"{table_name}: stratum {names[h]!r} has more labelled units than its size"
@@ -228,6 +229,7 @@ def weighted_fields(
             raise InputError(problem, action="The weights are relative: also give population_size=.")
         if size is not None:
             scale *= size / total
+    # A Poisson sample has each unit at most once. Draws with replacement may repeat units.
     if size is not None and size < n and options.mechanism == "poisson":
         raise InputError(
             "more units were drawn than there are", given=f"{n} of {size}", action="Correct population_size=."
@@ -245,9 +247,11 @@ def weighted_fields(
             "kind": "given-weights",
             "scale": scale,
             "mechanism": options.mechanism,
+            # Whether N of the population is known.
             "known_size": size is not None or weights_from_sizes,
             "stratum": options.stratum,
             "cluster": options.cluster,
+            # Whether N_h of each stratum is known, and the weights are N_h / n_h.
             "sizes_known": weights_from_sizes and options.stratum is not None,
         },
     }

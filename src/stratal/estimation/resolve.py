@@ -1,7 +1,8 @@
 """Convert labels, answers and other columns of the drawn units to arrays in the order of `sample.ids`.
 
 No other module decodes a label or compares it with an answer. In shapes, n is the number of drawn units, m
-that of labelled units, and r that of labels (several for a unit with several annotators).
+that of labelled units, and r that of labels (several for a unit with several annotators). The variable
+`answers` always contains answers of a model.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from stratal.errors import InputError, LabelError, check_choice, suggest_names
 from stratal.labels.accepted_types import as_labels
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.joined_labels import JoinedLabels, join_labels
-from stratal.labels.label_values import class_text, mapping_of_codes, refuse_incomparable_classes
+from stratal.labels.label_values import class_text, code_mapping_advice, refuse_incomparable_classes
 from stratal.labels.missing_codes import AnyLabels, refuse_missing_codes
 from stratal.question.decoding import RIGHT_OR_WRONG, comparison_note, is_compared
 from stratal.question.question import NOT_COMPARED
@@ -119,8 +120,8 @@ def mismatches_by_model(
         Classes, as text.
     answers : mapping of model to (r,)
         The answer of each model for the unit of each label.
-    vocabulary : mapping of model to (N,)
-        All answers of each model.
+    vocabulary : mapping of model to (v,)
+        The answers of each model to all drawn units, and further classes that labels may name.
     """
     if len(labels) < _MIN_LABELS_TO_MATCH:
         return {}
@@ -159,7 +160,7 @@ _NO_TAGS = "[]"
 
 
 def _tags_among(texts: AnyArray) -> AnyArray:
-    """Return the tags of sets (N,), and texts that are not sets as they are."""
+    """Return the tags of all texts (v,) that are sets, and the other texts unchanged."""
     tags = [
         tag
         for text in texts.tolist()
@@ -221,7 +222,14 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     return group_column(sample, name, what, "predicted")
 
 
-def class_column(sample: Sample, column: object, what: str, answers: AnyArray | None = None) -> AnyArray:
+def class_column(
+    sample: Sample,
+    column: object,
+    what: str,
+    answers: AnyArray | None = None,
+    *,
+    may_be_sets: bool = True,
+) -> AnyArray:
     """Return the class of each drawn unit (n,) as text; None without a class, or without a majority.
 
     Parameters
@@ -233,12 +241,14 @@ def class_column(sample: Sample, column: object, what: str, answers: AnyArray | 
         Name of the column in an error.
     answers : (n,), optional
         The answers that labels are compared with; see `decode_classes`.
+    may_be_sets : bool
+        Whether a class may be a set of tags.
     """
     if column is None:
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(column, str):
         return np.array(group_column(sample, column), dtype=object)
-    joined = join_labels(sample, column, what, may_be_sets=what != "by")
+    joined = join_labels(sample, column, what, may_be_sets=may_be_sets)
     if answers is None:
         return joined.majority(joined.classes())
     return joined.majority(decode_classes(joined, answers, sample.question.outcome.classes))
@@ -280,7 +290,7 @@ def _redraw_action(sample: Sample, option: str, column: str) -> str:
 
 def named_groups(sample: Sample, group: object) -> tuple[AnyArray, list[str]]:
     """Return the group of each drawn unit (n,), and the names of the groups; see `class_column`."""
-    groups = class_column(sample, group, "by")
+    groups = class_column(sample, group, "by", may_be_sets=False)
     names = sorted({str(entry) for entry in groups if entry is not None})
     if not names:
         raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
@@ -331,19 +341,27 @@ def _declared_class_scores(sample: Sample) -> list[Score]:
 
 def _labelled_classes(sample: Sample, joined: JoinedLabels) -> set[str]:
     """Return the classes of labels; none if all labels are of one class."""
-    classes = {class_text(label) for label in joined.answers.tolist()} | set(joined.distinct_texts)
+    # A declared class may be a label as it was written, or the class to which the user mapped it.
+    written_classes = {class_text(value) for value in joined.values.tolist()}
+    mapped_classes = set(joined.distinct_texts)
+    classes = written_classes | mapped_classes
     if len(classes) > 1:
         return {*classes, *sample.question.outcome.classes}
     return set()
 
 
 def with_corrected_scores(sample: Sample, predicts: Predictions | None, labels: object) -> Sample:
-    """Return the sample without declarations of unknown classes that `predicts` replaces by an order.
+    """Return the sample without the classes of scores that no label has, if `predicts` corrects these scores.
 
-    A class that was misspelt at the draw is detected only if there are labels.
+    The correction is `order`: the score only orders the units. A class that was misspelt at the draw is
+    detected only if there are labels.
     """
-    names = {name for name, score in declared_scores(predicts, sample.proxy_names).items() if score.is_order}
-    scores = [score for score in _declared_class_scores(sample) if score.name in names]
+    declared = declared_scores(predicts, sample.proxy_names)
+    scores = [
+        score
+        for score in _declared_class_scores(sample)
+        if score.name in declared and declared[score.name].is_order
+    ]
     if scores:
         classes = _labelled_classes(sample, join_labels(sample, labels))
     else:
@@ -380,8 +398,10 @@ def with_answer_sets(sample: Sample, labels: object) -> Sample:
     answers = split_answers(labels)[1]
     if answers is None or sample.question.outcome.tag_format is not None:
         return sample
-    sets = as_labels(answers, sample)
-    cells = [tags or value for tags, value in zip(sets.sets or sets.values, sets.values, strict=True)]
+    rows = as_labels(answers, sample)
+    # `rows.sets` has the text of each value that was a list, and None for other values.
+    list_texts = rows.sets or rows.values
+    cells = [text or value for text, value in zip(list_texts, rows.values, strict=True)]
     texts, _ = read_sets([str(cell) for cell in cells if cell is not None], None)
     if texts is None:
         return sample
@@ -390,7 +410,7 @@ def with_answer_sets(sample: Sample, labels: object) -> Sample:
 
 
 def number_column(sample: Sample, column: object, what: str) -> FloatArray:
-    """Return the number of each drawn unit (n,), the mean of several answers, or NaN.
+    """Return the number of each drawn unit (n,): the mean of the numbers of its annotators; NaN without one.
 
     Parameters
     ----------
@@ -409,7 +429,7 @@ def number_column(sample: Sample, column: object, what: str) -> FloatArray:
 
 
 def _stored_numbers(sample: Sample, name: str, what: str) -> FloatArray:
-    """Return a column (n,) that the sample stores as numbers: a proxy, a group column or a shown column."""
+    """Return a stored column (n,) as numbers: a proxy, a group, or a column that annotators see."""
     if name in sample.proxy_names:
         return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
     columns = {**sample.shown, **sample.groups}
@@ -517,14 +537,14 @@ class LabelOutcomes(Record):
     Parameters
     ----------
     z : float (m,)
-        Mean or majority of the answers of each labelled unit.
+        Mean or majority of the labels of each labelled unit.
     labelled : bool (n,)
     bounds : (float, float), optional
         Bounds of the outcome, if the words of the labels determine them.
     right_or_wrong : bool
-        Whether every single answer is 0 or 1, also if their mean is not.
+        Whether every single label is 0 or 1, also if their mean is not.
     notes : tuple of str
-        Notes on the interpretation of the labels, and on units with several answers.
+        Notes on the interpretation of the labels, and on units with several labels.
     """
 
     z: FloatArray
@@ -581,7 +601,7 @@ def outcomes(
     predicted : bool or str, optional
         See `compared_column`.
     combine : {"mean", "majority"}
-        How several answers of one unit are combined.
+        How several labels of one unit are combined.
     """
     check_choice("combination", combine, COMBINATIONS)
     joined = join_labels(sample, labels)
@@ -607,7 +627,7 @@ def outcomes(
         vocabulary = with_undrawn_classes(sample, answers, column)
         values = decode_classes(joined, vocabulary)
         notes += mismatch_notes(values, answers[joined.unit], vocabulary)
-    z, labelled, combination_notes = _combine_answers(joined, values, answers, combine)
+    z, labelled, combination_notes = _combine_labels(joined, values, answers, combine)
     return LabelOutcomes(
         z=z,
         labelled=labelled,
@@ -617,12 +637,13 @@ def outcomes(
     )
 
 
-def _combine_answers(
+def _combine_labels(
     joined: JoinedLabels, values: AnyArray, answers: AnyArray | None, combine: str
 ) -> tuple[FloatArray, BoolArray, list[str]]:
-    """Return the outcome of each labelled unit (m,), which units these are (n,), and a note on their answers.
+    """Return the outcomes of labelled units (m,), which units these are (n,), and a note on several labels.
 
-    `values` (r,) are the numbers of the labels or, with answers (n,) of the model, the classes of the labels.
+    `values` (r,) are the numbers of the labels. With the model's answers (n,), they are the classes of the
+    labels, and the outcome is whether these are equal to the answer.
     """
     labelled = joined.labelled
     units = joined.unit
@@ -662,21 +683,22 @@ def _notes_on_codes(sample: Sample, joined: JoinedLabels) -> list[str]:
         return []
     labels = set(joined.distinct_texts)
     answers = set(with_undrawn_classes(sample, sample.groups[column], column).tolist())
-    codes = mapping_of_codes(labels, answers)
-    if codes is None or (labels <= RIGHT_OR_WRONG and len(answers) > 2):
+    advice = code_mapping_advice(labels, answers)
+    if advice is None or (labels <= RIGHT_OR_WRONG and len(answers) > 2):
         return []
     return [
         f"the labels count as numbers and are not compared with the answers in {column!r}; if they are codes "
-        f"of these classes, {codes}; if they are numbers: predicted=False (--predicted none)"
+        f"of these classes, {advice}; if they are numbers: predicted=False (--predicted none)"
     ]
 
 
 def _refuse_averaged_classes(column: str, answers: AnyArray, joined: JoinedLabels) -> None:
     """Raise an error for labels that would be averaged, but are classes among the model's answers (n,).
 
-    Labels of 0, ½ and 1 are outcomes. `column` is the name of the column of answers.
+    Labels of 0 (wrong), ½ (half right) and 1 (right) can be averaged, also if the model has answers 0 and 1.
+    `column` is the name of the column of answers.
     """
-    labels = joined.answers
+    labels = joined.values
     if labels.dtype != object and ((labels == 0) | (labels == 1) | (labels == 0.5)).all():
         return
     names = [name for name in joined.distinct_classes().values() if name not in RIGHT_OR_WRONG]

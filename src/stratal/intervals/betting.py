@@ -242,8 +242,10 @@ def log_capital(
     If the mean is at most m, the capital is a supermartingale, so that the probability that it reaches
     1 / error is at most `error` (Ville). It is infinite as soon as the labels make a mean of m impossible.
     """
-    # With unequal probabilities, the weighted deviation from a forecast has the mean of the remaining units.
-    forecast = _forecast(unit) * order.is_complete
+    # The weights v have the mean 1. Hence v (x − forecast) + forecast has the mean of the remaining units. If
+    # a stratum has unlabelled units but no remaining draws, the mean of v is below 1. Then the forecast is 0,
+    # because the mean of v x is at most that of the remaining units.
+    forecast = np.where(order.is_complete, _forecast(unit), 0.0)
     payoff = order.weight * (unit - forecast) + forecast
     smallest_payoff = forecast * (1.0 - np.maximum(order.largest_weight, 1.0))
     mean = np.full(len(unit), m)

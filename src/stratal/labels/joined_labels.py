@@ -41,17 +41,17 @@ from stratal.tables.number_format import is_percentage
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JoinedLabels(Record):
-    """The answers of a sample's units, in the order of the units, with the mapping of their values.
+    """The labels of a sample's units, in the order of the units, with the mapping of their values.
 
     Parameters
     ----------
     unit : int (r,)
-        The drawn unit of each answer.
-    answers : (r,)
-        Numbers, or texts that `label_mapping` and the vocabularies interpret.
+        The drawn unit of each label.
+    values : (r,)
+        The labels: numbers, or texts that `label_mapping` and the vocabularies interpret.
     label_mapping : LabelMapping
     labelled : bool (n,)
-        Which drawn units have an answer.
+        Which drawn units have a label.
     ids : (n,)
         Ids of the drawn units, for error messages.
     unanswered : mapping of str to int
@@ -67,7 +67,7 @@ class JoinedLabels(Record):
     """
 
     unit: IntArray
-    answers: AnyArray
+    values: AnyArray
     label_mapping: LabelMapping
     labelled: BoolArray
     ids: AnyArray
@@ -79,7 +79,7 @@ class JoinedLabels(Record):
 
     def undeclared_counts(self) -> dict[str, int]:
         """Return how often each answer occurs whose meaning is not declared, by its text."""
-        return count_undeclared(self.answers, self.label_mapping)
+        return count_undeclared(self.values, self.label_mapping)
 
     def numbers(self, source: str = "labels") -> FloatArray:
         """Return the number that each answer (r,) counts as; an error names `source` and the unit.
@@ -89,7 +89,7 @@ class JoinedLabels(Record):
         LabelError
             For an answer that does not represent a finite number.
         """
-        numbers = self.answers
+        numbers = self.values
         if numbers.dtype == object:
             number_of = self.label_mapping.numbers(dict.fromkeys(numbers.tolist()))
             no_number_texts = [text for text, number in number_of.items() if number != number]
@@ -102,7 +102,7 @@ class JoinedLabels(Record):
 
     def _not_a_number_error(self, numbers: FloatArray, source: str) -> LabelError:
         """Return the error about the first answer (r,) that is not a number; unknown words come first."""
-        texts = list(map(str, self.answers.tolist()))
+        texts = list(map(str, self.values.tolist()))
         invalid_rows = np.flatnonzero(~np.isfinite(numbers)).tolist()
         unknown_word_rows = [row for row in invalid_rows if not is_known_word(texts[row])]
         # If all words are known, a few ratings on another scale prevent their interpretation as numbers.
@@ -135,17 +135,17 @@ class JoinedLabels(Record):
     def classes(self, answers: Collection[str] | None = None) -> AnyArray:
         """Return the class of each answer (r,) as text, in the spelling of the model's `answers` if given."""
         class_of = self.distinct_classes(answers)
-        return np.array([class_of[value] for value in self.answers.tolist()], dtype=object)
+        return np.array([class_of[value] for value in self.values.tolist()], dtype=object)
 
     @property
     def distinct_texts(self) -> list[str]:
         """The distinct answers as texts, with the number or class to which the user mapped them."""
-        texts = map(class_text, dict.fromkeys(self.answers.tolist()))
+        texts = map(class_text, dict.fromkeys(self.values.tolist()))
         return [str(self.label_mapping.meanings.get(text, text)) for text in texts]
 
     def distinct_classes(self, answers: Collection[str] | None = None) -> dict[Any, str]:
         """Return the class of each distinct answer, in the order of their first occurrence."""
-        texts = {value: class_text(value) for value in dict.fromkeys(self.answers.tolist())}
+        texts = {value: class_text(value) for value in dict.fromkeys(self.values.tolist())}
         answer_set = None if answers is None else set(answers)
         class_of = self.label_mapping.classes(dict.fromkeys(texts.values()), answer_set)
         return {value: class_of[text] for value, text in texts.items()}
@@ -153,9 +153,9 @@ class JoinedLabels(Record):
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Bounds of the numbers: those of the mapping, or (0, 1) for words; None if answers are numbers."""
-        if self.label_mapping.bounds is not None or self.answers.dtype != object:
+        if self.label_mapping.bounds is not None or self.values.dtype != object:
             return self.label_mapping.bounds
-        if self.label_mapping.has_words(dict.fromkeys(self.answers.tolist())):
+        if self.label_mapping.has_words(dict.fromkeys(self.values.tolist())):
             return (0.0, 1.0)
         return None
 
@@ -183,7 +183,7 @@ class JoinedLabels(Record):
     ) -> tuple[LabelValue, ...]:
         """Return the number, or the class if labels are `classes`, of each distinct value of a column."""
         rows = self.label_mapping.table(
-            {**count_values(self.answers), **self.unanswered}, answers, classes=classes
+            {**count_values(self.values), **self.unanswered}, answers, classes=classes
         )
         if column:
             return tuple(replace(row, column=column) for row in rows)
@@ -293,7 +293,7 @@ def _join_answers(
     labelled[units[rows]] = True
     return JoinedLabels(
         unit=units[rows],
-        answers=values[rows],
+        values=values[rows],
         label_mapping=declared,
         labelled=labelled,
         ids=sample.ids,

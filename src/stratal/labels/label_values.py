@@ -630,18 +630,18 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
     have_repeats = len(distinct_answers) <= len(answers) / 2 or len(distinct_labels) <= len(labels) / 2
     are_unmatched_classes = have_repeats and len(labels) >= _MIN_UNMATCHED_LABELS
     if are_unmatched_classes or _are_verdict_words(distinct_labels, distinct_answers):
-        codes = mapping_of_codes(distinct_labels, distinct_answers)
+        advice = code_mapping_advice(distinct_labels, distinct_answers)
         raise LabelError(
             f"no label occurs among the model's answers (first label: {labels[0]!r})",
             allowed=list_first(map(repr, sorted(distinct_answers)), MAX_VALUES_SHOWN),
-            action=("" if codes is None else f"If labels and answers are the same classes: {codes}. ")
+            action=("" if advice is None else f"If labels and answers are the same classes: {advice}. ")
             + "If labels are verdicts (right or wrong, or which of two models is better), they are "
             "outcomes, not classes: leave out predicted= (--predicted) and estimands for classes. Their mean "
             "is the share of right answers, or of wins.",
         )
 
 
-def mapping_of_codes(labels: Collection[str], answers: Collection[str]) -> str | None:
+def code_mapping_advice(labels: Collection[str], answers: Collection[str]) -> str | None:
     """Return the advice to map labels to answers if the labels may be codes of the answers, or the reverse.
 
     None unless one of them are whole numbers and the other at least as many words. No label is an answer.

@@ -271,7 +271,7 @@ def labels_as_verdicts(sample: Sample, labels: object, judge: str) -> JoinedLabe
     is_missing = no_verdicts(sample, joined, judge)
     column = group_column(sample, judge)
     verdicts = {*column.tolist(), *sample.totals.get(judge, {})} - {*column[is_missing].tolist()}
-    label_texts = [class_text(value) for value in dict.fromkeys(joined.answers.tolist())]
+    label_texts = [class_text(value) for value in dict.fromkeys(joined.values.tolist())]
     mapping = joined.label_mapping.spelled_as_verdicts(label_texts, verdicts)
     classes = (mapping.meanings.get(text, text) for text in label_texts)
     labelled_classes = {class_text(value) for value in classes if value is not None}

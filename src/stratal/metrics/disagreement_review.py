@@ -81,7 +81,7 @@ def write_disagreements(
     ids = id_texts(sample.ids)
     # Labels as the annotators wrote them, so that the review can be compared with their file.
     answers_and_classes = zip(
-        joined.unit.tolist(), review.decoded.classes().tolist(), joined.answers.tolist(), strict=True
+        joined.unit.tolist(), review.decoded.classes().tolist(), joined.values.tolist(), strict=True
     )
     written_labels = {(unit, name): class_text(answer) for unit, name, answer in answers_and_classes}
     with replacing(file) as partial, partial.open("w", encoding="utf-8", newline="") as stream:

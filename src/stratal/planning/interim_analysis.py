@@ -305,7 +305,10 @@ class InterimAnalysis:
         if self.metric_widths is not None:
             rows = zip(n_h, is_label_based.tolist(), strict=True)
             return np.array(
-                [self.metric_widths.half_width(row, depends_on_labels) for row, depends_on_labels in rows]
+                [
+                    self.metric_widths.half_width(row, label_based=depends_on_labels)
+                    for row, depends_on_labels in rows
+                ]
             )
         if self.mean_widths is None:
             return np.array([self.expected(row)[0] for row in n_h])

@@ -76,8 +76,11 @@ class RepeatedLabelWidths:
             confidence_level=confidence_level,
         )
 
-    def half_width(self, n_h: IntArray, label_based: bool) -> float:
-        """Return half the width with the units of each stratum repeated until there are n_h (H,)."""
+    def half_width(self, n_h: IntArray, *, label_based: bool) -> float:
+        """Return half the width with the units of each stratum repeated until there are n_h (H,).
+
+        `label_based` states whether n_h depends on labels, as in an adaptive design.
+        """
         sample = self.sample
         counts_and_rows = zip(n_h.tolist(), self.rows_by_stratum, strict=True)
         rows = np.concatenate([np.resize(rows, n) for n, rows in counts_and_rows if len(rows)])
@@ -87,14 +90,15 @@ class RepeatedLabelWidths:
             ids=np.arange(len(rows)),
             inclusion_probability=(counts / sample.summary.sizes)[sample.stratum[rows]],
             round=np.ones(len(rows), np.int64),
-            design=design_with_counts(sample, counts, "expected", label_based=label_based),
+            # Only the interval of this design is used, not its note, for which `rule_text` is required.
+            design=design_with_counts(sample, counts, rule_text="expected", label_based=label_based),
             looks=None,
         )
         classes = self.classes[rows]
         is_labelled = np.array([entry is not None for entry in classes])
         repeated_labels = JoinedLabels(
             unit=np.flatnonzero(is_labelled),
-            answers=classes[is_labelled],
+            values=classes[is_labelled],
             labelled=is_labelled,
             label_mapping=LabelMapping(),
             ids=repeated_sample.ids,

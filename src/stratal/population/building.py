@@ -445,7 +445,8 @@ def _population_in_memory(
         return None
     numbers = np.arange(len(arrow_columns[0])) + ROW_BASE
     ids: Any = numbers if is_numbered_by_row else values["id", declared.id]
-    # The batches of a table have this order, too. Curves that are fitted to batches depend on it.
+    # The batches of a table have this order, too. Sums over batches, as in a regression, are rounded in the
+    # same way only for units in the same order.
     order = np.argsort(np.asarray(ids).astype(np.str_), kind="stable")
     if declared.may_be_softmax and is_softmax(rows.row_sum_facts(declared.proxies)):
         return None

@@ -104,10 +104,11 @@ class Population(ABC):
     # Notes from reading the units, such as omitted blank rows, a recognised softmax and missing proxies.
     notes: tuple[str, ...] = ()
 
-    # Whether the ids are row numbers, 0 … N − 1, because no ids were given.
+    # Whether units in memory have no stored ids. Their ids are then the row numbers 0 … N − 1. Other units
+    # have stored ids, which are also row numbers for a file without a column of ids.
     numbered_by_row: bool = False
 
-    # The number of the first row if the ids are row numbers, else None.
+    # The number of the first row if the ids are row numbers, stored or not; None for other ids.
     row_base: int | None = None
 
     # Name of the group whose level `missing` contains the units without a proxy; None if there are none.
@@ -312,8 +313,11 @@ class Population(ABC):
     def _digested_columns(self) -> DigestedColumns:
         """All proxies, their second moments, features and groups, as arrays or as columns of the table."""
         numbers, groups = self._digest_columns()
-        exponents = {name: (column, exponent_of(*extent)) for name, (column, extent) in numbers.items()}
-        return DigestedColumns(numbers=exponents, groups=groups)
+        # The digest divides a column by 2^exponent, so that its values become whole numbers with exact sums.
+        numbers_with_exponents = {
+            name: (column, exponent_of(*extent)) for name, (column, extent) in numbers.items()
+        }
+        return DigestedColumns(numbers=numbers_with_exponents, groups=groups)
 
     @abstractmethod
     def _digest_columns(self) -> tuple[NumberColumns, Mapping[str, Any]]:
@@ -322,7 +326,7 @@ class Population(ABC):
     # ---- selection for designs with unequal probabilities, an order or clusters
 
     def has_second_moments(self, proxy: str) -> bool:
-        """Return whether E[z² | x] of a proxy is known."""
+        """Return whether E[z² | x] of a proxy is known: the mean squared outcome z, given features x."""
         return f"second:{proxy}" in self._digested_columns.numbers
 
     @abstractmethod
@@ -446,8 +450,8 @@ class Population(ABC):
         path : str or path
             Parquet (.parquet, .pq), CSV with a header (.csv, .tsv), JSON Lines (.jsonl, .ndjson), an array of
             JSON objects (.json), Feather (.feather, .arrow), a workbook (.xlsx); text may be compressed
-            (.gz); the log of an evaluation tool (lm-evaluation-harness, Inspect, promptfoo, DeepEval,
-            `evaluate`), whose first score is then the proxy unless another is named; a folder of
+            (.gz); the log of an evaluation tool (lm-evaluation-harness, Inspect, promptfoo, DeepEval, Hugging
+            Face `evaluate`), whose first score is then the proxy unless another is named; a folder of
             `Dataset.save_to_disk`. Wildcards are not expanded. Columns are matched without regard to case if
             that is unambiguous. Nested columns have dotted names: `judge.score`.
         id : str, optional
@@ -473,7 +477,7 @@ class Population(ABC):
             such as `["a", "b"]`, or the separator of text such as `a;b`; `[]` is the empty set. Default:
             answers are sets if all of them are lists; `none` states that they are not sets.
         second_moment : str or mapping of proxy to column, optional
-            Columns that contain E[z² | x].
+            Columns that contain E[z² | x], the mean squared outcome z, given features x.
         bounds : (float, float), optional
             Bounds of the outcome that the proxies predict.
         scaled : bool, optional
@@ -509,7 +513,7 @@ class Population(ABC):
         delimiter : str, optional
             One character between the fields of a CSV file. Default: inferred from the header.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
-            Format of the file. Default: by the file's name.
+            Format of the file; `eval` is a log of Inspect. Default: by the file's name.
         directory : bool
             Read all Parquet files of a directory.
         remote : bool

@@ -40,8 +40,8 @@ def decide(
     if requirement.is_monotone:
         return _decide_monotone(requirement, evidence, sets, error)
     # The metrics that are not monotone are means, whose evidence has totals.
-    assert evidence.faults is not None
-    p_values = evidence.faults.p_values(requirement.max_fault_rate)
+    assert evidence.totals is not None
+    p_values = evidence.totals.p_values(requirement.max_fault_rate)
     tested = evidence.can_pass(requirement.max_fault_rate, error)
     if tested.any():
         correlations = set_correlations(evidence.weights[:, tested])

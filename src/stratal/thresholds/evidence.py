@@ -29,31 +29,35 @@ _MAX_UNLABELLED_SHARE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetEvidence:
-    """The evidence of labels on the rate of faults in each of J sets: a mean, or a ratio of means.
+    """The evidence of labels on a rate in each of J sets: the mean of an outcome x, or a ratio of means.
+
+    In `set_evidence`, x is 1 for a fault, so that a smaller rate is better. In `f1_evidence`, it is 1 for a
+    true positive.
 
     Parameters
     ----------
     weights : float (m, J)
         Weights of the labels, which determine the correlations of the sets.
-    faults, successes : WeightedTotals, optional
-        Totals of the faults and of the other labels, if the rate is a mean.
+    totals, complement_totals : WeightedTotals, optional
+        Totals of x and of 1 − x, if the rate is a mean.
     part, rest : RegionMean, optional
         If the rate is the ratio part / (part + rest).
     """
 
     weights: FloatArray
-    faults: WeightedTotals | None = None
-    successes: WeightedTotals | None = None
+    totals: WeightedTotals | None = None
+    complement_totals: WeightedTotals | None = None
     part: RegionMean | None = None
     rest: RegionMean | None = None
 
     @property
     def estimates(self) -> FloatArray:
-        """Estimated rates of faults (J,); NaN if too large a share of the set has no labels."""
-        if self.faults is not None:
-            labelled = (self.faults.largest > 0) & (self.faults.unlabelled <= _MAX_UNLABELLED_SHARE)
-            covered = np.where(labelled, 1.0 - self.faults.unlabelled, 1.0)
-            return np.where(labelled, self.faults.total / covered, np.nan)
+        """Estimated rates (J,); NaN if too large a share of the set has no labels."""
+        if self.totals is not None:
+            has_labels = self.totals.largest_weight > 0
+            labelled = has_labels & (self.totals.unlabelled <= _MAX_UNLABELLED_SHARE)
+            covered = np.where(labelled, 1.0 - self.totals.unlabelled, 1.0)
+            return np.where(labelled, self.totals.total / covered, np.nan)
         assert self.part is not None
         assert self.rest is not None
         total = self.part.value + self.rest.value
@@ -64,30 +68,41 @@ class SetEvidence:
 
     def limits(self, error: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         """Return one-sided lower and upper limits (J,), each at this error (J,)."""
-        if self.faults is not None:
-            assert self.successes is not None
-            return 1.0 - self.successes.upper(error), self.faults.upper(error)
+        if self.totals is not None:
+            assert self.complement_totals is not None
+            return 1.0 - self.complement_totals.upper(error), self.totals.upper(error)
         assert self.part is not None
         assert self.rest is not None
         return part_limits(self.part, self.rest, error)
 
     def can_pass(self, limit: float, error: float) -> BoolArray:
-        """Return which sets (J,) would pass alone if their labels showed no fault."""
-        # A ratio is tested in a fixed sequence, which skips no set.
-        if self.faults is None:
-            return np.ones(self.weights.shape[1], dtype=bool)
-        zeros = self.faults.total * 0.0
-        return replace(self.faults, total=zeros, square=zeros).p_values(limit) <= error
+        """Return which sets (J,) would pass without any fault, if no other set were tested at this error.
+
+        The rate must be a mean.
+        """
+        assert self.totals is not None
+        zeros = self.totals.total * 0.0
+        return replace(self.totals, total=zeros, square=zeros).p_values(limit) <= error
 
     def scaled(self, factor: float) -> SetEvidence:
         """Return the evidence of `factor` times as many labels with the same rates."""
-        fields = {"faults": self.faults, "successes": self.successes, "part": self.part, "rest": self.rest}
+        fields = {
+            "totals": self.totals,
+            "complement_totals": self.complement_totals,
+            "part": self.part,
+            "rest": self.rest,
+        }
         scaled: Keywords = {name: value.scaled(factor) for name, value in fields.items() if value is not None}
         return replace(self, **scaled)
 
 
 def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> SetEvidence:
-    """Return the evidence on a metric for every set."""
+    """Return the evidence on the rate of faults of a metric for every set.
+
+    For an error or a precision, faults are the labels of 0 in the set, as a share of the set. For recall,
+    they are the labels of 1 outside the set, as a share of those in the group. For a false positive rate,
+    they are the labels of 0 in the set, as a share of those in the group.
+    """
     inside = sets.members(labels.scores, labels.group)
     weighted = _region_weights(labels, sets, inside, is_inside=True)
     if metric in (ERROR, PRECISION):
@@ -96,19 +111,19 @@ def set_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -> Se
     outside = in_group & ~inside
     # The rate is the share of faulty units in a domain: of the class, or of the other classes.
     if metric == RECALL:
-        domain = labels.outcomes
-        faulty = outside
+        in_domain = labels.outcomes
+        faults = outside
     else:
-        domain = 1.0 - labels.outcomes
-        faulty = inside
+        in_domain = 1.0 - labels.outcomes
+        faults = inside
     if labels.is_simple:
         # The labels of the domain are a simple random sample of the domain, so that limits are exact.
-        in_domain = estimated_weights(in_group, domain)
-        fraction = _variance_reduction_of_sample(labels)
-        return mean_evidence(replace(in_domain, fraction=in_domain.fraction + fraction), faulty, labels)
+        domain_weights = estimated_weights(in_group, in_domain)
+        reductions = np.full(len(sets.group), _variance_reduction_of_sample(labels))
+        return mean_evidence(replace(domain_weights, variance_reduction=reductions), faults, labels)
     outside_weights = _region_weights(labels, sets, outside, is_inside=False)
-    inside_mean = _region_means(weighted, domain, inside, labels)
-    outside_mean = _region_means(outside_weights, domain, outside, labels)
+    inside_mean = _region_means(weighted, in_domain, inside, labels)
+    outside_mean = _region_means(outside_weights, in_domain, outside, labels)
     if metric == FALSE_POSITIVE_RATE:
         return SetEvidence(weights=weighted.weights, part=inside_mean, rest=outside_mean)
     return SetEvidence(weights=weighted.weights, part=outside_mean, rest=inside_mean)
@@ -156,30 +171,33 @@ def _region_weights(
     return region_weights(members, labels.stratum, sizes, sizes_of_group, is_finite=labels.is_finite)
 
 
-def mean_evidence(weighted: RegionWeights, faults: FloatArray, labels: LabelledScores) -> SetEvidence:
-    """Return the evidence on the mean of faults (m,) or (m, J) in each region."""
+def mean_evidence(weighted: RegionWeights, x: FloatArray, labels: LabelledScores) -> SetEvidence:
+    """Return the evidence on the mean of an outcome x, (m,) or (m, J), in each region."""
     options: Keywords = {
         "cluster": labels.cluster,
         "unlabelled": weighted.unlabelled,
-        "fraction": weighted.fraction,
+        "variance_reduction": weighted.variance_reduction,
     }
     return SetEvidence(
         weights=weighted.weights,
-        faults=WeightedTotals.of(weighted.weights, faults, **options),
-        successes=WeightedTotals.of(weighted.weights, 1.0 - faults, **options),
+        totals=WeightedTotals.of(weighted.weights, x, **options),
+        complement_totals=WeightedTotals.of(weighted.weights, 1.0 - x, **options),
     )
 
 
 def _region_means(
-    weighted: RegionWeights, domain: FloatArray, members: BoolArray, labels: LabelledScores
+    weighted: RegionWeights, x: FloatArray, members: BoolArray, labels: LabelledScores
 ) -> RegionMean:
-    """Return the mean over a group of the domain (m,) within each region (m, J)."""
-    if not labels.has_exact_sizes:
-        # The region's share is not known: the mean is over all labels of the group.
-        all_weights = estimated_weights(np.ones_like(members), labels.weights)
-        evidence = mean_evidence(all_weights, domain[:, None] * members, labels)
+    """Return the mean of an outcome x (m,) that counts as 0 outside each region with `members` (m, J).
+
+    It is the mean over the group of the region, or over all labels if the sizes of regions are not known.
+    """
+    if labels.has_exact_sizes:
+        evidence = mean_evidence(weighted, x, labels)
     else:
-        evidence = mean_evidence(weighted, domain, labels)
-    assert evidence.faults is not None
-    assert evidence.successes is not None
-    return RegionMean(successes=evidence.faults, failures=evidence.successes, share=weighted.share)
+        # `weighted.share` is then 1. A ratio of two such means does not depend on their common denominator.
+        all_weights = estimated_weights(np.ones_like(members), labels.weights)
+        evidence = mean_evidence(all_weights, x[:, None] * members, labels)
+    assert evidence.totals is not None
+    assert evidence.complement_totals is not None
+    return RegionMean(successes=evidence.totals, failures=evidence.complement_totals, share=weighted.share)

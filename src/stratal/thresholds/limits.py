@@ -36,12 +36,12 @@ class WeightedTotals(Record):
         T = Σ w x, the estimated mean of the set without its cells that have no label.
     square : float (…, J)
         V = Σ w² x².
-    largest : float (…, J)
+    largest_weight : float (…, J)
         w_m, the largest weight of a label, or of a cluster with all its labels in the set.
     unlabelled : float (…, J)
         Share of the set in cells without a label. Their outcomes count as 1, the worst case.
-    fraction : float (…, J)
-        Smallest `variance_reduction` of a cell (its part of a stratum); 0 for the superpopulation.
+    variance_reduction : float (…, J)
+        Smallest (n − 1) / (N − 1) of a cell (the set's part of a stratum); 0 for the superpopulation.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class WeightedTotals(Record):
 
     total: FloatArray
     square: FloatArray
-    largest: FloatArray
+    largest_weight: FloatArray
     unlabelled: FloatArray
-    fraction: FloatArray
+    variance_reduction: FloatArray
 
     @classmethod
     def of(
@@ -67,7 +67,7 @@ class WeightedTotals(Record):
         *,
         cluster: IntArray | None = None,
         unlabelled: object = 0.0,
-        fraction: object = 0.0,
+        variance_reduction: object = 0.0,
     ) -> Self:
         """Return the totals of outcomes (m,) or (m, J) with weights (m, J), 0 outside a set.
 
@@ -77,19 +77,19 @@ class WeightedTotals(Record):
         if values.ndim == 1:
             values = values[:, None]
         weighted = weights * values
-        largest = weights.max(axis=0, initial=0.0)
+        largest_weight = weights.max(axis=0, initial=0.0)
         if cluster is not None:
             # All units of a cluster that was not drawn may be faults of the set, even if only some units of
             # the drawn clusters are in the set.
-            largest = largest * np.bincount(cluster).max(initial=1)
+            largest_weight = largest_weight * np.bincount(cluster).max(initial=1)
             weighted = stratum_sums(weighted, cluster, code_count(cluster))
         total = weighted.sum(axis=0)
         return cls(
             total=total,
             square=np.sum(weighted**2, axis=0),
-            largest=largest,
+            largest_weight=largest_weight,
             unlabelled=total * 0.0 + unlabelled,
-            fraction=total * 0.0 + fraction,
+            variance_reduction=total * 0.0 + variance_reduction,
         )
 
     def upper(self, error: Any) -> FloatArray:
@@ -98,7 +98,7 @@ class WeightedTotals(Record):
         with np.errstate(invalid="ignore"):
             bound = special.betaincinv(successes, np.maximum(size + 1.0 - successes, _MIN_SHAPE), 1.0 - error)
         bound = self.total + self._distance_factor() * np.maximum(bound - self.total, 0.0)
-        is_below_one = (self.largest > 0) & (size + 1.0 - successes > _ROUNDING)
+        is_below_one = (self.largest_weight > 0) & (size + 1.0 - successes > _ROUNDING)
         return np.where(is_below_one, np.minimum(bound + self.unlabelled, 1.0), 1.0)
 
     def p_values(self, limit: Any) -> FloatArray:
@@ -110,25 +110,29 @@ class WeightedTotals(Record):
             point = np.where(distance > 0, self.total + distance / self._distance_factor(), 0.0)
         shape = np.maximum(size + 1.0 - successes, _MIN_SHAPE)
         p_values = 1.0 - special.betainc(successes, shape, np.clip(point, 0.0, 1.0))
-        return np.where((distance > 0) & (self.largest > 0), p_values, 1.0)
+        return np.where((distance > 0) & (self.largest_weight > 0), p_values, 1.0)
 
     def scaled(self, factor: float) -> WeightedTotals:
         """Return the totals of `factor` times as many labels with the same mean."""
-        fraction = np.minimum(self.fraction * factor, 1.0)
-        return replace(self, square=self.square / factor, largest=self.largest / factor, fraction=fraction)
+        return replace(
+            self,
+            square=self.square / factor,
+            largest_weight=self.largest_weight / factor,
+            variance_reduction=np.minimum(self.variance_reduction * factor, 1.0),
+        )
 
     def _beta_parameters(self) -> tuple[FloatArray, FloatArray]:
         """Return the effective number of labels n_eff and the first parameter of the beta distribution."""
-        largest = np.where(self.largest > 0, self.largest, 1.0)
-        size = (self.total + largest) / (self.square + largest**2)
-        return size, (self.total + largest) * size
+        largest_weight = np.where(self.largest_weight > 0, self.largest_weight, 1.0)
+        size = (self.total + largest_weight) / (self.square + largest_weight**2)
+        return size, (self.total + largest_weight) * size
 
     def _distance_factor(self) -> FloatArray:
         """Return φ = f / −ln(1 − f), the factor of the distance to the limit in a finite population.
 
         It is 1 for the superpopulation (f = 0), and for rates that are not rare.
         """
-        fraction = np.clip(np.where(self.total <= _MAX_RARE_RATE, self.fraction, 0.0), 0.0, 1.0)
+        fraction = np.clip(np.where(self.total <= _MAX_RARE_RATE, self.variance_reduction, 0.0), 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = fraction / -np.log1p(-fraction)
         return np.where(fraction > 0, factor, 1.0)

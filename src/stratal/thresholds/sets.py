@@ -165,7 +165,7 @@ class RegionWeights(Record):
     # Share (J,) of the region in strata without a label in it.
     unlabelled: FloatArray
     # Smallest `variance_reduction` (J,) of its strata, as in `stratal.thresholds.limits.WeightedTotals`.
-    fraction: FloatArray
+    variance_reduction: FloatArray
     # The region's share (J,) of its group.
     share: FloatArray
 
@@ -200,11 +200,11 @@ def cell_weights(
     totals = sizes.sum(axis=-2)
     shares = sizes / np.maximum(totals, 1)[..., None, :]
     is_labelled = counts > 0
-    fractions = np.where(is_labelled, variance_reduction(counts, sizes), np.inf).min(axis=-2)
+    reductions = np.where(is_labelled, variance_reduction(counts, sizes), np.inf).min(axis=-2)
     return RegionWeights(
         weights=np.where(is_labelled, shares / np.maximum(counts, 1), 0.0),
         unlabelled=np.sum(shares, axis=-2, where=~is_labelled),
-        fraction=np.minimum(fractions, 1.0) * is_finite,
+        variance_reduction=np.minimum(reductions, 1.0) * is_finite,
         share=totals / np.maximum(sizes_of_group.sum(axis=-2), 1),
     )
 
@@ -226,7 +226,7 @@ def estimated_weights(members: BoolArray, weights: FloatArray) -> RegionWeights:
     return RegionWeights(
         weights=weights_in_region / np.where(totals > 0, totals, 1.0),
         unlabelled=totals * 0.0,
-        fraction=totals * 0.0,
+        variance_reduction=totals * 0.0,
         share=totals * 0.0 + 1.0,
     )
 

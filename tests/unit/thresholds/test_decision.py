@@ -73,7 +73,7 @@ def test_labels_of_a_stratum_count_by_its_part_of_the_set():
 
     assert weighted.weights[:, 0] == pytest.approx([0.3, 0.3, 0.0, 0.2])
     assert weighted.unlabelled[0] == pytest.approx(0.2)
-    assert weighted.fraction[0] == 0.0
+    assert weighted.variance_reduction[0] == 0.0
     assert weighted.share[0] == pytest.approx(1 / 3)
 
 
@@ -86,9 +86,9 @@ def test_limits_of_tiny_strata_hold():
     limits = WeightedTotals(
         total=faults * weight,
         square=faults * weight**2,
-        largest=np.full(51, weight),
+        largest_weight=np.full(51, weight),
         unlabelled=np.zeros(51),
-        fraction=np.full(51, cells.fraction[0]),
+        variance_reduction=np.full(51, cells.variance_reduction[0]),
     ).upper(0.05)
 
     assert binom(50, 0.5).pmf(faults) @ (limits < 1 / 6) <= 0.05
@@ -145,7 +145,7 @@ def test_replicates_of_cells_have_the_weights_of_each_alone():
         alone = cell_weights(counts[run], sizes[run], group_sizes[run], is_finite=True)
         assert np.array_equal(together.weights[run], alone.weights)
         assert np.array_equal(together.unlabelled[run], alone.unlabelled)
-        assert np.array_equal(together.fraction[run], alone.fraction)
+        assert np.array_equal(together.variance_reduction[run], alone.variance_reduction)
         assert np.array_equal(together.share[run], alone.share)
 
 

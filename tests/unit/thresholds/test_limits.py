@@ -47,7 +47,7 @@ def test_no_label_decides_nothing():
 
 
 def test_a_census_has_its_own_mean_as_limit():
-    totals = equal_totals(3, 60, fraction=1.0)
+    totals = equal_totals(3, 60, variance_reduction=1.0)
 
     assert totals.upper(0.05)[0] == pytest.approx(0.05)
     assert totals.p_values(0.0501)[0] == 0.0
@@ -58,7 +58,7 @@ def test_the_largest_weight_is_that_of_a_cluster():
     single = WeightedTotals.of(weights, np.zeros(20))
     pairs = WeightedTotals.of(weights, np.zeros(20), cluster=np.arange(20) // 2)
 
-    assert pairs.largest[0] == pytest.approx(2 * single.largest[0])
+    assert pairs.largest_weight[0] == pytest.approx(2 * single.largest_weight[0])
     assert pairs.upper(0.05)[0] == pytest.approx(
         WeightedTotals.of(weights[:10] * 2, np.zeros(10)).upper(0.05)[0]
     )
@@ -106,7 +106,7 @@ def test_limits_of_a_frequent_outcome_hold_in_large_samples(size, drawn, ones):
     limits = []
     for count in counts:
         weights = np.full((drawn, 1), 1.0 / drawn)
-        totals = WeightedTotals.of(weights, np.arange(drawn) < count, fraction=drawn / size)
+        totals = WeightedTotals.of(weights, np.arange(drawn) < count, variance_reduction=drawn / size)
         limits.append(totals.upper(0.05)[0])
     passed = np.array(limits) < ones / size - 1e-12
 
