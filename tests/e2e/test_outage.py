@@ -45,10 +45,15 @@ class Network:
 
 def fail(window, *keys):
     """Press keys, of which the last saves, and wait until the page says that it could not."""
+    idle = "#root:not([aria-busy]), .stratal:not([aria-busy])"
     for key in keys:
+        window.wait_for_timeout(
+            20
+        )  # a busy page ignores keys, and one that has just been opened may become busy
+        window.wait_for_selector(idle)
         window.keyboard.press(key)
     window.wait_for_selector(".banner:not([hidden])", timeout=60_000)
-    window.wait_for_selector("#root:not([aria-busy]), .stratal:not([aria-busy])")
+    window.wait_for_selector(idle)
 
 
 def recovered(window):

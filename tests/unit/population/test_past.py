@@ -45,7 +45,7 @@ def files(tmp_path_factory):
 def test_wide_and_long_files_are_the_same_history(files):
     found = [as_history(files / name) for name in ("wide.parquet", "wide.csv", "long.csv")]
     for other in found[1:]:
-        np.testing.assert_array_equal(other.of(IDS), found[0].of(IDS))
+        np.testing.assert_array_equal(other.values_of(IDS), found[0].values_of(IDS))
         assert set(other.models) == {f"m{at}" for at in range(M)}
 
 
