@@ -36,11 +36,13 @@ class ExternalOptions(DeclaredRoles):
     groups: Sequence[str] = ()
     tags: str | None = None
     predicts: Predictions | None = None
+    # Whether the table has all units of the population, although each row has a label.
     has_all_units: bool = False
 
     @property
     def group_columns(self) -> tuple[str, ...]:
-        """Columns that the sample keeps as groups: groups, strata and roles, but no proxies."""
+        """Columns that the sample stores as groups: groups, strata, clusters and roles."""
+        # The sample stores proxies separately. Labels are compared with answers in a group, even of a proxy.
         roles = self.roles
         role_columns = [
             name for name in roles.stored_columns if name not in self.proxies or name == roles.answer
@@ -88,7 +90,6 @@ class ExternalOptions(DeclaredRoles):
         has_weights = any(name != "sizes" for name in sources_named)
         is_poisson = self.mechanism == "poisson"
         has_strata_or_clusters = has_clusters or (has_weights and bool(self.stratum))
-        states_sizes = bool(sources_named) or has_size
         contradictions = {
             f"only one of {', '.join(sources)} can be given, because each states what a labelled unit "
             "represents": (len(sources_named) > 1),
@@ -100,7 +101,7 @@ class ExternalOptions(DeclaredRoles):
             "a Poisson sample cannot have strata or clusters": is_poisson and has_strata_or_clusters,
             "a proxy cannot be used for clusters of a table with sizes or weights": bool(self.proxy)
             and has_clusters
-            and states_sizes,
+            and self.states_sampling,
             "clusters and strata must be in different columns": has_clusters and self.cluster == self.stratum,
         }
         for problem, is_contradictory in contradictions.items():

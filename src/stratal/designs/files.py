@@ -76,11 +76,16 @@ def clear_leftovers(path: Path) -> None:
                 release = lock_file(partial)
                 if release is None:
                     continue
-                if partial.is_dir():
-                    shutil.rmtree(partial, ignore_errors=True)
-                else:
-                    partial.unlink(missing_ok=True)
+                _remove(partial)
                 release()
+
+
+def _remove(partial: Path) -> None:
+    """Remove a partial file or folder, if it exists."""
+    if partial.is_dir():
+        shutil.rmtree(partial, ignore_errors=True)
+    else:
+        partial.unlink(missing_ok=True)
 
 
 def flush_to_disk(path: Path) -> None:
@@ -107,28 +112,32 @@ def _create_locked(
     It is created again if another run removed it before it was locked. The function is None if the file
     system has no locks.
     """
+    is_folder = create is Path.mkdir
     for attempt in range(_MAX_ATTEMPTS):
         partial = parent / f"{start}{secrets.token_hex(8)}{_PARTIAL}{end}"
         create(partial, exist_ok=False)
-        is_folder = create is Path.mkdir
         # Windows cannot lock a folder.
         if is_folder and os.name == "nt":
             break
         release = lock_file(partial)
         if release is not None and partial.is_dir() == is_folder:
             return partial, release
-        if release is None and partial.exists() and attempt == _MAX_ATTEMPTS - 1:
-            break
-        # The folder was removed, and the lock created a file in its place.
         if release is not None:
-            partial.unlink(missing_ok=True)
+            # The folder was removed, and the lock created a file in its place.
+            _remove(partial)
             release()
+        elif attempt < _MAX_ATTEMPTS - 1:
+            # Without locks, it still exists. The last one is used, unlocked.
+            _remove(partial)
     return partial, None
 
 
 @contextmanager
 def partial_folder(folder: Path) -> Iterator[Path]:
-    """Yield a temporary folder, next to `folder` or inside an existing one."""
+    """Yield a temporary folder from which the caller moves files to `folder`; remove it at the end.
+
+    It is next to `folder`, or inside it if that exists.
+    """
     parent = folder if folder.is_dir() else folder.parent
     name = folder.resolve().name
     clear_leftovers(parent / name)

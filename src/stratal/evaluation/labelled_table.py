@@ -201,8 +201,9 @@ def _with_recognised_roles(
         recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
     _require_list_rule(rows, request, recognition)
     _refuse_code_before_question(rows, request, recognition)
+    # A question asks the user for a role that the table leaves open.
     if recognition.questions:
-        # One of the columns with a common name may have the role that is not recognised.
+        # One of the columns with the same name may have this role.
         rows.refuse_repeated(*rows.repeated)
     recognition.require_answered(rows.table_name)
     notes = (*recognition.notes, *rows.notes_on_repeated, *_notes_on_summary_row(rows, recognition.id))
@@ -215,7 +216,7 @@ def _with_answers_of_softmax(
 ) -> SmallTable | None:
     """Return the table with the most probable class as the model's answer; see `with_most_probable_class`.
 
-    None if a role is stated or recognised with which labels are compared, or what they count as.
+    None if there is a stated or recognised column to compare labels with, or if their meaning is stated.
     """
     columns = (*request.compare, *request.proxy, *request.judge)
     roles = (request.predicted, request.model, request.lists, request.estimand, recognition.answer)
@@ -287,9 +288,9 @@ def _with_row_for_each_unit(
 
 
 def _with_proxies(
-    rows: SmallTable, request: EvaluationRequest, recognition: Recognition, **how_chosen: Any
+    rows: SmallTable, request: EvaluationRequest, recognition: Recognition, **other_fields: Any
 ) -> LabelledTable:
-    """Return the table with its proxies as numbers; `how_chosen` are fields of the result."""
+    """Return the table with its proxies as numbers; `other_fields` are those of the result."""
     decode = partial(_verdict_numbers, request)
     candidates = _proxies(request, recognition, rows)
     proxies, notes = usable_proxies(
@@ -306,7 +307,7 @@ def _with_proxies(
         proxies=tuple(numeric_names.get(proxy, proxy) for proxy in proxies),
         score=recognition.proxy,
         numeric_names=numeric_names,
-        **how_chosen,
+        **other_fields,
     )
 
 
@@ -358,7 +359,7 @@ def sample_of_table(table: LabelledTable, groups: Sequence[str]) -> tuple[Sample
         options |= {"inclusion_probability": selection.column, "mechanism": "poisson"}
     if selection.kind == ALL:
         _require_nearly_all_labelled(rows, is_labelled)
-        # Rows without a label are units, too, and the sample contains them only if it contains all rows.
+        # Rows without a label imply that the table has all units; a complete table must state it.
         options["has_all_units"] = bool(np.all(is_labelled))
     # A file of sizes with a column of variances also holds the proxy's moments.
     has_sizes_and_proxy = request.sizes is not None and request.population is None and bool(table.proxies)
@@ -617,7 +618,7 @@ def _with_roles(request: EvaluationRequest, recognition: Recognition, rows: Smal
     changes: Keywords = {"model": recognition.model}
     ids = recognition.columns.get(recognition.id or "")
     is_unique = ids is not None and ids.n_distinct == ids.n_rows
-    # An index and the ids of another file have names of their own.
+    # A recognised column is no id if the index has the ids, or if ids must match those of a population.
     is_only_id = is_unique and rows.index is None and request.population is None
     if request.id is None and (recognition.model is not None or is_only_id):
         changes["id"] = recognition.id
@@ -637,7 +638,7 @@ def _takes_answer(request: EvaluationRequest) -> bool:
     if request.estimand is None or request.predicted is True:
         return True
     estimand = as_estimand(request.estimand)
-    return "predicted" in estimand.takes or estimand.compares(True, None)
+    return "predicted" in estimand.takes or estimand.compares(predicted=True, sample_answer=None)
 
 
 def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTable) -> tuple[str, ...]:
@@ -659,13 +660,13 @@ def _proxies(request: EvaluationRequest, recognition: Recognition, rows: SmallTa
     if np.all(_is_labelled(rows, request)) and not is_needed:
         return ()
     proxies = dict.fromkeys((recognition.proxy, *judges))
-    words = [name for name in recognition.judges if name not in judges]
+    verdict_judges = [name for name in recognition.judges if name not in judges]
     decode = partial(_verdict_numbers, request)
     # A judge whose words do not represent numbers is compared with the labels, but is not a proxy.
     return tuple(
         name
         for name in proxies
-        if name not in words or verdict_numbers_of_column(rows, name, decode) is not None
+        if name not in verdict_judges or verdict_numbers_of_column(rows, name, decode) is not None
     )
 
 
@@ -720,9 +721,9 @@ def _empty_values(request: EvaluationRequest) -> tuple[str, ...]:
 def _refuse_code_before_question(
     rows: SmallTable, request: EvaluationRequest, recognition: Recognition
 ) -> None:
-    """Refuse codes of missing labels before a question on what the labels are compared with.
+    """Refuse codes of missing labels before the user is asked what the labels are compared with.
 
-    The question may only arise because the code is one more value.
+    The role may only be open because the code is one more value.
     """
     question = next((question for question in recognition.questions if question.role == "predicted"), None)
     is_declared = request.has_words_as_labels or request.outcome == "binary"
@@ -813,11 +814,13 @@ def _detected_clusters(
         if not clusters.are_labelled_enough_for_clusters:
             # `Sample.from_labelled` raises the error for them.
             return ClusterFindings(clusters=clusters)
+    states_clusters = request.cluster != unit_of_lists
+    states_single_rows = request.chosen not in (None, UNKNOWN)
     return detect_clusters(
         rows,
         groups,
         clusters,
-        is_stated=request.cluster != unit_of_lists or request.chosen not in (None, UNKNOWN),
+        is_stated=states_clusters or states_single_rows,
         allows_second_stage=selection.kind == UNKNOWN,
         override_hint=(
             "; if individual rows were chosen at random after all: chosen='random' (--chosen random)"
@@ -845,7 +848,7 @@ def _one_row_for_each_unit(
     """Return the columns of a table with a row per unit and a column of labels per model, and the models.
 
     Repeated runs have a row per unit and run, and are returned, too. Other columns are kept if they have one
-    value for each unit; `needed` columns must have one.
+    value for each unit; those in `needed` (names, or tuples of names) must have one.
     """
     assert request.model is not None
     models = rows.texts(request.model).tolist()

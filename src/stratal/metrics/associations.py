@@ -250,7 +250,7 @@ def association(
     value = min(max(value, -1.0), 1.0)
     result = of_variable(value, influence / weighting.total, weighting, target)
     smoothed = _interval_with_pseudo_labels(statistic, x, y, weighting, result, target)
-    has_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
+    # Pseudo-labels move the value. The interval contains the limits around both values.
     interval: Interval = OuterInterval(
         value=value, bounds=bounds, first=smoothed.recentred(value), second=smoothed
     )
@@ -261,9 +261,11 @@ def association(
         )
     if statistic.of_moments is not None:
         interval = _extend_for_rare_value(interval, statistic, statistic.of_moments, x, y, weighting, target)
-    standard_error = smoothed.standard_error
-    if has_error or weighting.census:
+    has_positive_error = np.isfinite(result.variance) and result.standard_error > ROUNDING_ERROR
+    if has_positive_error or weighting.census:
         standard_error = result.standard_error
+    else:
+        standard_error = smoothed.standard_error
     return linearised_estimate(
         result,
         weighting,
@@ -293,7 +295,7 @@ def _extend_for_rare_value(
     weights = weighting.weights / weighting.total
     x, y = _standardise(x, y, weights, on_common_scale=statistic.compares_means)
     values, counts = np.unique(y, return_counts=True)
-    # An agreement is largest if the score is the label itself.
+    # Units without a label may have any score in the range. An agreement is largest if it equals the label.
     scores = np.concatenate([x, y]) if statistic.compares_means else x
     score_range = (float(scores.min()), float(scores.max()))
     # Both values, if they are equally frequent.
@@ -317,9 +319,9 @@ _LARGEST_SQUARED_ERROR = 4.0
 def _agreement_at_equal_means(value: float, x: FloatArray, y: FloatArray, weighting: Weighting) -> float:
     """Return Lin's concordance `value` without the part of (x̄ − ȳ)² that may be sampling error.
 
-    McGraw and Wong (1996) subtract the expected part, Var(x̄ − ȳ); this is the largest plausible part. For a
-    judge that reverses the scale, the linearised variance is near 0, because the square has its minimum
-    there: intervals covered .04.
+    McGraw and Wong (1996) subtract the expected part, Var(x̄ − ȳ); this is the largest plausible part. If
+    x̄ = ȳ, the linearised variance of (x̄ − ȳ)² is 0. For a judge that reverses the scale, intervals without
+    this correction covered .04.
     """
     weights = weighting.weights / weighting.total
     mean_x = weights @ x
@@ -358,6 +360,7 @@ def _interval_with_pseudo_labels(
     pseudo_shares = np.where(_all_labels_agree(fit, residuals), share_where_labels_agree, share)
     pseudo_labels = _pseudo_labels(y)
     if len(np.unique(y)) == 2:
+        # 0 unless the allocation depends on labels.
         pseudo_shares = np.maximum(pseudo_shares, adaptive_label_share(y == y.max(), weighting))
     pseudo_shares = pseudo_shares * _diversity(y)
     n_pseudo = len(pseudo_labels)
@@ -371,6 +374,7 @@ def _interval_with_pseudo_labels(
             value=result.value, bounds=(-1.0, 1.0), standard_error=0.0, degrees_of_freedom=np.inf
         )
     influence = influence / weighting.total
+    # The sampling error is the weighted sum of this influence: the total times its weighted mean.
     design_variance = mixed_variance(weighting, shares, influence) * weighting.total**2
     variance, _ = smoothed_variance(design_variance, influence, weights, result, weighting, target)
     if 0.0 < result.design_variance < design_variance:
@@ -476,6 +480,7 @@ def _few_clusters_notes(weighting: Weighting) -> tuple[Note, ...]:
 EXPECTED_SLOPE = 0.8
 
 
+# `listed` is the field after the colon in the text form, as in `pearson:judge`; `shown` is its example.
 @dataclass(frozen=True, slots=True)
 class ScoreComparison(Estimand, listed="score", shown="judge"):
     """A comparison of a judge's scores with the labels, which are numbers.
@@ -488,6 +493,10 @@ class ScoreComparison(Estimand, listed="score", shown="judge"):
 
     score: str | None = None
 
+    def score_name(self, sample: Sample) -> str:
+        """Return the column of the score; without one, the error shows how to name it."""
+        return self.score or only_proxy(sample, replace(self, score="COLUMN").text)
+
     def units(
         self, sample: Sample, labels: object, scores: object = None
     ) -> tuple[FloatArray, FloatArray, Respondents, BoolArray]:
@@ -497,7 +506,7 @@ class ScoreComparison(Estimand, listed="score", shown="judge"):
         """
         score_column = scores
         if scores is None:
-            score_column = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
+            score_column = self.score_name(sample)
         if isinstance(score_column, str):
             score = sample.question.score(score_column)
             if score is not None and score.of_class is not None:
@@ -668,7 +677,7 @@ class Bias(ScoreComparison, kind="bias"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the bias: the mean of score minus label."""
         x, y, _, labelled = self.units(sample, labels)
-        score = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
+        score = self.score_name(sample)
         info = next(entry for entry in sample.proxy_info if entry.name == score)
         difference = np.full(sample.size, np.nan)
         difference[labelled] = x - y

@@ -110,7 +110,8 @@ class _AtThreshold(Estimand):
         A unit is predicted to be of the class if its score reaches the threshold.
         """
         positive = self._resolve_class(sample)
-        score = self.score or score_of_class(sample, positive, replace(self, score="COLUMN").text)
+        text_with_score = replace(self, score="COLUMN").text
+        score = self.score or score_of_class(sample, positive, text_with_score)
         scores = scores_of_class(sample, positive, score)
         column = f"{score} at {self.threshold:g}"
         negative = f"not {positive}"
@@ -122,6 +123,7 @@ class _AtThreshold(Estimand):
             irrelevant_units = Below(name=score, limit=self.threshold)
         answered = answered_classes(sample, labels, column, (positive,), irrelevant_units)
         strata = sample.design.strata
+        # Strata of the score exclude one answer, unless the threshold is inside the stratum.
         if strata is not None and answered.confusion.weighting.random_within_strata:
             ranges = value_ranges(strata.rule, score)
             answered = _with_possible_answers(answered, ranges, self.threshold, positive, negative)
@@ -201,7 +203,7 @@ def _parse_numbers(texts: list[str]) -> list[float] | None:
 def _with_possible_answers(
     answered: AnsweredClasses, ranges: FloatArray, threshold: float, positive: str, negative: str
 ) -> AnsweredClasses:
-    """Return the classes with the answers that are possible in strata with these ranges (H, 2) of scores."""
+    """Return the classes with the answers that are possible in strata with scores in [low, high) (H, 2)."""
     levels = answered.levels
     # The last column is for answers that are no level.
     possible = np.zeros((len(ranges), len(levels) + 1), dtype=bool)

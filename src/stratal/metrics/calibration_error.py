@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from stratal.estimation.linearised import of_variable
 from stratal.intervals.interval import two_sided_level
 from stratal.intervals.interval_types import OffsetInterval
 from stratal.metrics.associations import Bias, ScoreComparison
-from stratal.metrics.ranking import only_proxy
 from stratal.metrics.score_roles import is_probability
 from stratal.population.influence import Influence
 from stratal.population.population import Population
@@ -44,6 +43,8 @@ class _BinsInterval(OffsetInterval):
 
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the value."""
+        # The lower limit depends on both ends of a difference, so that each has half of the error. The upper
+        # limit is only too low if the end on the side of the true difference is.
         low, high = self._limits_of_differences(0.5 * error / len(self.mean_labels))
         min_distances = np.maximum(np.maximum(low, -high), 0.0)
         low, high = self._limits_of_differences(error)
@@ -113,7 +114,7 @@ class CalibrationError(ScoreComparison, kind="calibration_error"):
 
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the calibration error."""
-        score = self.score or only_proxy(sample, replace(self, score="COLUMN").text)
+        score = self.score_name(sample)
         role = sample.question.score(score)
         if role is not None and not is_probability(sample, score):
             raise InputError(

@@ -50,6 +50,7 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
     if question.answer is None:
         return False
     if question.outcome.holds_sets:
+        # Annotators write the correct set, or judge the model's set with 1 or 0.
         return any(map(is_set, labels))
     label_classes = {TRUTH_VALUES.get(label, label) for label in labels}
     answer_classes = {TRUTH_VALUES.get(answer, answer) for answer in answers}

@@ -32,7 +32,8 @@ ADAPTIVE_ALLOCATIONS = ("two-round", "opt-a1", "opt-a2")
 # Designs without strata, by the kind of `stratal.designs`.
 DRAW_MECHANISMS = ("poisson", "proportional-to-size", "systematic")
 
-# Designs of `stratal.plan` for the estimand: the complete budget in one round, or half of it as a pilot.
+# Designs of `stratal.plan` for the estimand: the complete budget in one round, or half of it as a pilot. The
+# text `two-round` is this plan; after a stratification, as in `k-means:10:two-round`, it is the allocation.
 PLANS = ("planned", "two-round")
 
 # Default pilots: a share of the budget for `two-round`, labels per stratum for the other allocations.
@@ -220,7 +221,7 @@ class SimulationTask:
     proxy : float (N,), optional
         Values of the proxy.
     keys : tuple of str
-        Keys of the cells of the designs.
+        For each design, the key by which its finished results are found.
     """
 
     population: Population

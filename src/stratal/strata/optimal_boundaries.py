@@ -42,8 +42,9 @@ INITIAL_RUNS = 192
 # Target size of the widest window, in bins. Each step divides the widest window into this number of runs.
 WINDOW_SIZE = 128
 
-# Minimum number of bins at which windows save time.
+# Minimum numbers of bins, and of initial runs per stratum, at which windows save time.
 MIN_BINS_FOR_WINDOWS = 4 * INITIAL_RUNS
+MIN_RUNS_PER_STRATUM = 4
 
 # Up to this number of edges, or its square of pairs of a start and an end, comparing all pairs in one array
 # operation takes less time than the divide-and-conquer recursion.
@@ -174,7 +175,8 @@ def k_means_boundaries_for_number(distribution: Distribution, n_strata: int) -> 
     n_bins = len(distribution.values)
     max_strata = min(n_strata, n_bins)
     sums = PrefixSums.of(distribution)
-    if n_strata < 2 or 4 * n_strata > INITIAL_RUNS or n_bins < MIN_BINS_FOR_WINDOWS:
+    has_few_runs = MIN_RUNS_PER_STRATUM * n_strata > INITIAL_RUNS
+    if n_strata < 2 or has_few_runs or n_bins < MIN_BINS_FOR_WINDOWS:
         lowest = np.arange(1, max_strata)
         highest = np.full(max_strata - 1, n_bins)
     else:
@@ -232,18 +234,19 @@ def _boundary_windows(
 def _run_positions(counts: IntArray, values: FloatArray) -> FloatArray:
     """Return the edges (B + 1,) on a scale from 0 to 1, of which each run of bins covers an equal part.
 
-    The effect of replacing a run of n units over a range r by its mean grows as √(n r). Three quarters of the
-    scale measure this effect, and one quarter the range alone, so that no run contains a wide gap. These
-    proportions affect only the time.
+    The effect of replacing a run of n units over a range r by its mean grows as n r. Three quarters of the
+    scale are sums of √(n r) over bins, which are about equal in runs of equal effect. One quarter is the
+    range alone, so that no run contains a wide gap. These proportions affect only the time.
     """
     ranges = np.diff(values, append=values[-1])
-    effects, cumulative_range = np.cumsum([np.sqrt(counts * ranges), ranges], axis=1)
-    positions = 0.75 * effects / effects[-1] + 0.25 * cumulative_range / cumulative_range[-1]
+    root_effects, cumulative_range = np.cumsum([np.sqrt(counts * ranges), ranges], axis=1)
+    positions = 0.75 * root_effects / root_effects[-1] + 0.25 * cumulative_range / cumulative_range[-1]
     return np.append(0.0, positions)
 
 
 def _separate_windows(lowest: IntArray, highest: IntArray, n_bins: int) -> tuple[IntArray, IntArray]:
     """Return windows (H − 1,) in which each boundary is at least one edge above the previous one."""
+    # Boundary h minus h does not decrease with h, if each boundary is above the previous one.
     numbers = np.arange(1, len(lowest) + 1)
     highest = np.minimum(highest - numbers, n_bins - len(numbers) - 1)
     lowest = np.maximum.accumulate(np.maximum(lowest - numbers, 0))
@@ -281,7 +284,8 @@ def _lower_cost_limits(
     final = len(edges) - 1
     effect_per_width = float(np.sqrt(np.diff(run_sums.counts) * squares_of_runs).max())
     # The limit of a stratum is the sum of a term of its start, a term of its end, and −n mean². Its width
-    # includes the adjacent runs, because a boundary may lie inside them.
+    # includes the adjacent runs, because a boundary may lie inside them. A run that is replaced by its mean
+    # loses its sum of squares, at most the largest one.
     start_terms = effect_per_width * values[np.append(0, edges[:-1])] - run_sums.squares
     end_values = values[np.append(edges[1:], edges[-1]) - 1]
     end_terms = run_sums.squares - effect_per_width * end_values - squares_of_runs.max()

@@ -17,16 +17,20 @@ _MAX_FORMAT_COLUMNS = 100
 
 
 def csv_number_format(rows: Rows, columns: dict[str, str], delimiter: str) -> number_format.NumberFormat:
-    """Return the number format of a CSV file, from all entries of the columns of numbers."""
+    """Return the number format of a CSV file, from all entries of the columns of numbers.
+
+    `columns` has the SQL expression of each column.
+    """
     # In a file whose columns are separated by commas, numbers cannot have decimal commas.
     if delimiter == ",":
-        return number_format.column_format({}, may_group=False)
+        return number_format.file_format({}, may_group=False)
     all_columns = replace(rows, columns=columns)
     head = all_columns.head(list(columns), number_format.HEAD_ROWS)
     number_columns = [
         name for name, entries in head.items() if number_format.count_formats(entries).is_number
     ]
     counts = _format_counts(all_columns, number_columns)
+    # Spreadsheets write semicolons where a comma is the decimal mark; `1.234` may then mean a thousand.
     return number_format.file_format(counts, may_group=delimiter == ";")
 
 
@@ -54,6 +58,7 @@ def percentage_columns(rows: Rows, names: Sequence[str]) -> dict[str, number_for
         if any(map(number_format.is_percentage, entries))
     ]
     counts = _format_counts(rows, candidates)
+    # The decimal mark of the percentages is None if they are mixed with other numbers.
     return {name: column for name, column in counts.items() if column.percent_mark is not None}
 
 
@@ -65,8 +70,9 @@ def first_differing_entries(rows: Rows, name: str, *, are_percentages: bool) -> 
     column = rows.columns[name]
     is_usual = f"(TRY_CAST({column} AS DOUBLE) IS NOT NULL)"
     if are_percentages:
-        mark = _format_counts(rows, [name])[name].most_common_mark
-        is_usual = f"regexp_full_match(trim({column}), {quote_text(number_format.percentage_pattern(mark))})"
+        decimal_mark = _format_counts(rows, [name])[name].most_common_mark
+        pattern = quote_text(number_format.percentage_pattern(decimal_mark))
+        is_usual = f"regexp_full_match(trim({column}), {pattern})"
     is_other = f"NOT {is_usual} AND trim({column}) <> ''"
     usual, other = rows.query_row(
         f"first({column}) FILTER ({is_usual})", f"first({column}) FILTER ({is_other})"
@@ -134,6 +140,7 @@ def with_decimal_points(
         for name, column in rows.columns.items()
         if name in file_format.decimals and name != selection.id
     }
+    # Ambiguous columns that are not declared to be numbers may be text. Reading their numbers is an error.
     ambiguous = {name: entry for name, entry in file_format.ambiguous.items() if name in rows.columns}
     notes = (*rows.notes, *number_format.number_format_notes(file_format, list(converted_columns)))
     return replace(rows, columns={**rows.columns, **converted_columns}, notes=notes, ambiguous=ambiguous)

@@ -80,11 +80,13 @@ def curve_of(
     confidence_level: float,
     metrics: tuple[str, ...] = CURVES,
 ) -> Curve:
-    """Return the curve of the sets of one score, at about ten of their thresholds."""
-    set_indices = np.unique(np.linspace(0, len(sets.group) - 1, N_THRESHOLDS).round().astype(np.int64))
+    """Return the curve of the sets of one score, without groups, at about ten of their thresholds (J, 1)."""
+    set_indices = np.unique(np.linspace(0, len(sets.thresholds) - 1, N_THRESHOLDS).round().astype(np.int64))
     members = sets.members(labels.scores, labels.group)
-    shares = labels.weights @ members
-    if labels.sizes is not None and labels.group_sizes is not None:
+    if labels.sizes is None or labels.group_sizes is None:
+        shares = labels.weights @ members
+    else:
+        # The numbers of units of the population in each stratum and set are known.
         shares = labels.sizes.sum(axis=0) / labels.group_sizes.sum()
     values = {}
     for metric in metrics:
@@ -179,6 +181,7 @@ def _metric_evidence(metric: str, labels: LabelledScores, sets: CandidateSets) -
     """Return the evidence on a metric of every set."""
     if metric != F1_NAME:
         return set_evidence(metric, labels, sets)
+    # For simple random samples, `f1_evidence` is on Jaccard's index, whose limits are exact.
     return _F1Evidence(evidence=f1_evidence(labels, sets), is_jaccard=labels.is_simple)
 
 

@@ -41,7 +41,8 @@ class WeightedTotals(Record):
     unlabelled : float (…, J)
         Share of the set in cells without a label. Their outcomes count as 1, the worst case.
     variance_reduction : float (…, J)
-        Smallest (n − 1) / (N − 1) of a cell (the set's part of a stratum); 0 for the superpopulation.
+        Smallest (n − 1) / (N − 1), about the sampling fraction, of a cell (its part of a stratum); 0 for the
+        superpopulation.
 
     Examples
     --------
@@ -79,8 +80,8 @@ class WeightedTotals(Record):
         weighted = weights * values
         largest_weight = weights.max(axis=0, initial=0.0)
         if cluster is not None:
-            # All units of a cluster that was not drawn may be faults of the set, even if only some units of
-            # the drawn clusters are in the set.
+            # All units of a cluster that was not drawn may be in the set and have the outcome 1, even if only
+            # some units of the drawn clusters are in the set.
             largest_weight = largest_weight * np.bincount(cluster).max(initial=1)
             weighted = stratum_sums(weighted, cluster, code_count(cluster))
         total = weighted.sum(axis=0)
@@ -132,6 +133,8 @@ class WeightedTotals(Record):
 
         It is 1 for the superpopulation (f = 0), and for rates that are not rare.
         """
+        # A sample misses K rare outcomes with the probability (1 − f)^K, or with replacement about exp(−f K).
+        # At equal probabilities, the first K is smaller by the factor φ.
         fraction = np.clip(np.where(self.total <= _MAX_RARE_RATE, self.variance_reduction, 0.0), 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = fraction / -np.log1p(-fraction)
@@ -189,10 +192,11 @@ def part_limits(part: RegionMean, rest: RegionMean, error: object) -> tuple[Floa
 
 def _ratio_limit(part: FloatArray, rest: FloatArray, high: FloatArray, low: FloatArray) -> FloatArray:
     """Return rest / (rest + part) at the upper limit of part / rest, from their limits `high` and `low`."""
-    below = low * (2.0 * rest - low)
-    above = high * (2.0 * part - high)
-    root = np.sqrt(np.maximum((part * rest) ** 2 - above * below, 0.0))
+    # The ratio solves quadratic r² − 2 part rest r + constant = 0.
+    quadratic = low * (2.0 * rest - low)
+    constant = high * (2.0 * part - high)
+    root = np.sqrt(np.maximum((part * rest) ** 2 - constant * quadratic, 0.0))
     numerator = part * rest + root
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = below / (below + numerator)
+        share = quadratic / (quadratic + numerator)
     return np.where(low > 0, share, 0.0)

@@ -58,6 +58,7 @@ def test_where_there_are_no_locks_files_are_written_without(tmp_path, monkeypatc
     with partial_folder(tmp_path / "audit") as folder:
         (folder / "note.txt").write_text("whole")
     assert (tmp_path / "note.txt").read_text() == "whole"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["note.txt"]
 
 
 def test_a_write_that_fails_names_the_file(tmp_path):
