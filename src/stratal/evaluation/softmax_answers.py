@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.labels.label_values import class_text
 from stratal.population.inspection import find_softmax_columns
 from stratal.population.softmax import CONFIDENCE, PREDICTED_CLASS, class_names
 from stratal.protocols import JsonDict
@@ -23,8 +24,9 @@ def with_most_probable_class(
 ) -> SmallTable | None:
     """Return the table with the most probable class and its probability in place of all probabilities.
 
-    The class is the model's answer. None without columns of probabilities, and unless the labels are the only
-    column with the names of these classes: of two such columns, one may contain the answers.
+    The class is the model's answer. None without columns of probabilities, with those of two models, and
+    unless the labels are the only column with the names of these classes: of two such columns, one may
+    contain the answers.
     """
     if rows.find(PREDICTED_CLASS, CONFIDENCE) is not None:
         return None
@@ -32,6 +34,8 @@ def with_most_probable_class(
     if columns is None:
         return None
     classes = class_names(columns)
+    if _has_other_softmax(rows, facts, columns):
+        return None
     columns_of_classes = _columns_of_classes(rows, facts, columns, set(classes))
     if len(columns_of_classes) != 1 or columns_of_classes[0] not in possible_labels:
         return None
@@ -79,6 +83,13 @@ def _softmax_columns(rows: SmallTable, facts: Sequence[ColumnFacts]) -> tuple[st
     return find_softmax_columns(descriptions, row_sums)
 
 
+def _has_other_softmax(rows: SmallTable, facts: Sequence[ColumnFacts], columns: Sequence[str]) -> bool:
+    """Return whether a second model has probabilities of the same classes."""
+    others = [column for column in facts if column.name not in columns]
+    other_columns = _softmax_columns(rows, others)
+    return other_columns is not None and set(class_names(other_columns)) == set(class_names(columns))
+
+
 def _columns_of_classes(
     rows: SmallTable, facts: Sequence[ColumnFacts], probability_columns: Sequence[str], classes: set[str]
 ) -> list[str]:
@@ -88,7 +99,8 @@ def _columns_of_classes(
         may_be_classes = not column.is_number or len(classes) >= _MIN_NUMBER_CLASSES
         if column.name in probability_columns or not may_be_classes or column.n_distinct < 2:
             continue
-        entries = {str(entry).strip() for entry in rows.values(column.name) if not is_missing(entry)}
+        # Whole numbers beside empty cells are floats in pandas: 1.0 is the class 1.
+        entries = {class_text(entry).strip() for entry in rows.values(column.name) if not is_missing(entry)}
         if entries <= classes:
             names.append(column.name)
     return names

@@ -294,12 +294,15 @@ def _extend_for_rare_value(
         return interval
     weights = weighting.weights / weighting.total
     x, y = _standardise(x, y, weights, on_common_scale=statistic.compares_means)
-    values, counts = np.unique(y, return_counts=True)
+    values, inverse, counts = np.unique(y, return_inverse=True, return_counts=True)
     # Units without a label may have any score in the range. An agreement is largest if it equals the label.
     scores = np.concatenate([x, y]) if statistic.compares_means else x
     score_range = (float(scores.min()), float(scores.max()))
-    # Both values, if they are equally frequent.
-    for value in values[counts == counts.min()]:
+    # Both values, if they are equally frequent, or if the value with fewer labels stands for more units: the
+    # labels of an oversampled stratum do not show how many units with its value are in the others.
+    shares = np.bincount(inverse, weights)
+    is_rarer = (counts == counts.min()) | np.isclose(shares, shares.min())
+    for value in values[is_rarer]:
         moments = RarerValueMoments.of(x, y, y == value, score_range, weighting, target)
         if moments is not None:
             interval = RarerValueInterval(

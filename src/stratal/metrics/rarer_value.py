@@ -58,8 +58,8 @@ class RarerValueMoments:
     n_labels : float
         Number of independent labels with the same variance of the share, at most those without strata: a
         stratum without a label of the value has no variance, but may contain units with it.
-    n_rarer : float
-        Number of independent labels of the rarer value.
+    n_rarer, n_others : float
+        Numbers of independent labels of the rarer value, and of the other.
     means : float (2, 5)
         Means of x, y, x², y² and xy within the rarer value, and within the other.
     covariances : float (2, 5, 5)
@@ -72,6 +72,7 @@ class RarerValueMoments:
     share: float
     n_labels: float
     n_rarer: float
+    n_others: float
     means: FloatArray
     covariances: FloatArray
     unseen: tuple[UnseenUnits, ...]
@@ -120,6 +121,7 @@ class RarerValueMoments:
             share=share,
             n_labels=min(design_labels, all_labels),
             n_rarer=n_rarer,
+            n_others=_independent_labels(~is_rarer, weighting, target),
             means=np.array(means),
             covariances=np.array(covariances),
             unseen=tuple(unseen),
@@ -249,7 +251,7 @@ class RarerValueInterval(Interval):
         )
         rarer_variance, other_variance = np.einsum("i,kij,j->k", slopes, moments.covariances, slopes)
         variance = share**2 * rarer_variance / moments.n_rarer
-        variance += (1.0 - share) ** 2 * other_variance / max(moments.n_labels - moments.n_rarer, 1.0)
+        variance += (1.0 - share) ** 2 * other_variance / moments.n_others
         quantile = -float(student_quantile(error, max(moments.n_labels - 2.0, 1.0)))
         distance = quantile * float(np.sqrt(max(variance, 0.0)))
         unseen_share = 1.0 - error ** (_UNSEEN_POWER / unseen.n_labels)

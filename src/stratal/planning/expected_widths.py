@@ -132,7 +132,7 @@ def _normal_sums(number: int, stratum: int) -> FloatArray:
     """Return Σ (z − mean)² and Σ (z − mean)³ (2, LABEL_SETS) of standard normal labels of a stratum."""
     labels = _residual_sets(np.empty(0), number, stratum)
     labels -= labels.mean(axis=0)
-    return np.array([np.sum(labels**2, axis=0), np.sum(labels**3, axis=0)])
+    return frozen(np.array([np.sum(labels**2, axis=0), np.sum(labels**3, axis=0)]))
 
 
 def _sums_with_observed(

@@ -457,7 +457,8 @@ def _boundaries_of_runs(sums: bytes, edges: bytes, max_strata: int) -> tuple[Int
     """
     edge_array = np.frombuffer(edges, np.int64)
     costs = _cost_table(PrefixSums.from_bytes(sums).neyman_cost, edge_array, edge_array)
-    return tuple(_minimise_cost(costs, edge_array, max_strata))
+    # Every caller receives the same arrays.
+    return tuple(map(frozen, _minimise_cost(costs, edge_array, max_strata)))
 
 
 def robust_neyman_boundaries(distribution: Distribution, n_strata: int) -> list[IntArray]:

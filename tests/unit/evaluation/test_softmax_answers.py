@@ -115,3 +115,30 @@ def test_waves_of_a_table_have_the_same_answers():
         rows = np.flatnonzero(weeks == week)
         part = {name: [entries[row] for row in rows] for name, entries in columns.items()}
         assert wave.rows[()].value == pytest.approx(accuracy(part, CLASSES))
+
+
+def test_whole_numbers_beside_empty_cells_are_classes(tmp_path):
+    """Such labels are floats in pandas: the mean of the labels was 1.13, without a word."""
+    pandas = pytest.importorskip("pandas")
+    columns = table(np.arange(3), labelled=120)
+    frame = pandas.DataFrame(columns)
+    frame.to_csv(tmp_path / "answers.csv", index=False)
+    assert frame["label"].dtype == float
+
+    for source in (frame, tmp_path / "answers.csv"):
+        evaluation = stratal.evaluate(source)
+
+        assert "`predicted_class`" in str(evaluation)
+        right = stratal.evaluate(columns).estimate
+        assert evaluation.estimate.value == pytest.approx(right.value)
+        assert evaluation.estimate.n == 120
+
+
+def test_probabilities_of_two_models_are_not_answers_of_the_first():
+    """Which model came first decided the result, .82 or .50."""
+    columns = table(CLASSES[:2])
+    other_probabilities = np.random.default_rng(5).dirichlet([1.0, 1.0], 300)
+    columns |= {"q_cat": other_probabilities[:, 0], "q_dog": other_probabilities[:, 1]}
+
+    with pytest.raises(stratal.errors.StratalError):
+        stratal.evaluate(columns)
