@@ -221,9 +221,21 @@ class Stage:
         hits, true = (hits + pseudo / 2.0) / whole, (true + 0.75 * pseudo) / whole
         called = (float(weights[self.answered].sum()) + 0.75 * pseudo) / whole
         form: Any = metric_function(self.cell.plan, 1, 2)
-        above = form.above[0] * hits + form.above[1] * called + form.above[2] * true + form.above[3]
-        below = form.below[0] * hits + form.below[1] * called + form.below[2] * true + form.below[3]
-        slope_hits, slope_true = ((form.above[j] - above / below * form.below[j]) / below for j in (0, 2))
+        above = (
+            form.numerator[0] * hits
+            + form.numerator[1] * called
+            + form.numerator[2] * true
+            + form.numerator[3]
+        )
+        below = (
+            form.denominator[0] * hits
+            + form.denominator[1] * called
+            + form.denominator[2] * true
+            + form.denominator[3]
+        )
+        slope_hits, slope_true = (
+            (form.numerator[j] - above / below * form.denominator[j]) / below for j in (0, 2)
+        )
         return np.asarray(
             np.abs(np.where(self.answered, (slope_hits + slope_true)[:, None], slope_true[:, None]))
         )
@@ -329,9 +341,14 @@ def as_before(stage: Stage, drawn: Drawn, value: FloatArray) -> FloatArray:
     hits, true = (np.sum((shares * weights)[:, side], axis=1) for side in (stage.answered, slice(None)))
     called = float(weights[stage.answered].sum())
     form: Any = metric_function(stage.cell.plan, 1, 2)
-    below = form.below[0] * hits + form.below[1] * called + form.below[2] * true + form.below[3]
+    below = (
+        form.denominator[0] * hits
+        + form.denominator[1] * called
+        + form.denominator[2] * true
+        + form.denominator[3]
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
-        slopes = [(form.above[j] - value * form.below[j]) / below for j in (0, 2)]
+        slopes = [(form.numerator[j] - value * form.denominator[j]) / below for j in (0, 2)]
     gap = np.where(stage.answered, (slopes[0] + slopes[1])[:, None], slopes[1][:, None])
     squares = counts * shares * (1.0 - shares) * gap**2
     planned = stage.plan.strata.standard_deviations**2

@@ -43,17 +43,22 @@ class Network:
         route.abort()
 
 
+IDLE = "#root:not([aria-busy]), .stratal:not([aria-busy])"
+
+
+def press_idle(window, *keys):
+    """Press keys, each on an idle page: a busy page ignores keys, and a new one may become busy."""
+    for key in keys:
+        window.wait_for_timeout(20)
+        window.wait_for_selector(IDLE)
+        window.keyboard.press(key)
+
+
 def fail(window, *keys):
     """Press keys, of which the last saves, and wait until the page says that it could not."""
-    idle = "#root:not([aria-busy]), .stratal:not([aria-busy])"
-    for key in keys:
-        window.wait_for_timeout(
-            20
-        )  # a busy page ignores keys, and one that has just been opened may become busy
-        window.wait_for_selector(idle)
-        window.keyboard.press(key)
+    press_idle(window, *keys)
     window.wait_for_selector(".banner:not([hidden])", timeout=60_000)
-    window.wait_for_selector(idle)
+    window.wait_for_selector(IDLE)
 
 
 def recovered(window):
@@ -202,8 +207,7 @@ def test_while_an_answer_is_on_its_way_nothing_else_is_entered(tmp_path, opened)
         held = []
         window.route("**/api/act", lambda route: route.continue_() if held else held.append(route))
         item = study.next_item("ann").id
-        window.keyboard.press("1")
-        window.keyboard.press("Enter")
+        press_idle(window, "1", "Enter")
         window.wait_for_selector(".said:text-is('Working …')")
         window.keyboard.press("2")
         window.keyboard.press("Enter")

@@ -9,7 +9,7 @@ from tests.tiers import cells, sized
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation import group_means, means
+from stratal.estimation import group_means, mean_estimates
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import difference_of
 from stratal.estimation.estimates import Estimates
@@ -341,7 +341,7 @@ def many_groups(labels_per_group: int = 3) -> tuple[stratal.designs.Sample, np.n
 def test_groups_that_are_not_stored_have_the_estimates_of_those_that_are(monkeypatch):
     sample, z = many_groups()
     computed = stratal.estimate(sample, z, by="kind")
-    monkeypatch.setattr(means, "MAX_STORED_GROUPS", 10**6)
+    monkeypatch.setattr(mean_estimates, "MAX_STORED_GROUPS", 10**6)
     stored = stratal.estimate(sample, z, by="kind")
 
     assert isinstance(computed.estimates, GroupMeans)
