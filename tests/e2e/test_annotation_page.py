@@ -81,6 +81,8 @@ def opened(browser):
         window.on("pageerror", lambda error: errors.append(str(error)))
         window.goto(link)
         window.wait_for_selector(selector, timeout=timeout)
+        window.wait_for_timeout(50)  # a page that shows its first item may become busy once more
+        window.wait_for_selector(selector, timeout=timeout)
         return window
 
     yield open_link
@@ -95,8 +97,9 @@ def settled(window):
 
 def press(window, *keys):
     for key in keys:
+        settled(window)
         window.keyboard.press(key)
-        window.wait_for_timeout(5)
+        window.wait_for_timeout(10)
         settled(window)
 
 

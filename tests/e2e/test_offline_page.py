@@ -52,6 +52,7 @@ def test_labels_go_out_and_come_back_once(tmp_path, opened):
         first = downloaded(window, tmp_path / "first.json")
         window.reload()
         settled(window)
+        window.wait_for_timeout(50)
         assert window.inner_text(".count").startswith("3 of your 12")
         for _ in range(9):
             press(window, "1", "Enter")
