@@ -34,10 +34,12 @@ from stratal.question.chosen_rows import (
     RowSelection,
 )
 from stratal.question.code_numbers import is_missing_code
+from stratal.question.column_kinds import are_answers
 from stratal.question.column_words import ID_NAMES, NO_COLUMN
 from stratal.question.facts import ColumnFacts
 from stratal.question.labelled_groups import LabelledGroups
-from stratal.question.recognition import Recognition, StatedRoles, are_answers, recognise
+from stratal.question.recognised_roles import Recognition, StatedRoles
+from stratal.question.recognition import recognise
 from stratal.question.vocabulary import reversed_verdicts, reverses_success
 from stratal.report.notes import RANDOM_ROWS, ROWS_WITHOUT_LABEL, Note, without_code
 from stratal.tables.column_facts import facts_of_table

@@ -17,8 +17,8 @@ from stratal.evaluation.request import EvaluationRequest
 from stratal.names import option_of
 from stratal.protocols import ArrowStream, HuggingFaceDataset, JsonDict
 from stratal.question.chosen_rows import ALL
+from stratal.question.label_recognition import passing_metric
 from stratal.question.question import SUPERPOPULATION
-from stratal.question.recognition import passing_metric
 from stratal.randomness import id_text
 from stratal.tables.files import existing_file
 from stratal.tables.logs.reading import find_log_tool, find_logs

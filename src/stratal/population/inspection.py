@@ -17,8 +17,10 @@ from stratal.population.declaration import OWN_STRATUM, Declaration
 from stratal.population.proxy_info import infer_proxy_info
 from stratal.population.softmax import SOFTMAX_TOLERANCE, class_names, is_softmax
 from stratal.protocols import JsonDict, JsonMapping
+from stratal.question.column_kinds import unreadable_score_note
 from stratal.question.column_words import ID_NAMES, MODEL_NAMES
-from stratal.question.recognition import StatedRoles, recognise, unreadable_score_note
+from stratal.question.recognised_roles import StatedRoles
+from stratal.question.recognition import recognise
 from stratal.report.notes import NUMBERS_AS_TEXT, Note
 from stratal.tables.column_facts import (
     PERCENTAGE_KIND,

@@ -16,7 +16,8 @@ from stratal.errors import InputError
 from stratal.labels.labels import Labels
 from stratal.population.population import Population
 from stratal.protocols import Keywords
-from stratal.question.recognition import StatedRoles, recognise
+from stratal.question.recognised_roles import StatedRoles
+from stratal.question.recognition import recognise
 from stratal.regression.losses import feature_matrix
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.row_groups import candidate_groups, detect_clusters, with_missing_groups

@@ -45,7 +45,7 @@ from stratal.population.population import UNIT_ID, Population
 from stratal.population.rules import CutPoints, Everything
 from stratal.protocols import JsonDict, JsonRows
 from stratal.question.chosen_rows import UNKNOWN
-from stratal.question.recognition import may_be_proxy
+from stratal.question.column_kinds import may_be_proxy
 from stratal.report.document import describe_threshold_method
 from stratal.report.notes import Note, unlabelled_text
 from stratal.report.text import Page, PageDisplay, json_dict

@@ -7,7 +7,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.question.recognition import StatedRoles, recognise
+from stratal.question.recognised_roles import StatedRoles
+from stratal.question.recognition import recognise
 from stratal.tables.column_facts import facts_of_table
 from stratal.tables.small_table import SmallTable
 
