@@ -94,7 +94,7 @@ def test_a_cross_fitted_calibration_is_unbiased(method):
         sample = dataclasses.replace(drawn, ids=units, proxies=PROXY[units, None])
         frame = Respondents.of(sample, everyone)
         for folds in splits([(2, 2)]):
-            how = CalibrationOptions(column=[0], method=method, folds=folds)
+            how = CalibrationOptions(proxy_columns=[0], method=method, folds=folds)
             found = calibrated_proxy(sample, everyone, frame, Z[units], how)
             values.append(float(np.mean(Z[units] - found.values[:, 0]) + found.summary.proxy_means[0, 0]))
 
@@ -124,7 +124,7 @@ def test_a_learner_and_the_choice_of_it_are_unbiased(stratum):
         frame = Respondents.of(sample, everyone)
         for folds in splits(folds_of):
             how = CalibrationOptions(
-                column=[0], method=linear_model.Ridge(0.1), folds=folds, features=("a", "b")
+                proxy_columns=[0], method=linear_model.Ridge(0.1), folds=folds, features=("a", "b")
             )
             found = calibrated_proxy(
                 sample, everyone, frame, Z[units], dataclasses.replace(how, bounds=(0, 1))
@@ -133,7 +133,7 @@ def test_a_learner_and_the_choice_of_it_are_unbiased(stratum):
             sizes = np.bincount(stratum)
             means = np.bincount(stratum[units], residuals) / n_h
             values.append(float((sizes / 8) @ (means + found.summary.proxy_means[:, 0])))
-            kinds |= {fit.method for fit in found.curves}
+            kinds |= {fit.method for fit in found.fits}
 
     assert Z.mean() == pytest.approx(np.mean(values), abs=1e-12)
     assert np.std(values) > 0.01

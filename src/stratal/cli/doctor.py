@@ -41,8 +41,8 @@ _MAX_LABEL_FILE_CELLS = 1_000_000
 # seconds for some thousand, and an hour for 60,000.
 _MAX_COLUMNS = 4_096
 
-# Functions below return parts of a `Result`: a text is a line, a tuple has the words of the next command, and
-# a list has such parts.
+# A part of a `Result`: a line of text, a tuple with the words of the next command, or a list of such parts.
+Part = Any
 
 
 def _refuse_many_columns(file: Path) -> None:
@@ -50,21 +50,22 @@ def _refuse_many_columns(file: Path) -> None:
     from stratal.tables.files import READ_ERRORS, csv_header, format_of
     from stratal.tables.parquet import parquet_columns
 
-    columns = 0
+    n_columns = 0
     try:
         kind = format_of(file)
         if kind == "csv":
-            columns = len(csv_header(file)[2] or ())
+            _, _, column_names = csv_header(file)
+            n_columns = len(column_names or ())
         elif kind == "parquet":
-            columns = parquet_columns(file)
+            n_columns = parquet_columns(file)
     except (InputError, *READ_ERRORS):
         # The reader of the file reports the error.
         return
-    if columns > _MAX_COLUMNS:
+    if n_columns > _MAX_COLUMNS:
         action = "Name the columns yourself: stratal plan FILE --id COL --proxy COL --budget N."
         problem = f"{file} has too many columns to describe"
         allowed = f"up to {_MAX_COLUMNS:,}"
-        raise InputError(problem, given=f"{columns:,}", allowed=allowed, action=action)
+        raise InputError(problem, given=f"{n_columns:,}", allowed=allowed, action=action)
 
 
 def _inspect_predictions(requested: Reading) -> Result:
@@ -91,10 +92,10 @@ def _inspect_predictions(requested: Reading) -> Result:
     id_and_proxy_words = suggested_options(columns, requested.id, requested.proxy, requested.softmax)
     described = {"file": str(requested.file), **columns, **proxies}
     if not proxies:
-        answer_words = predicted_option(columns, id_and_proxy_words) if columns.get("log") is None else []
+        predicted_words = predicted_option(columns, id_and_proxy_words) if columns.get("log") is None else []
         # The words are `--predicted COLUMN`.
-        answer = requested.predicted or next(iter(answer_words[1:]), None)
-        score = suggested_score(columns, id_and_proxy_words, answer)
+        predicted = requested.predicted or next(iter(predicted_words[1:]), None)
+        score = suggested_score(columns, id_and_proxy_words, predicted)
         if score is not None:
             described["suggested_proxy"] = score
     advice = _advice_before_plan(requested, columns, id_and_proxy_words)
@@ -140,7 +141,7 @@ def _advice_before_plan(
     return []
 
 
-def _plan_or_draw(requested: Reading, columns: JsonDict, id_and_proxy_words: Sequence[str]) -> list[Any]:
+def _plan_or_draw(requested: Reading, columns: JsonDict, id_and_proxy_words: Sequence[str]) -> list[Part]:
     """Return the command that plans for the file, or for clusters draws from it, or why it fails."""
     from stratal.population.inspection import answer_options, likely_group_columns, predicted_option
 
@@ -151,7 +152,7 @@ def _plan_or_draw(requested: Reading, columns: JsonDict, id_and_proxy_words: Seq
     if requested.predicted is None and "--predicted" not in words and columns.get("log") is None:
         words += predicted_option(columns, words)
     other_words = command_words(structs.replace(requested, id=None, proxy=None, softmax=None))[1:]
-    plan_words: list[Any] = [requested.file, *words, *other_words]
+    plan_words: list[object] = [requested.file, *words, *other_words]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is not None:
         plan_words += ["--budget", _first_budget(columns["rows"])]
@@ -187,7 +188,7 @@ def _first_budget(rows: int) -> int:
     return max(budget, 1)
 
 
-def _plan_command(plan_words: Sequence[object], rows: int) -> Any:
+def _plan_command(plan_words: Sequence[object], rows: int) -> Part:
     """Return the first `plan` that runs, or the reason why none does.
 
     A few rows may be too few for two labels in each stratum.
@@ -373,7 +374,7 @@ def _prefer_same_folder(file: Path, folders: dict[Path, str]) -> dict[Path, str]
     return in_same_folder or folders
 
 
-def _estimate_command(sample: Path, labels: Path, **options: Any) -> Any:
+def _estimate_command(sample: Path, labels: Path, **options: Any) -> Part:
     """Return the words of the command that estimates with these options, or a line on why it fails."""
     requested = EvidenceOptions(files=[sample, labels], **options)
     try:
@@ -386,7 +387,7 @@ def _estimate_command(sample: Path, labels: Path, **options: Any) -> Any:
 
 def _label_lines(
     file: Path, table: SmallTable, label_column: str | None, n_labels: int, source: Path, id_column: str
-) -> list[Any]:
+) -> list[Part]:
     """Return lines on a table of labels for a study or a sample, `source`, and the command that reads it.
 
     Without labels, a line states what is missing.
@@ -396,7 +397,7 @@ def _label_lines(
 
     is_study = source.is_dir()
     matched = f"matched to items of {source} by the column {id_column!r}"
-    lines: list[Any] = [f"{file}: {len(table):,} rows, {matched}."]
+    lines: list[Part] = [f"{file}: {len(table):,} rows, {matched}."]
     # The usual names of ids are recognised without the option.
     id_name = None if id_column in ID_NAMES else id_column
     next_command = [*(["study", "import"] if is_study else ["estimate"]), str(source), str(file)]
@@ -443,7 +444,7 @@ def _verdict_columns(table: SmallTable, source: Path, id_column: str) -> list[st
     ]
 
 
-def _estimate_lines(file: Path, table: SmallTable) -> list[Any] | None:
+def _estimate_lines(file: Path, table: SmallTable) -> list[Part] | None:
     """Return lines on how to estimate from a table with labels; None for a table without labels."""
     from stratal.population.inspection import describe_columns
     from stratal.question.recognition import recognise
@@ -454,7 +455,7 @@ def _estimate_lines(file: Path, table: SmallTable) -> list[Any] | None:
     recognition = recognise(facts_of_table(table))
     columns = recognition.columns
     description = describe_columns(file)
-    lines: list[Any] = [inspection_page({"file": str(file), **description}), ""]
+    lines: list[Part] = [inspection_page({"file": str(file), **description}), ""]
     lists = label_list_columns(table)
     if lists and recognition.value in (None, *lists):
         lines.append(
@@ -502,7 +503,7 @@ def _how_to_label_more(file: Path, groups: Sequence[str]) -> str:
     return f"To label N more rows: {shlex.join(command)}"
 
 
-def _possible_label_lines(file: Path, names: Sequence[str]) -> list[Any] | None:
+def _possible_label_lines(file: Path, names: Sequence[str]) -> list[Part] | None:
     """Return the inspection of a table, and the command for each column that may have labels.
 
     None if no such command works.
@@ -541,7 +542,7 @@ def _inspect_answers(file: Path, tool_answers: ToolAnswers) -> Result:
     by = f" by {', '.join(annotators[:_MAX_ANNOTATORS_LISTED])}" if annotators else ""
     if len(annotators) > _MAX_ANNOTATORS_LISTED:
         by += " …"
-    next_steps: list[Any] = []
+    next_steps: list[Part] = []
     for source in folders:
         if not source.is_dir():
             next_steps.append(_estimate_command(source, file))

@@ -132,7 +132,7 @@ class WithReplacementWeighting(Weighting):
 
 # Sampling mechanisms that the variance of a weighted sample may assume. It then follows from the weights
 # alone, without joint inclusion probabilities.
-LINEARISED_MECHANISMS = ("with-replacement", "poisson")
+ASSUMED_MECHANISMS = ("with-replacement", "poisson")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ class ExternalWeights(Design):
     sizes_known: bool = False
 
     def __post_init__(self) -> None:
-        check_choice("sampling mechanism", self.mechanism, LINEARISED_MECHANISMS)
+        check_choice("sampling mechanism", self.mechanism, ASSUMED_MECHANISMS)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
         """Return the weights of the labelled units, divided by the response rate of their stratum."""

@@ -1,7 +1,8 @@
 """Calibration of a proxy on the labels of the sample from which the estimate is computed, by cross-fitting.
 
-The curve of each fold is fitted on the labels of the other folds and applied to all N units, so that its mean
-in every stratum is known. A labelled unit gets the prediction of the curve that was fitted without its label.
+The fit of each fold (a calibration or a learner) uses the labels of the other folds. It is applied to all N
+units, so that its mean in every stratum is known. A labelled unit gets the prediction of the fit without its
+label.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ MIN_LABELS_OF_A_FIT = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoldFit(Record):
-    """The fit of one fold, called a curve below: a constant, a calibration or a learner.
+    """The fit of one fold: a constant, a calibration or a learner.
 
     Parameters
     ----------
@@ -236,7 +237,7 @@ class CalibrationOptions(Record):
         Scale and bounds of the outcome. A calibration requires bounds.
     """
 
-    column: list[int]
+    proxy_columns: list[int]
     method: Any
     features: Sequence[str] | None = None
     folds: IntArray | None = None
@@ -257,18 +258,17 @@ class CalibratedProxy(Record):
     Parameters
     ----------
     values : float (m, 1)
-        Prediction of each labelled unit by the curve without its fold (the share f_h of it: by all curves,
-        see `combine_fits`), shifted so that all curves have the same mean in a stratum.
+        Prediction of each labelled unit by the fit without its fold (the share f_h of it: by all fits,
+        see `combine_fits`), shifted so that all fits have the same mean in a stratum.
     summary : StratumSummary
         Mean and variance of the proxy in each stratum of the population.
-    curves : tuple of FoldFit (K,)
-        The curve of each fold.
+    fits : tuple of FoldFit (K,)
     note : str
     """
 
     values: FloatArray
     summary: StratumSummary
-    curves: tuple[FoldFit, ...]
+    fits: tuple[FoldFit, ...]
     note: str
 
 
@@ -358,7 +358,7 @@ def calibrated_proxy(
             "calibration requires the population to compute the calibrated proxy's mean over all units",
             action="Give the population from which the sample was drawn: population= (--population FILE).",
         )
-    names = tuple(sample.proxy_names[k] for k in options.column)
+    names = tuple(sample.proxy_names[k] for k in options.proxy_columns)
     # The proxy that is calibrated; None if a learner does not use it.
     proxy_column: int | None = 0
     if is_learner:
@@ -378,36 +378,35 @@ def calibrated_proxy(
         column=proxy_column,
     )
     if is_learner and not is_history:
-        curves = select_fits(units, method)
-        note = learner_note(curves, method, names)
+        fits = select_fits(units, method)
+        note = learner_note(fits, method, names)
     elif is_history:
         # A history is not compared with other methods: its prior and λ limit the effect of a poor fit.
-        curves = units.fits_by_fold("learner", HISTORY)
-        note = f"the prediction from earlier models' results was fitted to the labels, in {len(curves)} folds"
+        fits = units.fits_by_fold("learner", HISTORY)
+        note = f"the prediction from earlier models' results was fitted to the labels, in {len(fits)} folds"
     else:
-        curves = units.fits_by_fold(method)
-        note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(curves)} folds"
-    summary_by_curve = _summarise_curves(population, names, _rule(sample), curves, sample.summary.sizes)
+        fits = units.fits_by_fold(method)
+        note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(fits)} folds"
+    summary_by_fit = _summarise_fits(population, names, _rule(sample), fits, sample.summary.sizes)
     # Strata without labels were merged with others.
     if respondents.codes is not None:
-        summary_by_curve = summary_by_curve.merge_strata(respondents.codes)
+        summary_by_fit = summary_by_fit.merge_strata(respondents.codes)
     stratum = respondents.stratum
-    n_strata = len(summary_by_curve.sizes)
+    n_strata = len(summary_by_fit.sizes)
     shares = fold_shares(folds, stratum, n_strata)
     centred = (
-        np.column_stack([curve.apply(units.features) for curve in curves])
-        - summary_by_curve.proxy_means[stratum]
+        np.column_stack([fit.apply(units.features) for fit in fits]) - summary_by_fit.proxy_means[stratum]
     )
     calibrated_values = combine_fits(
         centred, folds, stratum, shares, sampled_fractions(respondents.weighting, n_strata)
     )
-    means = np.einsum("kh,hk->h", shares, summary_by_curve.proxy_means)
-    variances = np.einsum("kh,hkk->h", shares, summary_by_curve.proxy_covariances)
+    means = np.einsum("kh,hk->h", shares, summary_by_fit.proxy_means)
+    variances = np.einsum("kh,hkk->h", shares, summary_by_fit.proxy_covariances)
     summary = StratumSummary(
-        sizes=summary_by_curve.sizes, proxy_means=means[:, None], proxy_covariances=variances[:, None, None]
+        sizes=summary_by_fit.sizes, proxy_means=means[:, None], proxy_covariances=variances[:, None, None]
     )
     values = (calibrated_values + means[stratum])[:, None]
-    return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
+    return CalibratedProxy(values=values, summary=summary, fits=fits, note=note)
 
 
 def _require_calibration_inputs(options: CalibrationOptions, limits: tuple[float, float] | None) -> None:
@@ -422,8 +421,8 @@ def _require_calibration_inputs(options: CalibrationOptions, limits: tuple[float
             problem,
             action=f"Leave out the features, or name a learner: {', '.join(calibration.LEARNER_NAMES)}.",
         )
-    if len(options.column) != 1:
-        if options.column:
+    if len(options.proxy_columns) != 1:
+        if options.proxy_columns:
             action = "Name one: proxy=."
         else:
             action = "Give the population a proxy."
@@ -448,21 +447,21 @@ def _rule(sample: Sample) -> Rule:
     raise InputError(problem, allowed="samples that stratal drew")
 
 
-def _summarise_curves(
-    population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[FoldFit, ...], sizes: IntArray
+def _summarise_fits(
+    population: Population, names: tuple[str, ...], rule: Rule, fits: tuple[FoldFit, ...], sizes: IntArray
 ) -> StratumSummary:
-    """Return the mean and variance of each curve in each stratum (covariances: 0, not needed)."""
+    """Return the mean and variance of each fit in each stratum (covariances: 0, not needed)."""
     n_strata = len(sizes)
-    diagonal = np.arange(len(curves))
+    diagonal = np.arange(len(fits))
     counts = np.zeros(n_strata, dtype=np.int64)
     # Sums of deviations from the first unit, because squares of large, similar numbers would lose digits.
-    sums = np.zeros((n_strata, len(curves)))
-    products = np.zeros((n_strata, len(curves), len(curves)))
+    sums = np.zeros((n_strata, len(fits)))
+    products = np.zeros((n_strata, len(fits), len(fits)))
     centres = np.empty(0)
     for batch in population.batches(tuple(dict.fromkeys((*names, *rule.columns)))):
         matrix = np.column_stack([np.asarray(batch[name], dtype=np.float64) for name in names])
         codes = rule.assign(batch).astype(np.intp)
-        values = np.column_stack([curve.apply(matrix) for curve in curves])
+        values = np.column_stack([fit.apply(matrix) for fit in fits])
         centres = centres if len(centres) else values[0]
         values = values - centres
         counts += np.bincount(codes, minlength=n_strata)

@@ -481,7 +481,7 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         method = HISTORY
     if method is not None or request.features is not None:
         calibration = CalibrationOptions(
-            column=columns,
+            proxy_columns=columns,
             method=method,
             features=request.features,
             population=request.population,

@@ -47,8 +47,9 @@ _MIN_BRACKET = 1e-11
 _NEGLIGIBLE_MEAN = 1e-10
 
 # Share of the target quantile at which arsinh changes from linear to logarithmic. The quantile is 0 for the
-# error probability ½, so that its size has a minimum, the same number.
+# error probability ½, so that its size has a minimum.
 _LINEAR_SHARE = 0.1
+_MIN_QUANTILE_SIZE = 0.1
 
 # Number of labels added at each bound for the first step, so that equal labels have a variance too.
 _LABELS_AT_BOUND = 0.1
@@ -395,7 +396,7 @@ def _solve_for_mean(
     variance. A step out of the bracket is replaced by bisection. The error of the next step is about the
     product of the last two errors.
     """
-    scale = _LINEAR_SHARE * max(abs(target_quantile), _LINEAR_SHARE)
+    scale = _LINEAR_SHARE * max(abs(target_quantile), _MIN_QUANTILE_SIZE)
     n = len(estimate)
     target = np.arcsinh(target_quantile / scale)
     unit, x = _first_multiplier(ones, labels, weighted_sum, target_quantile, scale)

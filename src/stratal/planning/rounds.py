@@ -585,7 +585,7 @@ def _calibration_options(
         raise InputError("a learner can only be used with strata and additional=", action=action)
     proxy_columns = [0] if sample.proxy_names else []
     return CalibrationOptions(
-        column=proxy_columns, method=learner, features=features, population=sample.population
+        proxy_columns=proxy_columns, method=learner, features=features, population=sample.population
     )
 
 

@@ -76,7 +76,7 @@ def mixture_boundaries(distribution: Distribution, n_strata: int) -> IntArray:
     for k in range(mixture.shape[1] - 1):
         neighbours = mixture[:, k : k + 2]
         first_bin, last_bin = np.searchsorted(values, neighbours[1])
-        bins_between = np.arange(first_bin, min(max(last_bin, first_bin) + 1, len(values)))
+        bins_between = np.arange(first_bin, min(last_bin + 1, len(values)))
         density, next_density = log_densities(values[bins_between], neighbours).T
         is_next_likelier = next_density > density
         boundary = int(last_bin)

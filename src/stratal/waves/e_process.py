@@ -135,8 +135,8 @@ def centred_rates(rates: FloatArray, shares: FloatArray, levels: FloatArray) -> 
     return rates + (levels - rates @ shares)[..., None]
 
 
-def expected_variances(rates: FloatArray, ratio: float | FloatArray = 1.0) -> FloatArray:
+def expected_variances(rates: FloatArray, variance_ratio: float | FloatArray = 1.0) -> FloatArray:
     """Return the variances of outcomes with means r: r (1 − r) for outcomes 0 and 1, times a ratio."""
     # `centred_rates` may leave the interval from 0 to 1. The limits are symmetric, as r (1 − r) is.
     limited_rates = np.clip(rates, 1.0 - _MAX_RATE, _MAX_RATE)
-    return ratio * limited_rates * (1.0 - limited_rates)
+    return variance_ratio * limited_rates * (1.0 - limited_rates)

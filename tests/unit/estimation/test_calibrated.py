@@ -40,7 +40,7 @@ class TestProxy:
         everyone, labels = np.ones(60, bool), z[sample.ids]
         frame = Respondents.of(sample, everyone)
         folds = sample_folds(sample, everyone, frame, 2)
-        how = CalibrationOptions(column=[0], method="logistic", folds=folds, population=population)
+        how = CalibrationOptions(proxy_columns=[0], method="logistic", folds=folds, population=population)
         calibrated = calibrated_proxy(sample, everyone, frame, labels, how)
         curves = [
             calibrate(sample.proxies[folds != k, 0], labels[folds != k], method="logistic") for k in (0, 1)
@@ -49,7 +49,7 @@ class TestProxy:
         own = centred[folds, np.arange(60)]
         by_hand = np.mean(labels - (0.9 * own + 0.1 * centred.mean(axis=0)))
 
-        assert tuple(fit.fitted for fit in calibrated.curves) == tuple(curves)
+        assert tuple(fit.fitted for fit in calibrated.fits) == tuple(curves)
         assert calibrated.summary.proxy_covariances[0, 0, 0] == pytest.approx(
             np.mean([np.var(c.apply(proxy)) for c in curves])
         )
@@ -62,13 +62,13 @@ class TestProxy:
         everyone, labels = np.ones(60, bool), z[sample.ids]
         frame = Respondents.of(sample, everyone)
         folds = sample_folds(sample, everyone, frame, 5)
-        how = CalibrationOptions(column=[0], method="isotonic", folds=folds)
+        how = CalibrationOptions(proxy_columns=[0], method="isotonic", folds=folds)
         before = calibrated_proxy(sample, everyone, frame, labels, how)
         labels = np.where(folds == 2, 1 - labels, labels)
         after = calibrated_proxy(sample, everyone, frame, labels, how)
 
-        assert before.curves[2] == after.curves[2]
-        assert before.curves[1] != after.curves[1]
+        assert before.fits[2] == after.fits[2]
+        assert before.fits[1] != after.fits[1]
 
     def test_a_table_gives_what_arrays_give(self, tmp_path):
         proxy = np.random.default_rng(0).random(300).round(2)

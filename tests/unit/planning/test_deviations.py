@@ -58,7 +58,7 @@ def test_deviations_are_those_of_residuals():
     population, z, _ = world(n=20_000)
     pilot, labels = pilot_of(population, z, budget=1200)
 
-    how = CalibrationOptions(column=[0], method="gradient-boosting")
+    how = CalibrationOptions(proxy_columns=[0], method="gradient-boosting")
     found, note = residual_deviations(pilot, np.ones(1200, dtype=bool), labels, how)
 
     estimate = stratal.estimate(pilot, labels, calibration="gradient-boosting")
