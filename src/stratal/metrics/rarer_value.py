@@ -1,8 +1,8 @@
-"""Interval of a correlation of scores with two-valued labels, few of which have the rarer value.
+"""Interval of a correlation of scores with labels of which few differ from the most frequent value.
 
-Few such labels show neither how frequent the value is nor how its scores vary, so that the linearised
+Few rarer labels show neither how frequent they are nor how their scores vary, so that the linearised
 variance is too small. The interval is extended towards limits that combine the uncertainty of the share of
-the rarer value with that of the scores within both values (MOVER, Zou & Donner 2008, as for the
+the rarer labels with that of the scores within both groups (MOVER, Zou & Donner 2008, as for the
 point-biserial correlation).
 """
 
@@ -31,16 +31,17 @@ def moment_variables(x: FloatArray, y: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnseenUnits:
-    """Units with the rarer value that no label shows.
+    """Units with rarer labels that no drawn unit shows.
 
     Parameters
     ----------
     n_labels : float
-        Number of independent labels of the rarer value that would leave as many of its units unseen. In a
+        Number of independent rarer labels that would leave as many of these units unseen. In a
         stratum of which each label stands for the share w of the population, it is the share of the rarer
         value over w: a stratum with few labels may have many unseen units.
-    extremes : float (2, 5)
-        x, y, x², y² and xy of a unit with the rarer value and the lowest score, and of one with the highest.
+    extremes : float (2 or 4, 5)
+        x, y, x², y² and xy of units with the lowest or the highest score, and the lowest or the highest
+        rarer label.
     """
 
     n_labels: float
@@ -49,19 +50,19 @@ class UnseenUnits:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RarerValueMoments:
-    """Moments of the scores of labels with the rarer of two values, and of the others.
+    """Moments of the scores of the rarer labels, and of the others, which have the most frequent value.
 
     Parameters
     ----------
     share : float
-        Weighted share of the rarer value.
+        Weighted share of the rarer labels.
     n_labels : float
         Number of independent labels with the same variance of the share, at most those without strata: a
-        stratum without a label of the value has no variance, but may contain units with it.
+        stratum without a rarer label has no variance, but may contain units with such labels.
     n_rarer, n_others : float
-        Numbers of independent labels of the rarer value, and of the other.
+        Numbers of independent rarer labels, and of the others.
     means : float (2, 5)
-        Means of x, y, x², y² and xy within the rarer value, and within the other.
+        Means of x, y, x², y² and xy of the rarer labels, and of the others.
     covariances : float (2, 5, 5)
         Covariances of these variables between units.
     unseen : tuple of UnseenUnits
@@ -87,7 +88,7 @@ class RarerValueMoments:
         weighting: Weighting,
         target: str,
     ) -> RarerValueMoments | None:
-        """Return the moments of scores and labels (n,); None if the share of the value has no error."""
+        """Return the moments of scores and labels (n,); None if the share of rarer labels has no error."""
         weights = weighting.weights / weighting.total
         share = float(weights[is_rarer].sum())
         indicator = (is_rarer.astype(np.float64) - share) / weighting.total
@@ -109,14 +110,14 @@ class RarerValueMoments:
         design_labels = share * (1.0 - share) / variance * draws / max(draws - 1, 1)
         all_labels = _independent_labels(np.ones(len(x), bool), weighting, target)
         n_rarer = _independent_labels(is_rarer, weighting, target)
-        label = float(y[is_rarer][0])
-        unseen = [_unseen_units(n_rarer, score_range, label)]
+        label_range = (float(y[is_rarer].min()), float(y[is_rarer].max()))
+        unseen = [_unseen_units(n_rarer, score_range, label_range)]
         for stratum in _strata_with_unseen_scores(x, weighting, target):
             in_stratum = weighting.stratum == stratum
             share_per_label = float(weights[in_stratum].max())
             stratum_scores = x[in_stratum]
             stratum_range = (float(stratum_scores.min()), float(stratum_scores.max()))
-            unseen.append(_unseen_units(share / share_per_label, stratum_range, label))
+            unseen.append(_unseen_units(share / share_per_label, stratum_range, label_range))
         return cls(
             share=share,
             n_labels=min(design_labels, all_labels),
@@ -128,18 +129,22 @@ class RarerValueMoments:
         )
 
     def overall_means(self, share: float, rarer_means: FloatArray) -> FloatArray:
-        """Return the means (5,) over all units for a share of the rarer value, and means (5,) within it."""
+        """Return the means (5,) over all units for a share of rarer labels with these means (5,)."""
         return np.asarray(share * rarer_means + (1.0 - share) * self.means[1])
 
 
-def _unseen_units(n_labels: float, score_range: tuple[float, float], label: float) -> UnseenUnits:
-    """Return the unseen units with scores in a range, for `n_labels` labels of the rarer value `label`."""
-    return UnseenUnits(n_labels=n_labels, extremes=moment_variables(np.array(score_range), np.full(2, label)))
+def _unseen_units(
+    n_labels: float, score_range: tuple[float, float], label_range: tuple[float, float]
+) -> UnseenUnits:
+    """Return the unseen units with scores and labels in ranges, for `n_labels` rarer labels."""
+    labels = np.unique(label_range)
+    scores = np.repeat(score_range, len(labels))
+    return UnseenUnits(n_labels=n_labels, extremes=moment_variables(scores, np.tile(labels, 2)))
 
 
 # Largest share of the variance of the scores within strata of similar scores. The labels of such a stratum
 # show the scores of its other units, whatever their labels are: .98 of the intervals and more covered without
-# unseen units of its own, also if the rarer value was frequent among low scores with one label in eight.
+# unseen units of its own, also if rarer labels were frequent among low scores with one label in eight.
 _MAX_WITHIN_SHARE = 0.5
 
 
@@ -170,29 +175,29 @@ def _independent_labels(member: BoolArray, weighting: Weighting, target: str) ->
     return labels / (1.0 - sampled_share)
 
 
-# Labels of the rarer value at which an interval is extended by half of the distance to the MOVER limits, and
+# Rarer labels at which an interval is extended by half of the distance to the MOVER limits, and
 # the power by which this share falls. With 30 labels it is .06: linearised variances cover from there on.
 _N_HALF_EXTENSION = 12.0
 _EXTENSION_POWER = 3.0
 
-# Power of the error with which all labels of the rarer value may miss a part of its scores. For a share
-# without error, it would be 1. With 1/2, .92 of Pearson's intervals covered if the scores of the value are of
+# Power of the error with which all rarer labels may miss a part of their scores. For a share
+# without error, it would be 1. With 1/2, .92 of Pearson's intervals covered if their scores are of
 # two kinds; with 1, intervals of the intraclass correlation were up to 1.2 times as wide and covered .99.
 _UNSEEN_POWER = 2.0 / 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RarerValueInterval(Interval):
-    """An interval that allows for few labels of the rarer of two values.
+    """An interval that allows for few labels that differ from the most frequent value.
 
-    With p the share of the value and g(p) the correlation if the scores within both values are as observed,
-    the upper limit is extended towards the largest of
+    With p the share of these rarer labels and g(p) the correlation if the scores of both groups are as
+    observed, the upper limit is extended towards the largest of
 
         r + √((g(p) − r)₊² + max(t s(p), e(p))²)
 
     over the observed share and its Clopper–Pearson limits (Zou & Donner 2008). s(p) is the linearised
-    standard error of the scores within both values. e(p) is the increase of the correlation if units with the
-    rarer value that no label shows have the lowest or the highest score: the share 1 − α^(2/(3k)) of them,
+    standard error of the scores within both groups. e(p) is the increase of the correlation if units with
+    rarer labels that were not drawn have the lowest or the highest score: the share 1 − α^(2/(3k)) of them,
     for k such labels and an error α on each side. The lower limit is its mirror image.
 
     Parameters
@@ -244,7 +249,7 @@ class RarerValueInterval(Interval):
         return below, above
 
     def _score_distances(self, share: float, error: float, unseen: UnseenUnits) -> tuple[float, float]:
-        """Return the distances due to the scores within both values, at a share of the rarer value."""
+        """Return the distances due to the scores within both groups, at a share of rarer labels."""
         moments = self.moments
         slopes = np.nan_to_num(
             numeric_gradient(self.function, moments.overall_means(share, moments.means[0]))
@@ -263,5 +268,5 @@ class RarerValueInterval(Interval):
         return max(distance, -min(changes)), max(distance, *changes)
 
     def _correlation(self, share: float, rarer_means: FloatArray) -> float:
-        """Return the correlation at a share of the rarer value with these means (5,); 0 for tiny shares."""
+        """Return the correlation at a share of rarer labels with these means (5,); 0 for tiny shares."""
         return float(np.nan_to_num(self.function(self.moments.overall_means(share, rarer_means))))

@@ -235,14 +235,47 @@ def test_the_scale_of_the_scores_changes_neither_the_correlation_nor_its_error()
         assert figures(factor * scores + shift) == pytest.approx(expected, rel=1e-6)
 
 
-def test_ranks_and_labels_of_three_values_are_not_extended():
+@pytest.mark.parametrize("statistic", ["pearson", "spearman", "intraclass"])
+def test_limits_do_not_depend_on_the_scale_of_scores_and_labels(statistic):
+    """Whether labels agree was decided by an absolute tolerance: limits of tiny scales differed by .004."""
+    rng = np.random.default_rng(4)
+    scores = rng.random(60)
+    labels = (rng.random(60) < scores).astype(np.float64)
+    function = getattr(associations, statistic)
+
+    def limits_at(factor: float, shift: float) -> tuple[float, float]:
+        scaled = factor * scores + shift, factor * labels + shift
+        return associations.association(function, *scaled, random_sample(60)).limits(0.95)
+
+    expected = limits_at(1.0, 0.0)
+    for factor, shift in ((7.3, -0.1), (1e6, 0.0), (1e-9, 0.0)):
+        assert limits_at(factor, shift) == pytest.approx(expected, abs=1e-7)
+
+
+def test_ranks_and_labels_without_a_frequent_value_are_not_extended():
     scores, labels = scores_and_labels(4)
     weighting = random_sample(len(labels))
-    three_labels = labels.copy()
-    three_labels[-1] = 0.5
+    ratings = np.tile([0.0, 0.25, 0.5, 0.75, 1.0], len(labels) // 5)
 
     ranks = associations.association(associations.spearman, scores, labels, weighting)
-    graded = associations.association(associations.pearson, scores, three_labels, weighting)
+    rated = associations.association(associations.pearson, scores, ratings, weighting)
 
     assert not isinstance(ranks.evidence.interval, RarerValueInterval)
-    assert not isinstance(graded.evidence.interval, RarerValueInterval)
+    assert not isinstance(rated.evidence.interval, RarerValueInterval)
+
+
+def test_graded_labels_that_mostly_have_one_value_are_extended():
+    """The unseen units have the lowest and the highest of the rarer labels."""
+    scores, labels = scores_and_labels(4)
+    graded = np.where(np.arange(len(labels)) < 2, 0.5 * labels, labels)
+
+    estimate = associations.association(associations.pearson, scores, graded, random_sample(len(labels)))
+
+    interval = estimate.evidence.interval
+    assert isinstance(interval, RarerValueInterval)
+    assert interval.moments.share == pytest.approx(0.1)
+    (unseen,) = interval.moments.unseen
+    assert len(np.unique(unseen.extremes[:, 1])) == 2
+    low, high = estimate.confidence_interval()
+    inner_low, inner_high = interval.inner.ends(0.95, "two-sided")
+    assert low < inner_low or high > inner_high
