@@ -155,6 +155,18 @@ def p_value_by_inversion(null: float, interval: Callable[[float], Ends]) -> floa
     return float(np.exp(log_p_value))
 
 
+def joint_method(*methods: str) -> str:
+    """Return the name of an interval with limits of several methods, each of them once.
+
+    Examples
+    --------
+    >>> joint_method("fisher and mover", "fisher")
+    'fisher and mover'
+    """
+    names = dict.fromkeys(name for method in methods for name in method.split(" and "))
+    return " and ".join(names)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Interval(ABC):
     """The interval of an estimate at any confidence level: the base class of all interval methods.

@@ -20,6 +20,7 @@ from stratal.intervals.interval import (
     check_alternative,
     check_confidence_level,
     error_probabilities,
+    joint_method,
     max_unseen_share,
     p_value_by_inversion,
 )
@@ -201,7 +202,7 @@ class OuterInterval(Interval):
     @property
     def method(self) -> str:
         """The name of the method."""
-        return f"{self.first.method} and {self.second.method}"
+        return joint_method(self.first.method, self.second.method)
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""

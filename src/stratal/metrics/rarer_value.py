@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.stratum_moments import centre_within_strata
 from stratal.estimation.linearised import numeric_gradient, target_covariance
-from stratal.intervals.interval import Interval, error_probabilities
+from stratal.intervals.interval import Interval, error_probabilities, joint_method
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 
 # Function that returns a correlation, given the means (5,) of x, y, x², y² and xy.
@@ -215,9 +215,7 @@ class RarerValueInterval(Interval):
     @property
     def method(self) -> str:
         """The name of the method."""
-        if isinstance(self.inner, RarerValueInterval):
-            return self.inner.method
-        return f"{self.inner.method} and mover"
+        return joint_method(self.inner.method, "mover")
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""

@@ -268,17 +268,21 @@ def describe_method(
     # Methods without an entry are described by their names.
     default = {"words": estimate["estimator"], "sources": []}
     estimator = methods()["estimators"].get(estimate["estimator"], default)
-    interval = methods()["intervals"].get(estimate["interval_method"], {"words": "", "sources": []})
+    # Of methods whose limits are combined, the name is "METHOD and METHOD".
+    known_intervals = methods()["intervals"]
+    names = estimate["interval_method"].split(" and ")
+    intervals = [known_intervals[name] for name in names if name in known_intervals]
     sentences = [
         _sample_sentence(estimate, selection, allocation),
         f"The estimate is {estimator['words']}.",
     ]
-    if interval["words"]:
-        sentences.append(_interval_sentence(estimate, interval))
+    if intervals:
+        sentences.append(_interval_sentence(estimate, intervals))
     sources = [*design_sources]
     if allocation in ("neyman", "robust"):
         sources.append("neyman")
-    sources += [*estimator["sources"], *interval["sources"]]
+    sources += estimator["sources"]
+    sources += [source for interval in intervals for source in interval["sources"]]
     lam = lam_of_groups(estimate)
     if lam is not None:
         group_method = methods()["groups"]["ppi++" if lam else "weighted"]
@@ -292,13 +296,17 @@ def describe_method(
     }
 
 
-def _interval_sentence(estimate: JsonMapping, interval: JsonMapping) -> str:
-    """Return the sentence on the interval method, which is an entry of `methods.toml`."""
+def _interval_sentence(estimate: JsonMapping, intervals: Sequence[JsonMapping]) -> str:
+    """Return the sentence on the interval methods, which are entries of `methods.toml`."""
     level = f"{100 * estimate['confidence_level']:g}%"
-    correction = ""
-    if estimate["target"] == "population":
-        correction = interval.get("for_population", "")
-    return f"Its {level} confidence interval is {interval['words']}{correction}."
+    texts = []
+    for interval in intervals:
+        correction = ""
+        if estimate["target"] == "population":
+            correction = interval.get("for_population", "")
+        texts.append(f"{interval['words']}{correction}")
+    extension = ", extended to the limits of another interval, "
+    return f"Its {level} confidence interval is {extension.join(texts)}."
 
 
 def _references(sources: Sequence[str]) -> list[str]:

@@ -674,6 +674,9 @@ _PROPER_NAMES = {
     "hajek": "Hájek",
     "wilson": "Wilson",
     "blaker": "Blaker",
+    "fieller": "Fieller",
+    "fisher": "Fisher",
+    "woodruff": "Woodruff",
 }
 
 

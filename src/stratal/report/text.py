@@ -207,6 +207,7 @@ def cell(entry: object) -> str:
     if entry is None:
         return "–"
     if isinstance(entry, float):
+        entry = _without_rounding_error(entry)
         if entry == 0 or _MIN_DECIMAL <= abs(entry) < _MAX_DECIMAL:
             return f"{entry:.4f}"
         return f"{entry:.3g}"

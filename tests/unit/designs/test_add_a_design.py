@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 
 import stratal
 import stratal.designs
@@ -54,6 +55,29 @@ def test_one_file_is_drawn_written_read_extended_and_estimated(bernoulli, tmp_pa
 )
 def test_nothing_else_is_looked_for_by_a_kind(kind):
     assert Design.class_of_kind(kind) is None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    cells(
+        ["simple-random", "post-stratified", "proportional-to-size", "given-weights", "separate-samples"],
+        fast=["simple-random", "post-stratified"],
+    ),
+)
+def test_a_kind_is_found_in_a_new_process_if_its_module_has_another_name(kind):
+    """Samples of these kinds could not be read: their modules were not imported any more."""
+    code = f"from stratal.designs.sample import Design; print(Design.class_of_kind({kind!r}).kind)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert found.stdout.strip() == kind
+
+
+def test_an_unknown_kind_is_refused_with_all_kinds_in_a_new_process():
+    code = "from stratal.designs.sample import Design; Design.from_dict({'kind': 'no-such'})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    for kind in ("clusters", "post-stratified", "simple-random", "systematic"):
+        assert kind in found.stderr
 
 
 def test_over_all_samples_its_mean_and_its_variance_are_unbiased(bernoulli):
