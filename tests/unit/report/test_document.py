@@ -138,3 +138,10 @@ def test_open_intervals_and_undefined_values_are_drawn(found):
 
     assert not re.search(r"\bnan\b", report_html(found).lower())
     assert np.isfinite(len(report_markdown(found)))
+
+
+def test_a_rounding_error_below_zero_is_printed_as_zero():
+    """The mean proxy of a stratum of zeros was printed as -0.0000."""
+    table = ReportTable(header=("mean",), rows=[[-1e-17], [-0.0], [-0.25]])
+
+    assert [row[0] for row in table.cells()] == ["0.0000", "0.0000", "-0.2500"]

@@ -24,6 +24,8 @@ FOUND = {
 
 def test_every_design_estimator_and_interval_has_words_and_sources():
     known = method.methods()
+    assert Design.class_of_kind("no-such") is None  # imports all designs
+    assert {"simple-random", "stratified", "systematic", "clusters"} <= set(Design.registry)
     for design in Design.registry.values():
         text, *sources = design.report_description
         assert text
@@ -38,6 +40,18 @@ def test_every_design_estimator_and_interval_has_words_and_sources():
             assert entry["sources"]
 
 
+def test_methods_whose_limits_are_combined_are_all_described():
+    (_, _, sentence) = method.describe_method(FOUND | {"interval_method": "fisher and mover"})["sentences"]
+
+    assert "Fisher's z" in sentence
+    assert "extended to the limits of another interval, combined from" in sentence
+    references = " ".join(
+        method.describe_method(FOUND | {"interval_method": "fisher and mover"})["references"]
+    )
+    assert "Fisher (1921)" in references
+    assert "Zou & Donner (2008)" in references
+
+
 def test_assumptions_follow_the_estimate():
     said = " ".join(method.describe_method(FOUND)["assumptions"])
 
@@ -49,7 +63,7 @@ def test_assumptions_follow_the_estimate():
 
 
 def test_a_design_says_what_was_drawn_and_what_else_could_fail():
-    drawn = Design.registry["systematic"]
+    drawn = Design.class_of_kind("systematic")
     found = method.describe_method(FOUND, drawn.report_description, drawn.assumption)
 
     assert "a systematic sample along the proxy" in found["sentences"][0]
