@@ -244,8 +244,14 @@ def test_limits_do_not_depend_on_the_scale_of_scores_and_labels(statistic):
     function = getattr(associations, statistic)
 
     def limits_at(factor: float, shift: float) -> tuple[float, float]:
-        scaled = factor * scores + shift, factor * labels + shift
-        return associations.association(function, *scaled, random_sample(60)).limits(0.95)
+        scaled_scores = factor * scores + shift
+        scaled_labels = factor * labels + shift
+        lower, upper = associations.association(
+            function, scaled_scores, scaled_labels, random_sample(60)
+        ).limits(0.95)
+        assert lower is not None
+        assert upper is not None
+        return lower, upper
 
     expected = limits_at(1.0, 0.0)
     for factor, shift in ((7.3, -0.1), (1e6, 0.0), (1e-9, 0.0)):
