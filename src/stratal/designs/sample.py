@@ -88,15 +88,21 @@ class Design(Described, ABC):
 
         The kind may come from an untrusted file: no other modules are imported.
         """
+        if kind not in cls.registry:
+            cls._import_module_of(kind)
+        return cls.registry.get(kind)
+
+    @classmethod
+    def _import_module_of(cls, kind: Any) -> None:
+        """Import the modules of designs one by one, until one defines the kind."""
         package = import_module("stratal.designs")
         # The first is the module with the name of the kind; `stratified` has the most frequent kinds.
-        first = str(kind).replace("-", "_"), "stratified"
+        first = (str(kind).replace("-", "_"), "stratified")
         names = [module.name for module in iter_modules(package.__path__)]
         for name in sorted(names, key=lambda name: name not in first):
+            import_module(f"stratal.designs.{name}")
             if kind in cls.registry:
                 break
-            import_module(f"stratal.designs.{name}")
-        return cls.registry.get(kind)
 
     def draw(self, population: Population, seed: int) -> Sample:
         """Draw a sample; the same seed and ids give the same units on every engine."""

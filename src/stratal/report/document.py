@@ -270,7 +270,7 @@ def describe_method(
     estimator = methods()["estimators"].get(estimate["estimator"], default)
     # Of methods whose limits are combined, the name is "METHOD and METHOD".
     known_intervals = methods()["intervals"]
-    names = estimate["interval_method"].split(" and ")
+    names = (estimate["interval_method"] or "").split(" and ")
     intervals = [known_intervals[name] for name in names if name in known_intervals]
     sentences = [
         _sample_sentence(estimate, selection, allocation),

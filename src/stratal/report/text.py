@@ -207,8 +207,10 @@ def cell(entry: object) -> str:
     if entry is None:
         return "–"
     if isinstance(entry, float):
-        entry = _without_rounding_error(entry)
-        if entry == 0 or _MIN_DECIMAL <= abs(entry) < _MAX_DECIMAL:
+        # A mean can be a rounding error below 0. A tiny positive number can be a p-value: it keeps its digits.
+        if -_ROUNDING_ERROR < entry <= 0:
+            return f"{0.0:.4f}"
+        if _MIN_DECIMAL <= abs(entry) < _MAX_DECIMAL:
             return f"{entry:.4f}"
         return f"{entry:.3g}"
     if isinstance(entry, list):

@@ -31,6 +31,8 @@ def test_a_search_for_a_budget_lists_the_ways_of_each_partition_once(monkeypatch
 def test_larger_budgets_are_compared_together():
     """Nine numbers of strata at 45 budgets each: allocated one by one they took 373,000 calls."""
     population = stratal.Population.from_arrays(proxy=np.random.default_rng(1).beta(1, 1, 1_500))
+    # Imports at the first plan are calls, too.
+    stratal.plan(stratal.Population.from_arrays(proxy=np.linspace(0.0, 1.0, 200)), 100)
 
     plan, count = calls(lambda: stratal.plan(population, 100))
     assert plan.recommended.design == "stratified"
