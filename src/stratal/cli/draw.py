@@ -234,11 +234,11 @@ def draw(requested: DrawOptions) -> Result:
 
     require_empty_folder(requested.folder)
     needed = None
-    texts: dict[str, str] = {}
+    further_entries: JsonDict = {}
     if requested.extend is not None and not is_sample(requested.extend):
         return _extend_table(requested, requested.extend)
     if requested.extend is None:
-        requested, sample, texts = _draw_first_round(requested)
+        requested, sample, further_entries = _draw_first_round(requested)
     else:
         requested, sample, needed = _draw_further_round(requested, requested.extend)
         if needed is not None and needed.additional == 0:
@@ -252,7 +252,7 @@ def draw(requested: DrawOptions) -> Result:
     half_width = requested.half_width
     if half_width is not None:
         described |= {"half_width": half_width, "needed": None if needed is None else needed.to_dict()}
-    described |= texts
+    described |= further_entries
     # With columns to show, no further ones are suggested.
     has_columns = requested.extend is not None or len(sample.shown) > 0
     content = () if has_columns else requested.content_columns
@@ -263,17 +263,24 @@ def draw(requested: DrawOptions) -> Result:
     return Result(described, page, _next_command(requested, sample, written))
 
 
-def _draw_first_round(requested: DrawOptions) -> tuple[DrawOptions, Sample, dict[str, str]]:
-    """Return the options with those of the plan, the sample, and texts (`SharedDrawOptions.sample`)."""
+def _draw_first_round(requested: DrawOptions) -> tuple[DrawOptions, Sample, JsonDict]:
+    """Return the options with those of the plan, the sample, and further entries of the result.
+
+    These are the texts of `SharedDrawOptions.sample`, and the notes on reading a file of predictions.
+    """
     source = requested.file
     plan = None if source is None else PlanFile.read(source)
     requested = requested.with_plan(plan, extending=False)
     if source is None:
         raise InputError("the source of the draw is missing", allowed="a plan, or a file of predictions")
     sample, texts = requested.sample(pilot=requested.half_width is not None)
-    if plan is not None and sample.population is not None:
-        plan.require_unchanged(source, sample.population)
-    return requested, sample, texts
+    if sample.population is None:
+        return requested, sample, {**texts}
+    if plan is None:
+        return requested, sample, {**texts, "notes": list(sample.population.notes)}
+    # `stratal plan` printed the notes.
+    plan.require_unchanged(source, sample.population)
+    return requested, sample, {**texts}
 
 
 def _next_command(requested: DrawOptions, sample: Sample, written: LabellingFolder) -> tuple[Any, ...]:

@@ -240,6 +240,7 @@ class DrawnSample(Struct, kw_only=True):
     pilot: Text = UNSET
     previous: Text = UNSET
     needed: Object | UnsetType | None = UNSET
+    notes: list[str] | UnsetType = UNSET
 
 
 class NewAnswers(Struct, kw_only=True):

@@ -30,6 +30,7 @@ from stratal.question.scores import Predictions, Score, declared_scores
 from stratal.question.tags import JSON_LISTS, is_set, read_sets, tags_of
 from stratal.question.tags import tags_of_sets as tag_vocabulary
 from stratal.report.notes import NO_MATCH, Note
+from stratal.tables.number_format import numbers_of_texts
 
 
 def agreement_with_models(sample: Sample, joined: JoinedLabels, models: Sequence[str]) -> FloatArray:
@@ -444,20 +445,16 @@ def _stored_numbers(sample: Sample, name: str, what: str) -> FloatArray:
             allowed=suggest_names(name, names) or None,
             action=action,
         )
-    numbers = np.full(sample.size, np.nan)
-    for row, value in enumerate(columns[name].tolist()):
-        try:
-            if value in (None, ""):
-                numbers[row] = np.nan
-            else:
-                numbers[row] = float(value)
-        except ValueError:
-            cell = f"{value!r} of id {str(sample.ids[row])!r}"
-            action = "Name a column of numbers."
+    texts = ["" if value is None else str(value) for value in columns[name].tolist()]
+    numbers = dict(zip(texts, numbers_of_texts(texts), strict=True))
+    for row, text in enumerate(texts):
+        if np.isnan(numbers[text]) and text.strip().casefold() not in ("", "nan"):
             raise InputError(
-                f"column {name!r} contains entries that are not numbers", given=cell, action=action
-            ) from None
-    return numbers
+                f"column {name!r} contains entries that are not numbers",
+                given=f"{text!r} of id {str(sample.ids[row])!r}",
+                action="Name a column of numbers.",
+            )
+    return np.array([numbers[text] for text in texts])
 
 
 def joined_columns(sample: Sample, columns: Mapping[str, object]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.estimand import as_estimand
 from stratal.evaluation.margins import StatedMargins
 from stratal.evaluation.request import BRIER, LABEL, EvaluationRequest
-from stratal.evaluation.softmax_answers import with_most_probable_class
+from stratal.evaluation.softmax_answers import most_probable_class_as_stated, with_most_probable_class
 from stratal.labels.annotator_columns import columns_of_annotators, join_annotators, names_of_labels
 from stratal.labels.label_values import LabelMapping, comparison_key
 from stratal.labels.missing_codes import refuse_missing_code
@@ -189,7 +189,11 @@ def _with_recognised_roles(
     empty_values: Sequence[str],
 ) -> tuple[SmallTable, EvaluationRequest, Recognition]:
     """Return the table without `empty_values`, the request with the recognised columns, and their roles."""
-    recognition = recognise(facts_of_table(rows), _stated_roles(request, stated, rows))
+    facts = facts_of_table(rows)
+    if request.predicted == PREDICTED_CLASS and rows.find(PREDICTED_CLASS) is None:
+        rows = most_probable_class_as_stated(rows, facts)
+        facts = facts_of_table(rows)
+    recognition = recognise(facts, _stated_roles(request, stated, rows))
     label_columns = (recognition.value, *recognition.models, *request.compare)
     if empty_values:
         rows = _without_values(rows, [name for name in label_columns if name], empty_values)
@@ -218,14 +222,13 @@ def _with_answers_of_softmax(
 ) -> SmallTable | None:
     """Return the table with the most probable class as the model's answer; see `with_most_probable_class`.
 
-    None if there is a stated or recognised column to compare labels with, or if their meaning is stated.
+    None if a column to compare labels with is stated, or if their meaning is.
     """
     columns = (*request.compare, *request.proxy, *request.judge)
-    roles = (request.predicted, request.model, request.lists, request.estimand, recognition.answer)
+    roles = (request.predicted, request.model, request.lists, request.estimand)
     if columns or any(roles) or BRIER in request.metric or request.counts_as_number:
         return None
-    possible_labels = recognition.possible_labels if recognition.value is None else (recognition.value,)
-    return with_most_probable_class(rows, [*recognition.columns.values()], possible_labels)
+    return with_most_probable_class(rows, request, recognition)
 
 
 # Ids of a last row that summarises the other rows, as in spreadsheets.

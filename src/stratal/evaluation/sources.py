@@ -12,7 +12,7 @@ from typing import Any
 from stratal.designs.labelling_files import SAMPLE_NAME, sample_file
 from stratal.designs.sample import Sample
 from stratal.designs.sample_file import is_sample_file
-from stratal.errors import InputError
+from stratal.errors import InputError, type_text
 from stratal.evaluation.request import EvaluationRequest
 from stratal.names import option_of
 from stratal.protocols import ArrowStream, HuggingFaceDataset, JsonDict
@@ -21,6 +21,7 @@ from stratal.question.label_recognition import passing_metric
 from stratal.question.question import SUPERPOPULATION
 from stratal.randomness import id_text
 from stratal.tables.files import existing_file
+from stratal.tables.frames import conversion_action
 from stratal.tables.logs.reading import find_log_tool, find_logs
 from stratal.tables.small_table import SmallTable
 
@@ -76,6 +77,9 @@ def form_of(source: Any, labels: Any = None) -> SourceForm:
     """
     if source is None:
         raise InputError("nothing to estimate from", allowed=SOURCE_FORMS)
+    action = conversion_action(source)
+    if action is not None:
+        raise InputError("the table cannot be read", given=type_text(source), action=action)
     if isinstance(source, list | tuple):
         if not source or not all(isinstance(path, str | Path) for path in source):
             raise InputError("a list must contain paths", given=str(source)[:60], allowed=SOURCE_FORMS)

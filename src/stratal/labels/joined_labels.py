@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import multimode
@@ -37,6 +38,9 @@ from stratal.names import option_of
 from stratal.question.vocabulary import MAPPING_HELP, is_known_word, success_word
 from stratal.randomness import id_text, id_texts
 from stratal.tables.number_format import is_percentage
+
+# A share of votes, such as 2/3.
+_FRACTION = re.compile(r"[0-9]+ ?/ ?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -325,4 +329,6 @@ def _action_for_text(text: str, texts: Sequence[str]) -> str:
         action = f"For the share of {success!r}: {option_of('positive', success)}. {action}"
     if is_percentage(text):
         return f"Write shares as numbers, such as 0.83 for 83%. {action}"
+    if _FRACTION.fullmatch(text):
+        return f"Write fractions as numbers, such as 0.67 for 2/3. {action}"
     return action

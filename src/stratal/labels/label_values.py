@@ -285,8 +285,8 @@ class LabelMapping:
         """Return the mapping in which labels that agree with a judge's verdict have its spelling.
 
         A label and a verdict agree if they are the same word. Otherwise they agree if they count as the same
-        number: by the mapping or the positive label that the user declared, or, if no label is a verdict, by
-        a vocabulary. Other labels keep their spelling.
+        number: by the mapping or the positive label that the user declared, or by a vocabulary, which must
+        contain all labels, and also all verdicts if a label is a verdict. Other labels keep their spelling.
 
         Parameters
         ----------
@@ -305,9 +305,10 @@ class LabelMapping:
         spellings = _answer_spellings(verdicts)
         verdict_of = {text: spellings.get(str(words[text])) for text in answered}
         unmatched_texts = [text for text in answered if verdict_of[text] is None]
-        numbers = self._numbers_to_compare(
-            unmatched_texts, any_label_is_verdict=len(unmatched_texts) < len(answered)
-        )
+        other_words: set[str] = set()
+        if len(unmatched_texts) < len(answered):
+            other_words = {*(str(words[text]) for text in answered), *verdicts}
+        numbers = self._numbers_to_compare(unmatched_texts, other_words)
         if numbers:
             verdict_of |= self._verdicts_of_numbers(numbers, verdicts)
         meanings = dict(self.meanings)
@@ -340,23 +341,29 @@ class LabelMapping:
             verdict_of[text] = next(iter(equal_verdicts), None)
         return verdict_of
 
-    def _numbers_to_compare(self, texts: Collection[str], *, any_label_is_verdict: bool) -> dict[str, float]:
-        """Return the numbers of labels without a verdict, by a vocabulary only if no label is a verdict."""
+    def _numbers_to_compare(self, texts: Collection[str], other_words: Collection[str]) -> dict[str, float]:
+        """Return the numbers of labels without a verdict, by declaration or by a vocabulary.
+
+        If some labels are verdicts, the vocabulary must contain the `other_words`, too: next to `model_a` and
+        `model_b`, the label `tie (bothbad)` is the verdict `tie`.
+        """
         numbers = {}
         for text in texts:
             value = self.meanings.get(text)
             number = value if isinstance(value, float) else self.other_meanings.get(comparison_key(text))
             if isinstance(number, float):
                 numbers[text] = number
-        if any_label_is_verdict or len(numbers) == len(texts):
+        if len(numbers) == len(texts):
+            return numbers
+        if other_words and (numbers or not _of_one_vocabulary({*other_words})):
             return numbers
         try:
-            vocabulary_numbers = self.numbers(texts)
+            vocabulary_numbers = self.numbers([*texts, *other_words])
         except LabelError:  # a single word of several vocabularies
             return numbers
         if any(number != number for number in vocabulary_numbers.values()):
             return numbers
-        return vocabulary_numbers
+        return {text: vocabulary_numbers[text] for text in texts if text in vocabulary_numbers}
 
     def _verdict_numbers(self, verdicts: Collection[str]) -> dict[str, float]:
         """Return the numbers of verdicts, which are interpreted like labels; NaN if there is none."""
@@ -623,6 +630,7 @@ def refuse_incomparable_classes(labels: Sequence[str], answers: Sequence[str]) -
             "which are almost never equal",
             action="Use the labels 1 and 0, or the error itself, and leave out predicted= (--predicted).",
         )
+    _refuse_shares_as_classes(distinct_labels, distinct_answers)
     _refuse_misspelt_classes(labels, distinct_answers)
     if not distinct_labels.isdisjoint(distinct_answers):
         return
@@ -656,14 +664,15 @@ def code_mapping_advice(labels: Collection[str], answers: Collection[str]) -> st
 
 def _are_codes(codes: Collection[str], names: Collection[str]) -> bool:
     """Return whether whole numbers may be the codes of a few classes with names."""
-    are_whole = all(number_of_text(code).is_integer() for code in codes)
+    are_whole = all(truth_number(code).is_integer() for code in codes)
     are_few = 1 < len(codes) <= len(names) <= _MAX_CODED_CLASSES
-    return are_few and are_whole and not any(map(_is_number, names))
+    return are_few and are_whole and all(math.isnan(truth_number(name)) for name in names)
 
 
 def _in_code_order(classes: Collection[str]) -> list[str]:
     """Return classes in the order in which programs number them: numbers by size, names alphabetically."""
-    return sorted(classes, key=lambda text: (number_of_text(text) if _is_number(text) else 0.0, text))
+    numbers = {text: truth_number(text) for text in classes}
+    return sorted(classes, key=lambda text: (0.0 if math.isnan(numbers[text]) else numbers[text], text))
 
 
 def refuse_incomparable_verdicts(labels: Collection[str], verdicts: Collection[str], judge: str) -> None:
@@ -701,6 +710,35 @@ def _best_first(words: Collection[str]) -> list[str]:
     """Return two opposite words, the one that means success, 1 or 100% first if it is known."""
     best = success_word(words)
     return sorted(words, key=lambda word: (word != best, truth_number(word) != 1.0, word != "100%", word))
+
+
+def _refuse_shares_as_classes(labels: set[str], answers: set[str]) -> None:
+    """Refuse labels between the answers 0 and 1, such as the share of annotators who chose 1.
+
+    A label of 0.5 may be a class of its own, such as a tie.
+    """
+    shares = sorted(label for label in labels - answers if 0.0 < truth_number(label) < 1.0)
+    if shares == ["0.5"]:
+        return
+    if not shares or not {truth_number(answer) for answer in answers} <= {0.0, 1.0}:
+        return
+    classes = {label: _nearest_answer(label, answers) for label in sorted(labels) if _is_number(label)}
+    raise LabelError(
+        f"the label {shares[0]!r} is a number between the answers 0 and 1, so it never equals one of them",
+        given=list_first(map(repr, shares), MAX_VALUES_SHOWN),
+        allowed="classes: the labels 0 and 1",
+        action=f"If labels are shares of votes, map each to the class of the majority: "
+        f"{format_mapping(classes)}, with predicted=True (--predicted COLUMN); or give the labels of each "
+        "annotator. If they state how right an answer is: predicted=False (--predicted none).",
+    )
+
+
+def _nearest_answer(label: str, answers: Collection[str]) -> str | None:
+    """Return the answer that is nearest to a label; None for a tie of votes."""
+    number = truth_number(label)
+    if number == 0.5:
+        return None
+    return min(sorted(answers), key=lambda answer: abs(truth_number(answer) - number))
 
 
 def _refuse_misspelt_classes(labels: Sequence[str], answers: set[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, number_of_text
+from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.domain_means import domain_mean
@@ -37,6 +37,7 @@ from stratal.names import split_names
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.question.scores import ORDER
+from stratal.tables.number_format import numbers_of_texts
 
 # Maximum number of classes in the report of a judge if none are named, since each has four rows, and each
 # pair has one. With more, only agreement and kappa are reported.
@@ -300,23 +301,27 @@ def _auc_rows(sample: Sample, labels: object, scores: object, target: str) -> It
 
 
 def _gives_scores(sample: Sample, labels: object, judge: str) -> bool:
-    """Return whether a judge gives scores: a proxy, or a column of ratings if labels count as 0 or 1.
+    """Return whether a judge gives scores: a proxy, or a column of numbers if labels are other numbers.
 
-    Ratings are numbers other than 0 and 1.
+    These are ratings if labels count as 0 or 1; and 0 and 1 if labels are shares of votes, such as 0.67.
     """
     verdicts = sample.groups.get(judge)
     if verdicts is None:
         return judge in sample.proxy_names
     distinct_verdicts = set(verdicts[~no_verdicts(sample, labels, judge)].tolist())
-    ratings = np.array([number_of_text(text) for text in distinct_verdicts], dtype=np.float64)
-    if len(ratings) == 0 or not np.all(np.isfinite(ratings)) or _are_binary(ratings):
+    ratings = np.array(numbers_of_texts(list(distinct_verdicts)), dtype=np.float64)
+    if len(ratings) == 0 or not np.all(np.isfinite(ratings)):
         return False
     try:
         numbers = number_column(sample, _label_numbers(sample, labels), "label")
     except LabelError:
         # Labels that are words without a number cannot be compared with ratings.
         return False
-    return _are_binary(numbers[np.isfinite(numbers)])
+    labelled_numbers = numbers[np.isfinite(numbers)]
+    if _are_binary(ratings):
+        # A label of 0.5 may be a class of its own, such as a tie.
+        return bool(np.any((2.0 * labelled_numbers) % 1.0))
+    return _are_binary(labelled_numbers)
 
 
 def _are_binary(numbers: FloatArray) -> bool:

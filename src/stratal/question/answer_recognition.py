@@ -64,6 +64,12 @@ def _with_answer(
     are_classes = labels.folded_name in CLASS_NAMES and all(column.are_truth_values for column in named)
     if named and labels.are_truth_values and not are_classes:
         return _with_truth_question(recognition, named, labels)
+    if named and labels.verdicts is not None and labels.words & CORRECTNESS_WORDS:
+        # `correct` with yes and no may be the correct answer.
+        return _with_meaning_question(recognition, named, labels)
+    if not named and labels.folded_name in CLASS_NAMES and labels.verdicts is not None:
+        # Classes in other words, such as yes and 1, are compared too, so that the comparison refuses them.
+        named = [column for column in columns if column.words & ANSWER_WORDS and column.verdicts is not None]
     if len(named) == 1:
         return replace(recognition, answer=named[0].name)
     if are_numbers and not named:
@@ -99,11 +105,19 @@ def _with_truth_question(
     """
     if labels.words & CORRECTNESS_WORDS:
         return recognition
+    return _with_meaning_question(recognition, answers, labels)
+
+
+def _with_meaning_question(
+    recognition: Recognition, answers: Sequence[ColumnFacts], labels: ColumnFacts
+) -> Recognition:
+    """Return the recognition with the question whether labels are classes, or mean wrong and right."""
+    words = ["0", "1"] if labels.are_truth_values else sorted(labels.values or ())
     names = tuple(column.name for column in answers)
     class_options = (option_of("predicted", name) for name in names)
     question = RoleQuestion(
         role="predicted",
-        text=f"the labels 0 and 1 in {labels.name!r} may be classes, or mean wrong and right",
+        text=f"the labels {' and '.join(words)} in {labels.name!r} may be classes, or mean wrong and right",
         candidates=names,
         options=(
             *(f"if they are classes: {option}" for option in class_options),

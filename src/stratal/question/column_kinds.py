@@ -22,7 +22,7 @@ from stratal.question.column_words import (
     WEIGHT_WORDS,
 )
 from stratal.question.content import is_content_text
-from stratal.question.decoding import fold_text
+from stratal.question.decoding import TRUTH_VALUES, fold_text
 from stratal.question.facts import MAX_CLASS_LENGTH, MAX_RATINGS, MAX_VERDICTS, ColumnFacts
 
 
@@ -166,10 +166,15 @@ def _share_classes(labels: ColumnFacts, other: ColumnFacts) -> bool:
     """
     if labels.values is None or other.values is None:
         return False
-    label_classes = set(map(fold_text, labels.values))
-    other_classes = set(map(fold_text, other.values))
+    label_classes = set(map(_class_key, labels.values))
+    other_classes = set(map(_class_key, other.values))
     codes = {value for value in label_classes - other_classes if is_missing_code(value)}
     return 2 * len(label_classes & other_classes) > len(label_classes - codes)
+
+
+def _class_key(text: str) -> str:
+    """Return the text by which classes are compared: 1 and True are one class."""
+    return fold_text(TRUTH_VALUES.get(text, text))
 
 
 def are_scores_in_percent(column: ColumnFacts) -> bool:

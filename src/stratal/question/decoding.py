@@ -12,7 +12,8 @@ from stratal.question.tags import is_set
 # Spellings of truth values in Python, JSON and spreadsheets, each with its digit; 1 and True are one class.
 TRUTH_VALUES = {"True": "1", "true": "1", "TRUE": "1", "False": "0", "false": "0", "FALSE": "0"}
 # Labels that mean wrong, half right or right, but may also be names of classes.
-RIGHT_OR_WRONG = frozenset({"0", "1", "0.5", *TRUTH_VALUES})
+HALF = "0.5"
+RIGHT_OR_WRONG = frozenset({"0", "1", HALF, *TRUTH_VALUES})
 
 # Maximum number of labels or answers that an error quotes.
 _MAX_EXAMPLES = 5
@@ -58,9 +59,11 @@ def is_compared(question: Question, labels: Collection[str], answers: Collection
         # Classes in another spelling are compared too, so that the comparison refuses them.
         return not set(map(fold_text, label_classes)).isdisjoint(map(fold_text, answer_classes))
     other_classes = answer_classes - RIGHT_OR_WRONG
-    if label_classes <= RIGHT_OR_WRONG and other_classes:
+    # No answer equals a label that means half right, or that half of the annotators chose 1.
+    has_halves = HALF in label_classes - answer_classes
+    if label_classes <= RIGHT_OR_WRONG and (other_classes or has_halves):
         label_examples = ", ".join(map(repr, sorted(labels)[:_MAX_EXAMPLES]))
-        answer_examples = ", ".join(map(repr, sorted(other_classes)[:_MAX_EXAMPLES]))
+        answer_examples = ", ".join(map(repr, sorted(other_classes or answer_classes)[:_MAX_EXAMPLES]))
         raise LabelError(
             f"the labels ({label_examples}) may be classes, or mean right (1) and wrong (0)",
             given=f"answers such as {answer_examples}",

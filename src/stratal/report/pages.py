@@ -85,7 +85,8 @@ def draw_page(
     draw : dict
         `n`, `population_size`, `design`, `seed`, `round`, `new`, `columns_to_fill`, and the paths `sample`
         and `to_label`. Optional: `pilot`, the reason for the size of a pilot, `previous`, how labels of
-        earlier waves are used, `label_format` for labels that are sets, and `clusters` with the `budget`.
+        earlier waves are used, `label_format` for labels that are sets, `clusters` with the `budget`, and
+        `notes` on reading the file.
     strata : sequence of (name, units, new units, units of earlier rounds)
         A row for each stratum.
     has_columns : bool
@@ -112,6 +113,7 @@ def draw_page(
         suffix = "" if content else ", such as the text"
         notes.append(f"Annotators will see only the ids; --show {shown_columns} adds columns{suffix}.")
     notes += [draw[name] for name in ("pilot", "previous") if name in draw]
+    notes += format_notes(draw.get("notes", ()))
     lines = [f"{_draw_text(draw)}{round_text}."]
     budget = draw.get("budget")
     if "clusters" in draw and budget is not None and draw["n"] > budget:

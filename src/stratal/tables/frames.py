@@ -78,6 +78,10 @@ def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], d
     conversion replaces NaN by null, turns any index into a column, and fails for duplicate names. An index
     that identifies rows is the last column.
     """
+    # The columns of a query are unknown until it is run.
+    action = conversion_action(table)
+    if action is not None:
+        raise _unreadable_table_error(table, action)
     if isinstance(table, PandasFrame):
         names = [name if isinstance(name, str) else repr(name) for name in table.columns]
         index = row_index(table)
@@ -102,6 +106,25 @@ def frame_columns(table: object) -> tuple[list[str], Callable[[Sequence[str]], d
     return [*top_names, *(name for name in paths if name not in top_names)], read_arrow
 
 
+def _unreadable_table_error(table: object, action: str) -> InputError:
+    """Return the error for an object that is not a table, with the next step."""
+    return InputError(
+        "this kind of table cannot be read",
+        given=f"{type(table).__module__}.{type(table).__qualname__}",
+        allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
+        action=action,
+    )
+
+
+def conversion_action(table: object) -> str | None:
+    """Return how to convert a query or a list of records to a table; None for other objects."""
+    if isinstance(table, LazyFrame) and not isinstance(table, ArrowStream):
+        return "Collect the table first: .collect()."
+    if isinstance(table, list | tuple) and table and all(isinstance(record, Mapping) for record in table):
+        return "Convert the records to a table first: pandas.json_normalize(records)."
+    return None
+
+
 def _arrow_reader(table: object) -> Foreign:
     """Return a dataframe as a PyArrow reader of record batches."""
     import pyarrow as pa
@@ -115,15 +138,8 @@ def _arrow_reader(table: object) -> Foreign:
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if not isinstance(table, ArrowStream):
-        if isinstance(table, LazyFrame):
-            hint = "Collect the table first: .collect()."
-        else:
-            hint = None
-        raise InputError(
-            "this kind of table cannot be read",
-            given=f"{type(table).__module__}.{type(table).__qualname__}",
-            allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
-            action=hint or "Files are read by Population.read, arrays by Population.from_arrays.",
+        raise _unreadable_table_error(
+            table, "Files are read by Population.read, arrays by Population.from_arrays."
         )
     column_types: Iterable[tuple[Foreign, Foreign]] = ()
     if isinstance(table, WithSchema) and isinstance(table.schema, Mapping):

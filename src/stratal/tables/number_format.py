@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from stratal.arrays import number_of_text
 from stratal.errors import InputError
 
 # Decimal marks; the other one separates thousands.
@@ -248,6 +249,14 @@ def share_of_percentage(entry: str, mark: str) -> float:
     digits = python_number(re.sub("[^-+0-9.,]", "", entry), mark)
     # The exponent shifts the decimal point exactly, unlike a division.
     return float(f"{digits}e-2")
+
+
+def numbers_of_texts(texts: Sequence[str]) -> list[float]:
+    """Return the numbers in texts, NaN for other texts; if every text is a percentage, they are shares."""
+    counts = count_formats(texts)
+    if counts.has_only_percentages:
+        return [share_of_percentage(text, counts.most_common_mark) for text in texts]
+    return list(map(number_of_text, texts))
 
 
 def percentage_notes(counts: Mapping[str, FormatCounts]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from stratal.names import split_names
 from stratal.protocols import ArrowStream, Cell, Foreign, HuggingFaceDataset
 from stratal.tables import files
 from stratal.tables.csv_files import blank_note
-from stratal.tables.frames import frame_columns
+from stratal.tables.frames import conversion_action, frame_columns
 from stratal.tables.logs.log import Log
 from stratal.tables.number_format import (
     HEAD_ROWS,
@@ -107,6 +107,7 @@ class SmallTable:
                 f"{table_name} cannot be read",
                 given=type(table).__name__,
                 allowed="a path, a mapping from column names to values, or a dataframe",
+                action=conversion_action(table),
             )
         lengths = {len(column) if isinstance(column, list) else 0 for column in lists.values()}
         if lengths == {0}:

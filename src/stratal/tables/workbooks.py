@@ -122,6 +122,29 @@ def _read_sheet(sheet: Any, path: Path) -> tuple[tuple[str, ...], list[tuple[int
     return column_names, padded_rows, blank_count
 
 
+def _find_note_below(rows: Sequence[tuple[int, Sequence[str | None]]]) -> tuple[int, str] | None:
+    """Return the first of the last rows if these are notes: its number and text; None without notes.
+
+    Notes have an entry only in the first column. They follow a blank row, or they are the only rows with
+    spaces in the first column, such as `Source: survey of 2026` below ids. A label may be missing in the last
+    row with an id.
+    """
+    n_notes = 0
+    for _, cells in reversed(rows):
+        if cells[0] is None or any(cell is not None for cell in cells[1:]):
+            break
+        n_notes += 1
+    n_units = len(rows) - n_notes
+    if not n_notes or not n_units:
+        return None
+    row_number, (text, *_) = rows[n_units]
+    follows_blank_row = row_number > rows[n_units - 1][0] + 1
+    has_other_spaces = any(" " in (cells[0] or "") for _, cells in rows[:n_units])
+    if not follows_blank_row and (has_other_spaces or " " not in str(text)):
+        return None
+    return row_number, str(text)
+
+
 def _is_table(names: Sequence[str], rows: Sequence[object]) -> bool:
     """Return whether a sheet has several columns with names, and rows; a sheet of notes has not."""
     return sum(map(bool, names)) > 1 and len(rows) > 0
@@ -161,6 +184,16 @@ def workbook_table(connection: object, file: Path, is_wanted_sheet: Callable[[Se
                 given=repr(names[0]),
                 allowed="a name for each column in the first row",
                 action="Delete the rows above the header.",
+            )
+        note = _find_note_below(filled_rows)
+        if note is not None:
+            row_number, text = note
+            raise InputError(
+                f"{file}: row {row_number} of sheet {sheet.title!r} is a note below the table, not a unit",
+                given=repr(text[:60]),
+                allowed="entries in other columns than the first, too",
+                action="Delete the notes below the table. If the row is a unit, fill in another column, or "
+                "delete the blank rows above it.",
             )
         with _translate_workbook_errors(file):
             unreadable_cells = _find_unreadable_cells(book, sheet)

@@ -264,3 +264,15 @@ def test_units_that_were_drawn_one_by_one_are_in_no_clusters(records, tmp_path):
         "--json",
     )
     assert not {"clusters", "budget"} & set(json.loads(run(*words)))
+
+
+def test_a_draw_states_how_the_file_was_read(tmp_path):
+    """The note that percentages are read as shares is printed by `plan`, and by a draw without a plan."""
+    path = tmp_path / "scores.csv"
+    path.write_text("id,score\n" + "".join(f"u{row},{row}%\n" for row in range(100)))
+    note = "'score' is written as percentages"
+
+    assert note in run("draw", path, "--proxy", "score", "--budget", 20, "--output", tmp_path / "a")
+    plan = tmp_path / "plan.json"
+    assert note in run("plan", path, "--proxy", "score", "--budget", 20, "--output", plan)
+    assert note not in run("draw", plan, "--output", tmp_path / "b")

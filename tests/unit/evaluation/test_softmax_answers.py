@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.errors import InputError, LabelError
 
 CLASSES = np.array(["cat", "dog", "horse"])
 
@@ -142,3 +143,62 @@ def test_probabilities_of_two_models_are_not_answers_of_the_first():
 
     with pytest.raises(stratal.errors.StratalError):
         stratal.evaluate(columns)
+
+
+def most_probable(columns):
+    """Return the most probable class of each row."""
+    probabilities = np.column_stack([columns[f"p_{name}"] for name in CLASSES])
+    return CLASSES[probabilities.argmax(axis=1)].tolist()
+
+
+def test_a_second_column_of_the_classes_may_have_the_answers():
+    """It was compared with the labels without a word: .33 instead of .62."""
+    columns = table()
+    answers = most_probable(columns)
+    columns["species"] = answers
+    assert stratal.evaluate(columns).estimate.value == pytest.approx(accuracy(columns, CLASSES))
+
+    columns["species"] = answers[1:] + answers[:1]
+    with pytest.raises(InputError, match=r"State it: predicted='species'.*predicted='predicted_class'"):
+        stratal.evaluate(columns)
+    stated = stratal.evaluate(columns, predicted="predicted_class")
+    assert stated.estimate.value == pytest.approx(accuracy(columns, CLASSES))
+
+
+def test_stated_labels_are_compared_with_the_most_probable_class_next_to_other_labels():
+    columns = table()
+    columns["second"] = CLASSES[np.arange(300) % 3].tolist()[:100] + [None] * 200
+
+    evaluation = stratal.evaluate(columns, value="label")
+
+    assert evaluation.estimate.value == pytest.approx(accuracy(columns, CLASSES))
+
+
+def test_zeros_and_ones_are_classes_if_the_most_probable_one_is_stated():
+    columns = table(np.arange(2))
+
+    evaluation = stratal.evaluate(columns, predicted="predicted_class")
+
+    assert evaluation.estimate.value == pytest.approx(
+        np.mean((columns["p_1"] > 0.5) == (np.array(columns["label"]) == 1))
+    )
+
+
+def test_why_a_softmax_is_not_used_is_stated():
+    columns = table()
+    upper_case = columns | {"label": [label.upper() for label in columns["label"]]}
+    with pytest.raises(LabelError, match=r"labels contain '[A-Z]+', but the answers contain '[a-z]+'"):
+        stratal.evaluate(upper_case)
+
+    columns["p_dog"] = [*columns["p_dog"][:6], None, *columns["p_dog"][7:]]
+    with pytest.raises(InputError, match=r"a probability is missing in 1 of 300 rows .*row 7"):
+        stratal.evaluate(columns)
+
+
+def test_mapped_labels_and_percentages_are_classes_and_probabilities():
+    columns = table()
+    expected = accuracy(columns, CLASSES)
+    columns |= {f"p_{name}": [f"{100 * share:.4f}%" for share in columns[f"p_{name}"]] for name in CLASSES}
+    columns["label"] = [{"dog": "Hund"}.get(label, label) for label in columns["label"]]
+
+    assert stratal.evaluate(columns, mapping={"Hund": "dog"}).estimate.value == pytest.approx(expected)

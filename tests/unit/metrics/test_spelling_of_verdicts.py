@@ -147,3 +147,60 @@ def test_a_judge_in_digits_and_labels_in_words(run_command):
         row["metric"]: row["estimate"] for row in json.loads(done.stdout)["judge"] if row["class"] is None
     }
     assert (rows["agreement"], round(rows["kappa"], 4)) == (0.85, 0.5897)
+
+
+def agreement(labels, verdicts):
+    """Return the agreement of labels with a judge's verdicts."""
+    columns = {"id": list(range(len(labels))), "human": list(labels), "judge": list(verdicts)}
+    rows = stratal.evaluate(columns, value="human", judge="judge").to_dict()["judge"]
+    return next(row["estimate"] for row in rows if row["metric"] == "agreement")
+
+
+def test_words_of_one_vocabulary_are_one_verdict_also_next_to_equal_words():
+    """`tie (bothbad)` never agreed with `tie`, nor `pass` with `passed`."""
+    labels = ["model_a", "model_b", "tie", "tie (bothbad)"] * 10
+    both_ties = ["model_a", "tie", "tie", "tie (bothbad)"] * 10
+    one_tie = ["model_a", "tie", "tie", "tie"] * 10
+
+    assert agreement(labels, both_ties) == pytest.approx(0.75)
+    assert agreement(labels, one_tie) == pytest.approx(0.75)
+    assert agreement(["pass", "fail"] * 10, ["passed", "fail"] * 10) == 1.0
+
+
+def test_percentages_that_a_sample_stores_as_a_group_are_scores(tmp_path):
+    rng = np.random.default_rng(4)
+    scores = rng.integers(0, 101, 200)
+    labels = dict(enumerate((rng.random(200) < scores / 100).astype(int).tolist()))
+    correlations = []
+    for verdicts in ([f"{score}%" for score in scores], [f"{score / 100:g}" for score in scores]):
+        population = stratal.Population.from_arrays(ids=np.arange(200), groups={"judge": verdicts})
+        sample = stratal.designs.SimpleRandom(budget=200).draw(population, seed=1)
+        correlations.append(stratal.estimate(sample, labels, judge="judge").of(metric="pearson").value)
+
+    assert correlations[0] == pytest.approx(correlations[1])
+    assert correlations[0] == pytest.approx(np.corrcoef(scores, list(labels.values()))[0, 1])
+
+
+def test_shares_of_votes_never_equal_the_answers_0_and_1():
+    """Only unanimous units counted as right: .25 instead of an error."""
+    rng = np.random.default_rng(4)
+    answers = rng.integers(0, 2, 120)
+    votes = rng.integers(0, 4, 120)
+    shares = np.round(votes / 3, 2)
+    population = stratal.Population.from_arrays(
+        ids=np.arange(120), groups={"answer": answers.tolist()}, predicted="answer"
+    )
+    sample = stratal.designs.SimpleRandom(budget=120).draw(population, seed=1)
+    labels = dict(enumerate(shares.tolist()))
+
+    with pytest.raises(LabelError, match="a number between the answers 0 and 1"):
+        stratal.estimate(sample, labels)
+    mapping = {"0": "0", "0.33": "0", "0.67": "1", "1": "1"}
+    majority = stratal.evaluate(sample, labels, mapping=mapping, predicted=True)
+    assert majority.estimate.value == pytest.approx(np.mean((votes >= 2) == answers))
+    assert stratal.estimate(sample, labels, predicted=False).value == pytest.approx(shares.mean())
+    # A judge of 0 and 1 has a correlation with them.
+    judged = stratal.Population.from_arrays(ids=np.arange(120), groups={"judge": answers.tolist()})
+    judged_sample = stratal.designs.SimpleRandom(budget=120).draw(judged, seed=1)
+    report = stratal.estimate(judged_sample, labels, judge="judge")
+    assert report.of(metric="pearson").value == pytest.approx(np.corrcoef(shares, answers)[0, 1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.errors import InputError
+from stratal.errors import InputError, LabelError
 from stratal.question.recognised_roles import StatedRoles
 from stratal.question.recognition import recognise
 from stratal.tables.column_facts import facts_of_table
@@ -207,3 +207,38 @@ def test_the_sentence_names_the_roles():
     table = table_of({"id": "ids", "verdict": "pass", "human": "pass?"})
 
     assert recognised(table).sentence() == "judge: `verdict` (pass/fail); labels: `human` in 30 of 120 rows"
+
+
+@pytest.mark.parametrize("answers", [["True", "False"], [1.0, 0.0], ["1", "0"], ["TRUE", "FALSE"]])
+def test_truth_values_are_classes_in_any_spelling(answers):
+    """1 and True are one class: the share of ones of `y_true` was reported next to True and False."""
+    draws = np.random.default_rng(0)
+    truth = draws.integers(0, 2, ROWS)
+    predicted = np.where(draws.random(ROWS) < 0.8, truth, 1 - truth)
+    table = {"y_true": truth.tolist(), "y_pred": [answers[1 - number] for number in predicted]}
+
+    assert stratal.evaluate(table).estimate.value == pytest.approx(np.mean(truth == predicted))
+    with pytest.raises(InputError, match="may be classes, or mean wrong and right"):
+        stratal.evaluate({"label": table["y_true"], "y_pred": table["y_pred"]})
+
+
+def test_correct_may_be_the_correct_answer():
+    draws = np.random.default_rng(0)
+    table = {name: draws.choice(["yes", "no"], ROWS).tolist() for name in ("correct", "prediction")}
+
+    with pytest.raises(InputError, match="the labels no and yes in 'correct' may be classes"):
+        stratal.evaluate(table)
+
+
+def test_true_classes_in_other_words_are_not_counted_as_numbers():
+    draws = np.random.default_rng(0)
+    table = {
+        "y_true": draws.choice(["yes", "no"], ROWS).tolist(),
+        "y_pred": draws.integers(0, 2, ROWS).tolist(),
+    }
+
+    with pytest.raises(LabelError, match="map each label to its class"):
+        stratal.evaluate(table)
+    mapping = {"yes": "1", "no": "0"}
+    expected = np.mean(np.array(table["y_pred"]) == (np.array(table["y_true"]) == "yes"))
+    assert stratal.evaluate(table, mapping=mapping).estimate.value == pytest.approx(expected)

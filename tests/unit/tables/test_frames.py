@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+import stratal
 from stratal.errors import InputError
 from stratal.population import Population
 from stratal.strata import Everything
@@ -207,3 +208,15 @@ def test_a_missing_truth_is_no_false(truths):
     table = pa.table({"id": ["a", "b"], "group": pa.array(truths, pa.bool_())})
     with pytest.raises(InputError, match="group column 'group' holds 1 missing value"):
         Population.from_table(table, groups="group")
+
+
+def test_queries_and_records_are_refused_with_the_next_step() -> None:
+    frame = pl.DataFrame({"id": [1, 2], "score": [0.2, 0.7], "label": [1, 0]})
+    for table, step in ((frame.lazy(), r"\.collect\(\)"), (frame.to_dicts(), "pandas.json_normalize")):
+        for read in (
+            stratal.evaluate,
+            lambda table: stratal.Population.from_table(table, proxy="score"),
+            lambda table: stratal.Sample.from_labelled(table, value="label"),
+        ):
+            with pytest.raises(InputError, match=step):
+                read(table)

@@ -57,3 +57,28 @@ def test_a_declared_dimension_takes_no_memory(workbook):
 def test_errors_of_xml_are_one_error(workbook, change):
     with pytest.raises(InputError, match="is not a readable workbook"):
         SmallTable.of(workbook(change), "labels")
+
+
+@pytest.mark.parametrize(
+    ("rows", "row_number"),
+    [([[None], ["Source"]], 5), ([["Source: all of 2026"]], 4), ([["Note 1"], [None], ["Note 2"]], 4)],
+)
+def test_notes_below_the_rows_are_no_units(tmp_path, rows, row_number):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "label"], ["a", 1], ["b", 0], *rows):
+        book.active.append(row)
+    book.save(tmp_path / "labels.xlsx")
+
+    with pytest.raises(InputError, match=f"row {row_number} of sheet 'Sheet' is a note below the table"):
+        SmallTable.of(tmp_path / "labels.xlsx", "labels")
+
+
+def test_the_last_ids_may_have_no_label(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["id", "label"], ["item 1", 1], ["item 2", 0], ["item 3"]):
+        book.active.append(row)
+    book.save(tmp_path / "labels.xlsx")
+
+    assert SmallTable.of(tmp_path / "labels.xlsx", "labels").columns["id"][-1] == "item 3"
