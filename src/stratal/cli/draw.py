@@ -273,7 +273,7 @@ def _draw_first_round(requested: DrawOptions) -> tuple[DrawOptions, Sample, Json
     requested = requested.with_plan(plan, extending=False)
     if source is None:
         raise InputError("the source of the draw is missing", allowed="a plan, or a file of predictions")
-    sample, texts = requested.sample(pilot=requested.half_width is not None)
+    sample, texts = requested.sample()
     if sample.population is None:
         return requested, sample, {**texts}
     if plan is None:

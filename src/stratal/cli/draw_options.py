@@ -54,21 +54,22 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     ] = "auto"
     cluster: Annotated[Text, Option(needs=(with_any(design=("clusters",)),))] = None
 
-    def sample(self, *, pilot: bool = False) -> tuple[Sample, dict[str, str]]:
-        """Draw the first round, or a pilot if --half-width is given and `pilot` is true.
+    def sample(self) -> tuple[Sample, dict[str, str]]:
+        """Draw the first round; with --half-width, a pilot, whose labels determine the sample size.
 
         The texts give the reason for the size of a `pilot`, and how labels of `previous` waves are used.
         """
         if self.design not in ("auto", "simple-random", "stratified"):
             return _draw_other_design(self), {}
-        plan = self.plan(pilot=pilot)
+        is_pilot = self.half_width is not None
+        plan = self.plan(pilot=is_pilot)
         # A draw does not print the notes of its plan.
         for warning in plan.score_warnings:
             warn_caller(warning)
         with show_progress("drawing"):
             sample = plan.using(None if self.design == "auto" else self.design).draw(self.seed)
         texts = {}
-        if pilot:
+        if is_pilot:
             # A plan appends the reason for the size of its pilot as its last note.
             texts["pilot"] = plan.notes[-1]
         if plan.previous is not None:

@@ -61,7 +61,8 @@ def _draws_sample(values: Mapping[str, object]) -> bool:
     return values["budget"] is not None or values["half_width"] is not None
 
 
-# Options that have an effect only if the command draws the sample from predictions.
+# Options that have an effect only if the command draws the sample from predictions. The budget and the
+# half-width decide that it does, and the confidence level needs a half-width (`DRAW_NEEDS`).
 _DRAW_FIELDS = " ".join(
     {*SharedDrawOptions.__struct_fields__} - {"file", "budget", "half_width", "confidence_level"}
 )
@@ -129,6 +130,7 @@ class NewOptions(SharedDrawOptions, frozen=True, kw_only=True):
 @command(
     NewOptions,
     name="study new",
+    # `assume` has an effect only on plans: with --half-width, the commands that draw take a pilot.
     without="assume",
     needs={
         _DRAW_FIELDS: ValueCondition("with --budget or --half-width, of predictions", _draws_sample),
@@ -195,7 +197,7 @@ def new(requested: NewOptions) -> Result:
             "shown": list(sample.shown),
             "pictures": pictures(sample.shown, study.media),
         }
-    page = study_page(described, has_predictions=sample.question.answer is not None)
+    page = study_page(described, has_answers=sample.question.answer is not None)
     return Result(described, page, ("study", "label", requested.output))
 
 
@@ -208,7 +210,7 @@ def _sample_and_options(requested: NewOptions) -> tuple[stratal.Sample, SharedDr
         if (requested.file / SAMPLE_NAME).is_file():
             action = "Leave out --budget and --half-width."
             raise InputError(f"{requested.file} is already a sample", action=action)
-        sample, _ = requested.sample(pilot=requested.half_width is not None)
+        sample, _ = requested.sample()
         return replace(sample, question=requested.with_declarations(sample.question)), requested
     require_present(requested.file)
     path = requested.file
@@ -503,14 +505,16 @@ def extend(requested: ExtendOptions) -> Result:
     until = requested.until
     with stratal.study.open_study(requested.study) as opened:
         size_before = opened.sample().size
-        selection = None
+        # The comparison of models in a study that selects one of them.
+        model_selection = None
         # --until alone only changes the stopping rule.
         n_new = units_needed(opened) if additional is None and until is None else additional
         # `--additional 0` is an error of the draw; no need for more units is not.
         if n_new is not None and (n_new or additional is not None):
             with show_progress("reading and drawing"):
                 population = _population_of_study(opened, requested)
-                selection = current_selection(opened, population)
+                model_selection = current_selection(opened, population)
+                # None: the labels are used if the design allows it.
                 by_labels = False if requested.without_labels else None
                 stratal.study.extend_study(opened, n_new, population=population, by_labels=by_labels)
         is_narrow_enough = opened.setting("enough") == "yes"
@@ -525,8 +529,8 @@ def extend(requested: ExtendOptions) -> Result:
         "enough": is_narrow_enough,
     }
     return Result(
-        described if selection is None else described | {"selection": selection.to_dict()},
-        None if selection is None else selection._page(),
+        described if model_selection is None else described | {"selection": model_selection.to_dict()},
+        None if model_selection is None else model_selection._page(),
         f"Round {described['round']}: {described['new']:,} more items, {described['n']:,} in all.",
         "The interval is as narrow as requested: labelling can stop." if is_narrow_enough else None,
         ("study", "status", requested.study),
@@ -544,8 +548,9 @@ def _population_of_study(study: Study, requested: ExtendOptions) -> Population:
     reading = Reading(**options)
     if requested.population is not None:
         reading = structs.replace(reading, remote=requested.remote)
-    named = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
-    return read_population_again(reading, study.sample(), named)
+    # The connections that the command line permits. A study may come from somebody else.
+    permitted = Reading(file=Path(), remote=requested.remote, engine=requested.engine)
+    return read_population_again(reading, study.sample(), permitted)
 
 
 class TeamOptions(StudyFolderOptions, frozen=True, kw_only=True):

@@ -87,6 +87,7 @@ class GroupClusters(Record):
         correlation = _INTRACLUSTER_CORRELATION
         # Variance of the total of units with equal variances and this correlation.
         variances = (1.0 - correlation) * self.squared_weights[has_members] + correlation * weight_shares**2
+        # (tr Ω)² / tr Ω² is at least 1, apart from rounding.
         return min(float(self.design_df), max(bell_mccaffrey(weight_shares, variances), 1.0))
 
     @property

@@ -25,8 +25,8 @@ class ProxyInfo:
     bounds : (float, float), optional
         Bounds of the outcome that it predicts; (0, 1) for a probability.
     second_moment : str, optional
-        Column of E[z² | x]. Without it, the outcome is assumed to have the largest variance that its bounds
-        allow (binary for (0, 1)).
+        Column of the expected square of the outcome. Without it, the outcome is assumed to have the largest
+        variance that its bounds allow (binary for (0, 1)).
 
     Examples
     --------
@@ -76,7 +76,7 @@ def infer_proxy_info(
     scaled : bool, optional
         Declaration that the proxy is, or is not, on the scale of the outcome.
     second_moment : str, optional
-        Column of E[z² | x].
+        As in `ProxyInfo`.
     label_bounds : (float, float), optional
         Declared bounds of the labels. A proxy on another scale only orders units.
 

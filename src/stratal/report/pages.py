@@ -378,8 +378,8 @@ def _fixed(value: float | None, digits: int) -> str:
     return f"{value:.{digits}f}"
 
 
-def study_page(study: JsonMapping, *, has_predictions: bool = False) -> Page:
-    """Return the page of a new study; `has_predictions` if the model's answers are known (`--predicted`)."""
+def study_page(study: JsonMapping, *, has_answers: bool = False) -> Page:
+    """Return the page of a new study; `has_answers` if the model's answers are known (`--predicted`)."""
     lines = [
         f"{_draw_text(study)} into {study['study']}.",
         f"{study['answers']:,} answers needed from {', '.join(study['annotators'])}.",
@@ -397,10 +397,10 @@ def study_page(study: JsonMapping, *, has_predictions: bool = False) -> Page:
         if question["choices"]:
             title = f"Choices: {name}" if name else "Choices"
             tables.append(table_of(title, question["choices"], columns))
-    return Page(lines=lines, tables=tables, notes=format_notes(_study_notes(study, has_predictions)))
+    return Page(lines=lines, tables=tables, notes=format_notes(_study_notes(study, has_answers)))
 
 
-def _study_notes(study: JsonMapping, has_predictions: bool) -> list[str]:
+def _study_notes(study: JsonMapping, has_answers: bool) -> list[str]:
     """Return the notes on hidden columns, on choices without values, and on pictures and sounds."""
     notes = []
     if not study["shown"]:
@@ -408,7 +408,7 @@ def _study_notes(study: JsonMapping, has_predictions: bool) -> list[str]:
     question = study["question"]
     choices = question["choices"]
     are_classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
-    if are_classes and not has_predictions:
+    if are_classes and not has_answers:
         values = range(len(choices) - 1, -1, -1)
         example = ",".join(f"{choice['name']}={value}" for choice, value in zip(choices, values, strict=True))
         notes.append(

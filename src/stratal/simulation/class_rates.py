@@ -76,6 +76,7 @@ class ClassRates:
         rows = np.asarray(census.ids, dtype=np.int64)
         rates = task.estimand.rates_in_strata(census, task.labels[rows])
         counts = design.allocation.n_h
+        # Units of strata that the metric ignores have no entry, as units with other answers in a precision.
         if rates is None or len(rates.is_class) < task.population.size:
             return None
         is_in_side = np.any(rates.sides, axis=0)
@@ -143,6 +144,7 @@ class ClassRates:
             proxy=None,
             codes=side_code[self.codes[in_side]],
             n_strata=int(side.sum()),
+            # The moments are sufficient: the labels are drawn as counts.
             units=False,
         )
         sums = StratumSums.of_ones(ones[:, side], counts, centre=truth.centre)
@@ -150,5 +152,6 @@ class ClassRates:
             sums,
             truth,
             self.settings,
+            # Whether labels of a pilot determine the n_h, which biases the rates.
             label_based=self.design.allocation.method in LABEL_BASED_METHODS,
         )

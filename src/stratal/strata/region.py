@@ -188,6 +188,7 @@ def score_cells(distribution: Distribution, column: str, max_units: int) -> Stra
         boundaries = np.unique(np.append(boundaries[boundaries > first_bin], first_bin))
     rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     if first_bin > 0:
+        # The formula is 1 for the units whose influence is known, because no set contains them: it is 0.
         known_influences = (Below(name=column, limit=float(rule.cuts[0])), *[None] * len(boundaries))
     names = interval_names(column, rule.cuts)
     return Strata.from_moments(

@@ -93,6 +93,7 @@ def paired_change(later: Wave, earlier: Wave) -> Change | None:
     None if the labelled items differ, or if the estimates are not means of the labels alone, without a proxy.
     The interval of `change_between` would be too long, because it ignores a positive correlation.
     """
+    # The empty key is that of the mean of all items.
     later_row = later.rows.get(())
     earlier_row = earlier.rows.get(())
     if later_row is None or later_row.outcomes is None or any(later_row.lam):
@@ -235,6 +236,7 @@ def have_same_items(later: Wave, earlier: Wave) -> bool:
 def _labelled_units(wave: Wave, row: Estimate) -> _LabelledUnits | None:
     """Return the labelled units of an estimate; None if its arrays do not match the labelled units."""
     evaluation = wave.evaluation
+    # Labels by the name of a column are those of several outcomes or models.
     if evaluation is None or isinstance(evaluation.labels, dict):
         return None
     ids = np.array(id_texts(evaluation.sample.ids))
