@@ -390,10 +390,11 @@ def _interval_with_pseudo_labels(
         # Satterthwaite's rule: only the part of the variance that is estimated from labels is uncertain.
         satterthwaite_df = degrees_of_freedom * (design_variance / result.design_variance) ** 2
         degrees_of_freedom = max(degrees_of_freedom, min(satterthwaite_df, _MAX_DF_WITH_PSEUDO_LABELS))
+    standard_error = float(np.sqrt(variance * _small_sample_factor(weighting)))
     return FisherInterval(
         value=min(max(value, -1.0), 1.0),
         bounds=(-1.0, 1.0),
-        standard_error=float(np.sqrt(variance * _small_sample_factor(weighting))),
+        standard_error=standard_error,
         degrees_of_freedom=max(degrees_of_freedom, 1.0),
     )
 

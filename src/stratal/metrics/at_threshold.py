@@ -140,9 +140,7 @@ class _AtThreshold(Estimand):
         # Check the group first: its error lists all group columns, and `_classify` adds one.
         named_groups(sample, group)
         classified, answered, class_number = self._classify(sample, labels)
-        results = answered.metric_by_group(classified, group, self.metric.kind, class_number, request.target)
-        rows = [replace(row, label={"domain": name}) for name, row in results.items()]
-        return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
+        return answered.domain_estimates(classified, group, self.metric.kind, class_number, request.target)
 
     def labelled_units(self, sample: Sample, labels: object) -> BoolArray:
         """Return which of the drawn units (n,) have a label."""
@@ -226,16 +224,14 @@ def _influence(value: float, slopes: FloatArray, probability: Expression, below:
     if_negative = predicted_slope * above + total_slope
     if_positive = if_negative + hit_slope * above + true_slope
     complement = 1.0 - probability
+    mean = probability * if_positive + complement * if_negative
+    square = probability * if_positive * if_positive + complement * if_negative * if_negative
+    names = (f"{below.name} < {below.limit:g}", f"{below.name} >= {below.limit:g}")
+    cells = Cells(names=names, tests=(below,))
     # As for precision, the influence below the threshold is then 0, whatever the label.
     is_known_below = true_slope == 0 and total_slope == 0
-    names = (f"{below.name} < {below.limit:g}", f"{below.name} >= {below.limit:g}")
-    return Influence(
-        value=value,
-        mean=probability * if_positive + complement * if_negative,
-        square=probability * if_positive * if_positive + complement * if_negative * if_negative,
-        cells=Cells(names=names, tests=(below,)),
-        known_cells=names[:1] if is_known_below else (),
-    )
+    known_cells = names[:1] if is_known_below else ()
+    return Influence(value=value, mean=mean, square=square, cells=cells, known_cells=known_cells)
 
 
 class PrecisionAt(_AtThreshold, kind="precision@", metric=Precision):

@@ -68,12 +68,14 @@ class ScoreBins(Record):
         edges[-1] = N_BINS
         codes = np.searchsorted(edges, tenths, side="right") - 1
         shares = np.bincount(codes, weights).astype(np.float64)
+        mean_scores = np.bincount(codes, weights * x) / shares
+        mean_outcomes = np.bincount(codes, weights * y) / shares
         return cls(
             codes=codes,
             edges=np.array(edges) / N_BINS,
             shares=shares,
-            scores=np.bincount(codes, weights * x) / shares,
-            outcomes=np.bincount(codes, weights * y) / shares,
+            scores=mean_scores,
+            outcomes=mean_outcomes,
         )
 
     @property
@@ -104,7 +106,8 @@ class UpperLimit(OffsetInterval):
         if alternative == "two-sided":
             error = 2.0 * error
         above = self.two_sided.offsets(error, "less")[1]
-        return self.value, math.hypot(above, float(self.by_error.offsets(error, "two-sided")[1]))
+        length = float(self.by_error.offsets(error, "two-sided")[1])
+        return self.value, math.hypot(above, length)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -250,17 +253,20 @@ def quadratic_estimate(
     # The variance of a quadratic form of normal contrasts: 2 tr((D Σ)²).
     scaled = bins.shares[:, None] * covariance
     variance = result.variance + 2.0 * float(np.trace(scaled @ scaled))
-    by_error = StudentInterval(
-        value=value,
-        bounds=None,
-        standard_error=float(np.sqrt(variance)),
-        degrees_of_freedom=max(result.degrees_of_freedom, 1.0),
-    )
+    standard_error = float(np.sqrt(variance))
+    by_error = _interval_from_error(value, standard_error, result.degrees_of_freedom)
     interval = QuadraticInterval(
-        value=value, bounds=None, by_error=by_error, outcomes=outcomes, shares=bins.shares, scores=scores
+        value=value, by_error=by_error, outcomes=outcomes, shares=bins.shares, scores=scores
     )
     return linearised_estimate(
-        result, weighting, interval=interval, target=target, standard_error=float(np.sqrt(variance))
+        result, weighting, interval=interval, target=target, standard_error=standard_error
+    )
+
+
+def _interval_from_error(value: float, standard_error: float, degrees_of_freedom: float) -> StudentInterval:
+    """Return Student's interval, with at least one degree of freedom."""
+    return StudentInterval(
+        value=value, standard_error=standard_error, degrees_of_freedom=max(degrees_of_freedom, 1.0)
     )
 
 
@@ -304,13 +310,10 @@ def calibration_rows(
     mean_outcome = domain_mean(y, all_units, weighting, bounds=(0.0, 1.0), target=target)
     # The sampling error of the mean biases p (1 − p) downwards by its variance.
     value = min(mean * (1.0 - mean) + variance_of_mean, 0.25)
-    uncertainty = linearised_estimate(
-        of_variable(value, (1.0 - 2.0 * mean) * (y - mean), weighting, target),
-        weighting,
-        interval=UncertaintyInterval(value=value, bounds=(0.0, 0.25), mean=mean_outcome),
-        target=target,
-    )
-    yield "uncertainty", None, uncertainty
+    variable = (1.0 - 2.0 * mean) * (y - mean)
+    result = of_variable(value, variable, weighting, target)
+    interval = UncertaintyInterval(value=value, bounds=(0.0, 0.25), mean=mean_outcome)
+    yield "uncertainty", None, linearised_estimate(result, weighting, interval=interval, target=target)
     yield "expected_calibration_error", None, _calibration_error_with_limit(x, y, weighting, target)
     for k, outcome in enumerate(outcomes):
         joint = JointInterval(value=outcome.value, bounds=(0.0, 1.0), mean=outcome, n_means=len(bins.shares))
@@ -323,16 +326,12 @@ def _calibration_error_with_limit(
 ) -> Estimate:
     """Return the expected calibration error of probabilities and outcomes (n,), with an upper limit."""
     expected_error = calibration_error(x, y, weighting, target)
-    interval = expected_error.evidence.interval
-    assert isinstance(interval, OffsetInterval)
-    by_error = StudentInterval(
-        value=expected_error.value,
-        bounds=None,
-        standard_error=expected_error.standard_error,
-        degrees_of_freedom=max(expected_error.evidence.degrees_of_freedom, 1.0),
-    )
-    limit = UpperLimit(value=expected_error.value, bounds=(0.0, 1.0), two_sided=interval, by_error=by_error)
-    return replace(expected_error, evidence=replace(expected_error.evidence, interval=limit))
+    evidence = expected_error.evidence
+    value = expected_error.value
+    assert isinstance(evidence.interval, OffsetInterval)
+    by_error = _interval_from_error(value, expected_error.standard_error, evidence.degrees_of_freedom)
+    limit = UpperLimit(value=value, bounds=(0.0, 1.0), two_sided=evidence.interval, by_error=by_error)
+    return replace(expected_error, evidence=replace(evidence, interval=limit))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,11 +85,12 @@ def calibration_error(
         for k in nonempty_bins.tolist()
     )
     bin_shares = bin_shares[nonempty_bins]
+    bin_scores = np.bincount(bins, weights * scores, minlength=N_BINS)[nonempty_bins]
     interval = _BinsInterval(
         value=value,
         bounds=(0.0, 1.0),
         mean_labels=mean_labels,
-        mean_scores=np.bincount(bins, weights * scores, minlength=N_BINS)[nonempty_bins] / bin_shares,
+        mean_scores=bin_scores / bin_shares,
         bin_shares=bin_shares,
     )
     return linearised_estimate(linearised, weighting, interval=interval, target=target)

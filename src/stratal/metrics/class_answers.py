@@ -11,6 +11,7 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, check_choice, similar_names, suggest_names
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.resolve import (
     class_column,
     group_column,
@@ -106,6 +107,14 @@ class AnsweredClasses(Record):
             estimates[group_name] = self.respondents.complete(estimate, sample)
         return estimates
 
+    def domain_estimates(
+        self, sample: Sample, group: object, name: str, class_number: int | None, target: str
+    ) -> Estimates:
+        """Return a metric for each group of the drawn units, with the group as the label `domain`."""
+        estimates = self.metric_by_group(sample, group, name, class_number, target)
+        rows = [replace(row, label={"domain": domain}) for domain, row in estimates.items()]
+        return Estimates.from_rows(sample, rows, "domains", self.respondents.notes)
+
 
 def _with_known_share(estimate: Estimate, share: float, n_draws: float, note: str) -> Estimate:
     """Return the estimate of a share that does not depend on labels.
@@ -113,10 +122,11 @@ def _with_known_share(estimate: Estimate, share: float, n_draws: float, note: st
     Its only error is that of the draw of `n_draws` units from a superpopulation; infinite without one.
     """
     interval = BinomialInterval(value=share, bounds=(0.0, 1.0), trials=n_draws)
+    standard_error = float(np.sqrt(share * (1.0 - share) / n_draws))
     return replace(
         estimate,
         value=share,
-        standard_error=float(np.sqrt(share * (1.0 - share) / n_draws)),
+        standard_error=standard_error,
         evidence=replace(estimate.evidence, value=share, interval=interval),
         remarks=(note,),
     )

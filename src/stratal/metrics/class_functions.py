@@ -86,14 +86,19 @@ class Shares:
     @staticmethod
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
         """Return the shares of units (n,) with these weights."""
-        hit = true == predicted
+        is_hit = true == predicted
         # A class that averages exclude may occur only among the answers, or only among the true classes.
-        size = max(n_classes, *(code_count(codes) for codes in (true, predicted)))
-        hits, of_answers, of_truth = (
-            np.bincount(codes, weight, minlength=size).astype(np.float64)
-            for codes, weight in ((true[hit], weights[hit]), (predicted, weights), (true, weights))
+        size = max(n_classes, code_count(true), code_count(predicted))
+
+        def shares_of_classes(codes: IntArray, weights: FloatArray) -> FloatArray:
+            return np.bincount(codes, weights, minlength=size).astype(np.float64)
+
+        return Shares(
+            hits=shares_of_classes(true[is_hit], weights[is_hit]),
+            predicted=shares_of_classes(predicted, weights),
+            true=shares_of_classes(true, weights),
+            total=float(weights.sum()),
         )
-        return Shares(hits=hits, predicted=of_answers, true=of_truth, total=float(weights.sum()))
 
     @staticmethod
     def of_coefficients(coefficients: FloatArray) -> Shares:
@@ -172,7 +177,7 @@ class ClassRatio:
         # A micro average is one ratio of sums, so that all classes have the slopes at its value.
         at_ratios = np.full_like(ratios, value) if self.class_or_average == "micro" else ratios
         slopes = self._slopes(weights / weights.sum(), denominators, at_ratios)
-        # The weights of this average are shares of true classes, class_or_average are estimated too.
+        # The weights of this average are shares of true classes, which are estimated too.
         if self.class_or_average == "weighted":
             slopes[:, 2] += np.where(weights > 0, ratios - value, 0.0) / weights.sum()
         return value, Shares.of_coefficients(slopes), ""
@@ -227,11 +232,12 @@ class _SignedMetric:
         total = shares.total
         _, denominator, first, second = self._terms(shares)
         of_answers, of_truth = (p, t) if self.name == "mcc" else (t, p)
+        total_slope = shares.hits.sum() / denominator - value * total * (1 / first + 1 / second)
         slopes = Shares(
             hits=np.full(len(p), total / denominator),
             predicted=value * of_answers / first - t / denominator,
             true=value * of_truth / second - p / denominator,
-            total=float(shares.hits.sum() / denominator - value * total * (1 / first + 1 / second)),
+            total=float(total_slope),
         )
         return value, slopes, ""
 
@@ -297,8 +303,9 @@ def _two_class_shares(hits: Number, misses: Number, answered: Number) -> Shares:
     """Return the shares of a class (number 0) and of all others, from its hits, misses and answers."""
     hits, misses, answered = np.broadcast_arrays(hits, misses, answered)
     true = hits + misses
+    hits_of_others = 1.0 - answered - misses
     return Shares(
-        hits=np.stack([hits, 1.0 - answered - misses], axis=-1),
+        hits=np.stack([hits, hits_of_others], axis=-1),
         predicted=np.stack([answered, 1.0 - answered], axis=-1),
         true=np.stack([true, 1.0 - true], axis=-1),
         total=1.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,59 +87,62 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
             column = self.predicted or sample.question.answer
         # A sample that was drawn for one metric may have strata without labels, which other metrics need.
         planned_estimand = as_estimand(sample.question.estimand)
-        unlabelled_parts = known_without_labels(sample)
+        unlabelled_strata = known_without_labels(sample)
         irrelevant = None
-        if unlabelled_parts and isinstance(planned_estimand, Classification):
+        if unlabelled_strata and isinstance(planned_estimand, Classification):
             irrelevant = irrelevant_units(planned_estimand.name, planned_estimand.of, column)
         answered = answered_classes(sample, class_labels, answers, self.classes or None, irrelevant)
         levels = answered.levels
         remarks = list(answered.respondents.notes)
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
-        averages = self.average if len(reported) > 1 else ()
         # Averages are over the reported classes.
         averaged = answered
         if len(set(reported)) < len(levels):
             averaged = replace(answered, confusion=answered.confusion.restricted(reported))
         rows = []
         not_estimable = []
-        for name in self.metrics:
-            columns: tuple[int | str | None, ...] = (*reported, *averages)
-            if name in class_functions.OVERALL_METRICS:
-                columns = (None,)
-            for class_or_average in columns:
-                level = levels[class_or_average] if isinstance(class_or_average, int) else class_or_average
-                irrelevant_part = irrelevant_units(
-                    name, level if isinstance(class_or_average, int) else None, column
-                )
-                if not all(implies(part, irrelevant_part) for part in unlabelled_parts):
-                    not_estimable.append(
-                        f"{name} of {level!r}"
-                        if isinstance(class_or_average, int)
-                        else f"{class_or_average or ''} {name}"
-                    )
-                    continue
-                if name == "accuracy":
-                    estimate = Accuracy(self.predicted).estimate(
-                        sample, labels, Request(target=request.target)
-                    )
-                else:
-                    if isinstance(class_or_average, str):
-                        units = averaged
-                    else:
-                        units = answered
-                    estimate = units.metric(sample, name, class_or_average, request.target)
-                rows.append(replace(estimate, label={"metric": name, "class": level}))
+        for name, class_or_average in self._quantities(reported):
+            if isinstance(class_or_average, int):
+                level: str | None = levels[class_or_average]
+                text = f"{name} of {level!r}"
+                ignored_units = irrelevant_units(name, level, column)
+            else:
+                level = class_or_average
+                text = f"{level or ''} {name}".strip()
+                # Averages, and metrics of all classes, depend on all units.
+                ignored_units = None
+            if not all(implies(stratum, ignored_units) for stratum in unlabelled_strata):
+                not_estimable.append(text)
+                continue
+            if name == "accuracy":
+                accuracy_request = Request(target=request.target)
+                estimate = Accuracy(self.predicted).estimate(sample, labels, accuracy_request)
+            elif isinstance(class_or_average, str):
+                estimate = averaged.metric(sample, name, class_or_average, request.target)
+            else:
+                estimate = answered.metric(sample, name, class_or_average, request.target)
+            rows.append(replace(estimate, label={"metric": name, "class": level}))
         # Raises the error why this sample has no labels for these metrics.
         if not rows:
             answered_classes(sample, class_labels, answers)
         if not_estimable:
-            names = ", ".join(map(str.strip, not_estimable))
+            names = ", ".join(not_estimable)
             remarks.append(
                 f"this sample was drawn for {planned_estimand.text!r} and cannot be used to estimate {names}"
             )
         if "balanced_accuracy" in self.metrics and not self.classes and not answered.population_levels:
             remarks.append(_NOTE_ON_OCCURRING_CLASSES.format(len(levels)))
         return Estimates.from_rows(sample, rows, "metrics", remarks)
+
+    def _quantities(self, reported: Sequence[int]) -> Iterator[tuple[str, int | str | None]]:
+        """Yield each metric with the number of a reported class, with an average, or with None."""
+        averages = self.average if len(reported) > 1 else ()
+        for name in self.metrics:
+            if name in class_functions.OVERALL_METRICS:
+                yield name, None
+                continue
+            for class_or_average in (*reported, *averages):
+                yield name, class_or_average
 
     def _estimate_of_tags(self, sample: Sample, labels: object, request: Request) -> Estimates:
         """Return the metrics of sets of tags, a row for each metric and tag."""

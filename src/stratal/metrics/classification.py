@@ -69,13 +69,13 @@ def _class_moments(
     c is the true class, and a the known answer. `hits`, `answered` and `true` are slopes by class (K,).
     """
     by_answer = probabilities.by_answer(answered)
-    mean = by_answer + probabilities.of_class(true) + probabilities.of_answer(hits)
-    square = (
-        probabilities.of_class(true**2)
-        + 2.0 * by_answer * probabilities.of_class(true)
-        + probabilities.by_answer(answered**2)
-        + probabilities.of_answer(hits**2 + 2.0 * hits * (true + answered))
-    )
+    by_class = probabilities.of_class(true)
+    mean = by_answer + by_class + probabilities.of_answer(hits)
+    squares_of_classes = probabilities.of_class(true**2)
+    squares_of_answers = probabilities.by_answer(answered**2)
+    # For a hit, the square of hits, and its products with the other two.
+    terms_of_hits = probabilities.of_answer(hits**2 + 2.0 * hits * (true + answered))
+    square = squares_of_classes + 2.0 * by_answer * by_class + squares_of_answers + terms_of_hits
     return mean, square
 
 
@@ -175,12 +175,11 @@ class Classification(Estimand):
         means = []
         variances = []
         for j, probabilities in enumerate(tag_probabilities):
-            mean, square = _class_moments(
-                probabilities,
-                hits=indicator * float(slopes.hits[j]),
-                answered=indicator * float(slopes.predicted[j]),
-                true=indicator * float(slopes.true[j]),
-            )
+            # The slopes of both classes: units without the tag, whose slope is 0, and units with it.
+            hit_slopes = indicator * float(slopes.hits[j])
+            answer_slopes = indicator * float(slopes.predicted[j])
+            true_slopes = indicator * float(slopes.true[j])
+            mean, square = _class_moments(probabilities, hit_slopes, answer_slopes, true_slopes)
             means.append(mean)
             variances.append(square - mean * mean)
         mean_influence = sum_of(means) + slopes.total
@@ -260,9 +259,7 @@ class Classification(Estimand):
         # The average over classes of a group needs a confusion matrix of its own.
         if isinstance(class_number, str):
             return Estimand.by(self, sample, labels, group, request)
-        estimates = answered.metric_by_group(sample, group, self.name, class_number, request.target)
-        rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
-        return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
+        return answered.domain_estimates(sample, group, self.name, class_number, request.target)
 
     def _tag_metric_by_group(
         self, sets: LabelledTagSets, sample: Sample, group: object, request: Request
@@ -289,11 +286,10 @@ class Classification(Estimand):
         # Units without a verdict do not count.
         if answered.has_verdict is not None:
             weights = weights * answered.has_verdict
-        shares = class_functions.Shares.of(confusion.true, confusion.predicted, weights, confusion.n_classes)
-        metric = class_functions.metric_function(
-            self.name, self._class_number(answered.levels), confusion.n_classes
-        )
-        value, slopes, _ = metric(shares)
+        n_classes = confusion.n_classes
+        shares = class_functions.Shares.of(confusion.true, confusion.predicted, weights, n_classes)
+        class_number = self._class_number(answered.levels)
+        value, slopes, _ = class_functions.metric_function(self.name, class_number, n_classes)(shares)
         u = np.zeros(0)
         if np.isfinite(value):
             u = slopes.per_unit(confusion.true, confusion.predicted)
@@ -305,10 +301,11 @@ class Classification(Estimand):
         """Return true and predicted classes of the labelled units; for a tag, whether a set contains it."""
         sets = self._sets(sample, labels)
         if sets is not None:
+            tag = str(self.of)
             return AnsweredClasses(
-                levels=[f"not {self.of}", str(self.of)],
+                levels=[f"not {tag}", tag],
                 population_levels=[],
-                confusion=sets.counts.confusion(sets.index(str(self.of))),
+                confusion=sets.counts.confusion(sets.index(tag)),
                 respondents=sets.respondents,
                 labelled=sets.labelled,
             )
@@ -335,14 +332,13 @@ class Classification(Estimand):
         weights = confusion.weighting.weights
         # One more label of average weight (half a hit, a quarter each a miss and a false alarm) keeps
         # the shares of few labels away from 0 and 1.
+        true = np.append(confusion.true, [k, k, other])
+        predicted = np.append(confusion.predicted, [k, other, k])
         label_weights = float(weights.mean()) * np.array([0.5, 0.25, 0.25])
-        shares = class_functions.Shares.of(
-            np.append(confusion.true, [k, k, other]),
-            np.append(confusion.predicted, [k, other, k]),
-            np.append(weights, label_weights),
-            confusion.n_classes + 1,
-        )
-        _, slopes, _ = class_functions.metric_function(self.name, k, confusion.n_classes + 1)(shares)
+        all_weights = np.append(weights, label_weights)
+        n_classes = confusion.n_classes + 1
+        shares = class_functions.Shares.of(true, predicted, all_weights, n_classes)
+        _, slopes, _ = class_functions.metric_function(self.name, k, n_classes)(shares)
         u_if_class = slopes.per_unit(np.full(len(weights), k), confusion.predicted)
         u_otherwise = slopes.per_unit(np.full(len(weights), other), confusion.predicted)
         return (confusion.true == k).astype(np.float64), np.abs(u_if_class - u_otherwise)
@@ -476,9 +472,7 @@ class Agreement(Accuracy, kind="agreement", name="accuracy", listed="predicted")
         answered = _verdicts_with_gaps(self, sample, labels)
         if answered is None:
             return super(Agreement, self).by(sample, labels, group, request)
-        estimates = answered.metric_by_group(sample, group, self.name, None, request.target)
-        rows = [replace(row, label={"domain": name}) for name, row in estimates.items()]
-        return Estimates.from_rows(sample, rows, "domains", answered.respondents.notes)
+        return answered.domain_estimates(sample, group, self.name, None, request.target)
 
 
 def _judge_of(estimand: _OfAllClasses, sample: Sample, labels: object) -> str | None:

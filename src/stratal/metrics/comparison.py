@@ -45,7 +45,7 @@ from stratal.intervals.interval_types import (
     Term,
     no_variation_error,
 )
-from stratal.intervals.outcomes import infer_outcome
+from stratal.intervals.outcomes import OutcomeKind, infer_outcome
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.joined_labels import JoinedLabels, join_labels
 from stratal.metrics.class_answers import DEFAULT_SHARE_RIGHT
@@ -103,6 +103,7 @@ class ModelOutcomes(Record):
         models: Sequence[str],
         proxies: Sequence[str | None] = (),
         irrelevant: Expression | None = None,
+        *,
         bounds: tuple[float, float] | None = None,
         target: str = "population",
     ) -> ModelOutcomes:
@@ -146,6 +147,9 @@ class ModelOutcomes(Record):
         remarks = [*respondents.notes]
         if self.bounds is None and any(difference.limits() is None for difference in differences):
             remarks.append(_NO_INTERVAL_NOTE)
+        # A proxy predicts outcomes, and not which of two is larger.
+        win_rates = [replace(pair, slopes=None).win_rate() for pair in outcome_pairs]
+        ties = [float(np.mean(pair.contrast == 0)) for pair in outcome_pairs]
         comparisons = Comparisons.from_rows(
             self.sample,
             differences,
@@ -154,8 +158,8 @@ class ModelOutcomes(Record):
             subject=", paired",
             means=tuple(means),
             ratios=tuple(ratios),
-            win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in outcome_pairs),
-            ties=tuple(float(np.mean(pair.contrast == 0)) for pair in outcome_pairs),
+            win_rates=tuple(win_rates),
+            ties=tuple(ties),
         )
         if simultaneous:
             return comparisons.simultaneous(seed=seed)
@@ -180,25 +184,28 @@ class ModelOutcomes(Record):
 
     def ratio(self) -> Estimate:
         """Return the ratio of the means."""
-        weighting, (first, second) = self.respondents.weighting, self.z[:, :2].T
+        weighting = self.respondents.weighting
+        first, second = self.z[:, :2].T
         result = ratio_of_means(first, second, weighting, self.target)
         if not (np.isfinite(result.value) and result.value > 0):
             reason = "the mean outcome of a model is 0"
             estimate = undefined_estimate(weighting, len(first), (0.0, np.inf), reason, target=self.target)
             return self.respondents.complete(estimate, self.sample)
-        unseen_variance = self._unseen_variance_of_ratio(
-            result.value, float(weighting.mean(second[:, None])[0])
-        )
+        mean_denominator = float(weighting.mean(second[:, None])[0])
+        added_variance = self._unseen_variance_of_ratio(result.value, mean_denominator)
         df = max(result.degrees_of_freedom, 1.0)
         # The ratio is known exactly.
         if weighting.census and self.target == "population":
             df = np.inf
+        means = None
+        if self.bounds is not None:
+            means = (self.mean(first), self.mean(second))
         interval = _RatioInterval(
             value=result.value,
             bounds=(0.0, np.inf),
-            standard_error=float(np.sqrt(max(result.variance, 0.0) + unseen_variance)),
+            standard_error=float(np.sqrt(max(result.variance, 0.0) + added_variance)),
             degrees_of_freedom=df,
-            means=None if self.bounds is None else (self.mean(first), self.mean(second)),
+            means=means,
         )
         estimate = linearised_estimate(
             result, weighting, interval=interval, target=self.target, degrees_of_freedom=df
@@ -223,11 +230,10 @@ class ModelOutcomes(Record):
         sample_proxies = self.sample.proxies[self.labelled]
         n_strata = len(strata.sizes)
         values = tie + (sample_proxies @ slopes)[:, None]
+        means = tie + (strata.proxy_means @ slopes)[:, None]
         variances = np.einsum("i,hij,j->h", slopes, strata.proxy_covariances, slopes)
         summary = StratumSummary(
-            sizes=strata.sizes,
-            proxy_means=tie + (strata.proxy_means @ slopes)[:, None],
-            proxy_covariances=variances[:, None, None],
+            sizes=strata.sizes, proxy_means=means, proxy_covariances=variances[:, None, None]
         )
         bounds = [self.sample.proxy_info[k].bounds for k in used]
         if n_strata == 1 or None in bounds or not weighting.random_within_strata:
@@ -275,21 +281,23 @@ class ModelOutcomes(Record):
         bounds = None
         if max_contrast is not None:
             bounds = (tie - scale * max_contrast, tie + scale * max_contrast)
-        values = np.zeros((len(contrast), 0))
+        proxy_values = np.zeros((len(contrast), 0))
         summary = None
         proxy = self._proxy_difference(scale, tie)
         if proxy is not None:
-            values, summary = proxy
+            proxy_values, summary = proxy
+        estimator = "auto" if proxy is None else "ppi++"
+        outcome: OutcomeKind = "unbounded" if bounds is None else "bounded"
         estimate = estimate_mean(
             tie + scale * contrast,
-            values,
+            proxy_values,
             respondents.weighting,
             summary,
             stratum=respondents.stratum,
-            estimator="auto" if proxy is None else "ppi++",
+            estimator=estimator,
             target=self.target,
             bounds=bounds,
-            outcome="unbounded" if bounds is None else "bounded",
+            outcome=outcome,
             design=sample.design.kind,
         )
         estimate = respondents.complete(estimate, sample)
@@ -316,12 +324,14 @@ class ModelOutcomes(Record):
         if np.all(contrast != 0):
             sides = sides[:, :1]
             coefficients = 2.0 * coefficients[:1]
+        shares = [self.mean(side, outcome="binary", bounds=None) for side in sides.T]
+        covariance = target_covariance(sides, self.respondents.weighting, self.target)
         return SumInterval(
             value=estimate.value,
             bounds=estimate.bounds,
-            terms=tuple(self.mean(side, outcome="binary", bounds=None) for side in sides.T),
+            terms=tuple(shares),
             coefficients=coefficients,
-            correlation=correlation_from(target_covariance(sides, self.respondents.weighting, self.target)),
+            correlation=correlation_from(covariance),
         )
 
     def _unseen_variance_of_ratio(self, value: float, mean_denominator: float) -> float:
@@ -413,11 +423,13 @@ def contrast_interval(estimate: Estimate) -> StudentInterval:
         if not np.isfinite(variance):
             variance = half_range**2
         variance += added_variance
+    if is_known:
+        df = np.inf
     return StudentInterval(
         value=estimate.value,
         bounds=estimate.bounds,
         standard_error=float(np.sqrt(max(variance, 0.0))),
-        degrees_of_freedom=np.inf if is_known else max(df, 1.0),
+        degrees_of_freedom=max(df, 1.0),
     )
 
 
@@ -531,16 +543,15 @@ class Comparisons(Estimates):
         for mean in order:
             name = str(mean.label["model"])
             difference, limits = self._difference_between(name, best, confidence_level)
-            leaderboard.append(
-                {
-                    "rank": list(ranks[name]) if ranks else None,
-                    "model": name,
-                    "mean": mean.value,
-                    "confidence_interval": mean.limits(confidence_level),
-                    "to_best": difference,
-                    "to_best_interval": limits,
-                }
-            )
+            row: JsonDict = {
+                "rank": list(ranks[name]) if ranks else None,
+                "model": name,
+                "mean": mean.value,
+                "confidence_interval": mean.limits(confidence_level),
+                "to_best": difference,
+                "to_best_interval": limits,
+            }
+            leaderboard.append(row)
         return leaderboard
 
     def _difference_between(
@@ -669,7 +680,7 @@ def compare(
     if proxies:
         model_proxies = [proxies.get(name) for name in names]
     target = sample.question.refine(target=target).target or default_target(sample, labelled)
-    models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, None, bounds, target)
+    models = ModelOutcomes.of(sample, z, labelled, names, model_proxies, bounds=bounds, target=target)
     comparisons = models.comparisons(pairs, simultaneous=simultaneous, seed=seed)
     comparisons = with_label_values(comparisons, columns)
     n_missing = sample.size - len(z)
@@ -776,7 +787,14 @@ class ModelEstimand(Estimand, listed="models", shown="model_a,model_b"):
         # A plan may name proxies that the sample does not keep.
         proxies = self.proxies if set(self.proxies) <= set(sample.proxy_names) else ()
         return ModelOutcomes.of(
-            sample, z, labelled, self.models, proxies, irrelevant, request.bounds, request.target
+            sample,
+            z,
+            labelled,
+            self.models,
+            proxies,
+            irrelevant,
+            bounds=request.bounds,
+            target=request.target,
         )
 
 

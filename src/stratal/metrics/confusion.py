@@ -67,14 +67,14 @@ class _AnswerStrata:
     Parameters
     ----------
     class_number : int
-    is_answered : bool (H,)
+    answered_strata : bool (H,)
         Whether all units of a stratum are answered with the class.
     needs : (bool, bool)
         Whether a metric depends on hits, which are in these strata, and on misses, which are in the others.
     """
 
     class_number: int
-    is_answered: BoolArray
+    answered_strata: BoolArray
     needs: tuple[bool, bool]
 
 
@@ -125,31 +125,27 @@ class Confusion:
             return self.metric(METRIC_OF_OTHER_CLASS[name], class_or_average, target)
         function = metric_function(name, class_or_average, self.n_classes)
         # Units in the denominator.
-        member = np.ones(len(self.true), dtype=bool)
+        counted = np.ones(len(self.true), dtype=bool)
         if isinstance(class_or_average, int):
-            member = self._form_per_unit(class_or_average, linear_forms(name)[1]) > 0
+            counted = self._form_per_unit(class_or_average, linear_forms(name)[1]) > 0
         shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
-        n = int(member.sum())
+        n = int(counted.sum())
         bounds = _bounds_of(name)
         if not np.isfinite(value):
-            estimate = None
-            if is_mean_of_classes(name, class_or_average):
-                metric = "recall" if class_or_average is None else name
-                estimate = self._macro_with_unseen_classes(metric, target)
+            estimate = self._macro_with_unseen_classes(name, class_or_average, target)
             return estimate or undefined_estimate(self.weighting, n, bounds, note, target=target)
-        clusters = self._clusters_of(member)
+        clusters = self._clusters_of(counted)
         if clusters is not None and isinstance(class_or_average, int) and name in RATES:
             # For clusters, a rate is the mean of a domain, whose interval allows for the number of clusters.
             all_units = np.ones(len(self.true), dtype=bool)
             return self.metric_in_domain(all_units, name, class_or_average, target)
-        result = of_variable(
-            value, slopes.per_unit(self.true, self.predicted), self.weighting, target, member
-        )
+        variable = slopes.per_unit(self.true, self.predicted)
+        result = of_variable(value, variable, self.weighting, target, counted)
         if clusters is not None and clusters.degrees_of_freedom == 0.0:
-            return estimate_without_interval(result, clusters, self.weighting, member, bounds, target)
+            return estimate_without_interval(result, clusters, self.weighting, counted, bounds, target)
         interval, variance = self._interval_and_variance(
-            name, class_or_average, function, target, result, slopes, member
+            name, class_or_average, function, target, result, slopes, counted
         )
         if clusters is not None:
             interval = UnseenClustersInterval(
@@ -171,16 +167,16 @@ class Confusion:
             interval=interval,
             target=target,
             n=n,
-            member=member,
+            member=counted,
             standard_error=float(np.sqrt(max(variance, 0.0))),
             reference_population=reference_population,
         )
 
-    def _clusters_of(self, member: BoolArray) -> GroupClusters | None:
-        """Return the clusters with some of the units (n,); None without clusters, and for a census."""
+    def _clusters_of(self, counted: BoolArray) -> GroupClusters | None:
+        """Return the clusters with counted units (n,); None without clusters, and for a census."""
         if self.weighting.census:
             return None
-        return self.weighting.group_clusters(member)
+        return self.weighting.group_clusters(counted)
 
     def _interval_and_variance(
         self,
@@ -190,9 +186,12 @@ class Confusion:
         target: str,
         result: Linearised,
         slopes: Shares,
-        member: BoolArray,
+        counted: BoolArray,
     ) -> tuple[Interval, float]:
-        """Return the interval of a metric, and its variance, which is increased if labels are equal."""
+        """Return the interval of a metric, and its variance, which is increased if labels are equal.
+
+        `counted` (n,) are the units in the denominator.
+        """
         bounds = _bounds_of(name)
         # The standard deviation of an estimate is at most half of the range between its bounds.
         largest_variance = ((bounds[1] - bounds[0]) / 2.0) ** 2
@@ -200,7 +199,7 @@ class Confusion:
         varies = np.isfinite(variance) and variance > 0
         share_interval = self._share_interval(name, class_or_average, function, target)
         if share_interval is None or not varies:
-            trials = self._smoothed_trials(name, class_or_average, function, member, result, target)
+            trials = self._smoothed_trials(name, class_or_average, function, counted, result, target)
             # If all labels agree, their variance is 0; that of the smoothed labels allows for unseen errors.
             if not varies:
                 variance = min(trials.standard_error**2, largest_variance)
@@ -211,7 +210,7 @@ class Confusion:
             share_interval = replace(share_interval, value=result.value, bounds=bounds)
             return self._limit_by_answer_share(name, function, share_interval, target), variance
         interval, second = self._trials_interval(
-            name, class_or_average, target, result, slopes, member, trials
+            name, class_or_average, target, result, slopes, counted, trials
         )
         if is_mean_of_classes(name, class_or_average) and isinstance(second, SumInterval):
             variance = max(variance, min(_variance_of_terms(second), largest_variance))
@@ -231,7 +230,7 @@ class Confusion:
         target: str,
         result: Linearised,
         slopes: Shares,
-        member: BoolArray,
+        counted: BoolArray,
         smoothed_trials: SmoothedTrials,
     ) -> tuple[Interval, Interval | None]:
         """Return the interval on the metric's effective number of trials, and a second one or None.
@@ -241,7 +240,7 @@ class Confusion:
         """
         bounds = _bounds_of(name)
         value = result.value
-        clusters = self._clusters_of(member)
+        clusters = self._clusters_of(counted)
         trials = smoothed_trials.trials
         df = smoothed_trials.degrees_of_freedom
         is_f1_of_class = name == "f1" and isinstance(class_or_average, int)
@@ -261,7 +260,7 @@ class Confusion:
         )
         interval: Interval = of_trials
         if clusters is not None and not is_f1_of_class:
-            trials /= self.weighting.few_clusters_factor(result.variable, member)
+            trials /= self.weighting.few_clusters_factor(result.variable, counted)
             interval = adjust_for_few_clusters(replace(of_trials, trials=trials), clusters)
         if isinstance(class_or_average, int):
             has_unequal_weights = self.weighting.effective_draws < MIN_KISH_SHARE * self.weighting.draws
@@ -270,7 +269,7 @@ class Confusion:
             # The trials are those of all strata together, which do not describe a large stratum with few
             # equal labels.
             numerator = self._form_per_unit(class_or_average, linear_forms(name)[0])
-            second = two_sum_interval(numerator, member.astype(np.float64), self.weighting, target)
+            second = two_sum_interval(numerator, counted.astype(np.float64), self.weighting, target)
             return interval, replace(second, bounds=bounds)
         if is_mean_of_classes(name, class_or_average):
             return interval, self._mean_over_classes(name, value, target)
@@ -298,8 +297,8 @@ class Confusion:
         InputError
             For balanced accuracy and Matthews' correlation of more than two classes.
         """
-        is_right = (self.true == self.predicted).astype(np.float64)
         if name == "accuracy":
+            is_right = (self.true == self.predicted).astype(np.float64)
             return domain_mean(is_right, member, self.weighting, bounds=(0.0, 1.0), target=target)
         if name in RATES:
             assert class_number is not None, "a rate needs a class"
@@ -333,34 +332,55 @@ class Confusion:
             interval = cells_interval(two_class, is_class, is_predicted, self.weighting, target, member)
             error = sum(interval.offsets(ONE_STANDARD_ERROR, "two-sided")) / 2.0
         else:
-            disagreement = domain_mean(
-                1.0 - is_right, member, self.weighting, bounds=(0.0, 1.0), target=target
-            )
-            # The slope of kappa with respect to the observed disagreement, for a known one by chance.
-            slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.total**2)
-            error = slope * disagreement.standard_error
-            if error > 0:
-                slope *= max(result.standard_error / error, 1.0)
-            interval = SumInterval(
-                value=value, terms=(disagreement,), coefficients=np.array([-slope]), correlation=np.eye(1)
-            )
+            interval, error = self._disagreement_interval(shares, member, result, target)
+        # If all labels agree, the standard error is 0 or a rounding error.
+        if result.standard_error > MIN_SHARE:
+            error = result.standard_error
         return linearised_estimate(
             result,
             self.weighting,
             interval=replace(interval, value=value, bounds=bounds),
             target=target,
             n=n,
-            # If all labels agree, the standard error is 0 or a rounding error.
-            standard_error=result.standard_error if result.standard_error > MIN_SHARE else error,
+            standard_error=error,
         )
+
+    def _disagreement_interval(
+        self, shares: Shares, member: BoolArray, result: Linearised, target: str
+    ) -> tuple[SumInterval, float]:
+        """Return the interval of kappa from that of the observed disagreement, and its standard error.
+
+        `shares` and `result` are those of the units of a domain (n,).
+        """
+        is_wrong = (self.true != self.predicted).astype(np.float64)
+        disagreement = domain_mean(is_wrong, member, self.weighting, bounds=(0.0, 1.0), target=target)
+        # The slope of kappa with respect to the observed disagreement, for a known one by chance.
+        slope = 1.0 / (1.0 - float(shares.predicted @ shares.true) / shares.total**2)
+        error = slope * disagreement.standard_error
+        if error > 0:
+            slope *= max(result.standard_error / error, 1.0)
+        interval = SumInterval(
+            value=result.value,
+            terms=(disagreement,),
+            coefficients=np.array([-slope]),
+            correlation=np.eye(1),
+        )
+        return interval, error
 
     def shares(self, member: BoolArray) -> Shares:
         """Return the weighted shares of the units of a group (n,)."""
         weights = self.weighting.weights[member]
         return Shares.of(self.true[member], self.predicted[member], weights, self.n_classes)
 
-    def _macro_with_unseen_classes(self, name: str, target: str) -> Estimate | None:
+    def _macro_with_unseen_classes(
+        self, name: str, class_or_average: int | str | None, target: str
+    ) -> Estimate | None:
         """Return a macro average if only a few classes have no label in the denominator, otherwise None."""
+        if not is_mean_of_classes(name, class_or_average):
+            return None
+        if class_or_average is None:
+            # The balanced accuracy.
+            name = "recall"
         class_estimates = [self.metric(name, k, target) for k in range(self.n_classes)]
         return macro_with_unseen_classes(
             name, class_estimates, lambda classes: self.restricted(classes).metric(name, "macro", target)
@@ -385,12 +405,16 @@ class Confusion:
             answered_share=None,
         )
 
+    def _share(self, members: BoolArray, target: str = "population") -> Estimate:
+        """Return the share of the units with a property, which the labelled units `members` (n,) have."""
+        return share_estimate(members.astype(np.float64), self.weighting, target)
+
     def _share_interval(
         self, name: str, class_or_average: int | str | None, function: Metric, target: str
     ) -> ShareFunctionInterval | None:
         """Return a metric as a function of shares with intervals; None for more than two classes."""
         if name == "prevalence" and isinstance(class_or_average, int):
-            share = share_estimate((self.true == class_or_average).astype(np.float64), self.weighting, target)
+            share = self._share(self.true == class_or_average, target)
             return ShareFunctionInterval.of(FirstShare(), [share])
         two_class = two_class_metric(function, self.n_classes)
         if two_class is None:
@@ -399,7 +423,7 @@ class Confusion:
         if strata is not None:
             is_class = self.true == strata.class_number
             return rates_interval(
-                two_class, is_class, strata.is_answered, self.weighting, target, strata.needs
+                two_class, is_class, strata.answered_strata, self.weighting, target, strata.needs
             )
         if name in SIGNED:
             return cells_interval(two_class, self.true == 1, self.predicted == 1, self.weighting, target)
@@ -413,12 +437,12 @@ class Confusion:
         needs = _NEEDS.get(name if len(candidates) == 1 else "", (True, True))
         is_labelled = self.weighting.counts > 0
         for class_number in candidates:
-            is_answered = self._strata_of_answer(class_number)
-            if is_answered is None:
+            answered_strata = self._strata_of_answer(class_number)
+            if answered_strata is None:
                 continue
-            has_labels = (np.any(is_labelled & is_answered), np.any(is_labelled & ~is_answered))
+            has_labels = (np.any(is_labelled & answered_strata), np.any(is_labelled & ~answered_strata))
             if all(available or not needed for available, needed in zip(has_labels, needs, strict=True)):
-                return _AnswerStrata(class_number=class_number, is_answered=is_answered, needs=needs)
+                return _AnswerStrata(class_number=class_number, answered_strata=answered_strata, needs=needs)
         return None
 
     def rates_in_strata(self, name: str, class_or_average: int | str | None) -> RatesInStrata | None:
@@ -436,7 +460,7 @@ class Confusion:
         return RatesInStrata(
             metric=metric,
             is_class=self.true == class_or_average,
-            answered_strata=strata.is_answered,
+            answered_strata=strata.answered_strata,
             needs=strata.needs,
         )
 
@@ -459,9 +483,9 @@ class Confusion:
             bounds=interval.bounds,
             inner=interval,
             metric=two_class,
-            hits=share_estimate((is_class & is_answered).astype(np.float64), self.weighting),
-            false_alarms=share_estimate((~is_class & is_answered).astype(np.float64), self.weighting),
-            misses=share_estimate((is_class & ~is_answered).astype(np.float64), self.weighting),
+            hits=self._share(is_class & is_answered),
+            false_alarms=self._share(~is_class & is_answered),
+            misses=self._share(is_class & ~is_answered),
             answered=min(self.answered_share, 1.0 - self.answered_share),
         )
 
@@ -487,7 +511,9 @@ class Confusion:
         interval = shares_above(labelled_slopes, lowest, highest, weighting, target)
         # Slopes that are equal in exact arithmetic may differ by rounding.
         is_one_share = len(np.unique(np.round(cells, 12))) <= 2
-        return (None if interval is None else replace(interval, value=value)), is_one_share
+        if interval is not None:
+            interval = replace(interval, value=value)
+        return interval, is_one_share
 
     def _strata_of_answer(self, class_number: int) -> BoolArray | None:
         """Return the strata (H,) whose units are all answered with a class; None if strata mix answers."""
@@ -510,10 +536,10 @@ class Confusion:
             (self.true == class_number) & (self.predicted != class_number)
         ):
             return None
-        is_answered = self._strata_of_answer(class_number)
+        answered_strata = self._strata_of_answer(class_number)
         may_have_misses = weighting.counts > 0
-        if is_answered is not None:
-            may_have_misses = may_have_misses & ~is_answered
+        if answered_strata is not None:
+            may_have_misses = may_have_misses & ~answered_strata
         if not np.any(may_have_misses):
             return None
         sizes = np.asarray(weighting.sizes)[may_have_misses]
@@ -531,10 +557,10 @@ class Confusion:
             return note
         # The n with (1 − M/N)^n = .025, where M misses are a tenth of the class.
         misses = hits / weighting.total * weighting.population_size * _MISSED_SHARE / (1.0 - _MISSED_SHARE)
+        labels_needed = min(-np.log(0.025) * units / misses, units)
         return (
             f"{note} To show that at most a tenth of the class is missed would require about "
-            f"{min(-np.log(0.025) * units / misses, units):,.0f} such labels, if all of them are of other "
-            "classes"
+            f"{labels_needed:,.0f} such labels, if all of them are of other classes"
         )
 
     def _possible_in_strata(self, answers: IntArray, class_number: int | None = None) -> BoolArray:
@@ -606,13 +632,14 @@ class Confusion:
             true += [right_class, k, no_class]
             predicted += [right_class, no_class, k]
             shares += [label_share / 2, label_share / 4, label_share / 4]
-        both = np.concatenate([[self.true, self.predicted], np.array([true, predicted], np.int64)], axis=1)
-        return both[0], both[1], np.array(shares)
+        all_true = np.append(self.true, np.array(true, np.int64))
+        all_predicted = np.append(self.predicted, np.array(predicted, np.int64))
+        return all_true, all_predicted, np.array(shares)
 
-    def _possible(
+    def _strata_of_labels(
         self, class_or_average: int | str | None, true: IntArray, predicted: IntArray
     ) -> BoolArray | None:
-        """Return which units and pseudo-labels have values that are possible in a stratum (n + J, H).
+        """Return the strata in which each unit and pseudo-label is possible (n + J, H); None if in all.
 
         A wrong pseudo-label whose answer is not its class may have any other answer.
         """
@@ -631,23 +658,24 @@ class Confusion:
         name: str,
         class_or_average: int | str | None,
         function: Metric,
-        member: BoolArray,
+        counted: BoolArray,
         result: Linearised,
         target: str,
     ) -> SmoothedTrials:
         """Return the effective number of trials of a metric, from labels and pseudo-labels.
 
-        `member` (n,) are the units in its denominator.
+        `counted` (n,) are the units in its denominator.
         """
         is_single_class = isinstance(class_or_average, int)
-        counted = member.astype(np.float64)
+        indicator = counted.astype(np.float64)
         lowest, highest = _bounds_of(name)
-        true, predicted, shares = self._add_pseudo_labels(
-            [class_or_average] if isinstance(class_or_average, int) else range(self.n_classes),
-            negative=is_single_class and name in METRICS_OF_OTHER_CLASSES,
-        )
-        possible = self._possible(class_or_average, true, predicted)
-        smoothing = smooth_labels(self.weighting, shares, counted if is_single_class else None, possible)
+        classes: range | list[int] = range(self.n_classes)
+        if isinstance(class_or_average, int):
+            classes = [class_or_average]
+        negative = is_single_class and name in METRICS_OF_OTHER_CLASSES
+        true, predicted, shares = self._add_pseudo_labels(classes, negative=negative)
+        possible = self._strata_of_labels(class_or_average, true, predicted)
+        smoothing = smooth_labels(self.weighting, shares, indicator if is_single_class else None, possible)
         weights = smoothing.weights
         value, slopes, _ = function(Shares.of(true, predicted, weights, self.n_classes + 1))
         variable = slopes.per_unit(true, predicted)
@@ -656,8 +684,8 @@ class Confusion:
         factor = 1.0
         if is_single_class:
             # Pseudo-labels increase the denominator, which would make the variance too small.
-            observed_weight = float(self.weighting.weights @ counted)
-            smoothed_weight = float(weights[:n] @ counted) + float(weights[n:].sum())
+            observed_weight = float(self.weighting.weights @ indicator)
+            smoothed_weight = float(weights[:n] @ indicator) + float(weights[n:].sum())
             factor = max(smoothed_weight / observed_weight, 1.0) ** 2
         largest_variance, error = smoothed_variance(
             design_variance, variable, weights, result, self.weighting, target, factor
@@ -720,11 +748,12 @@ def macro_with_unseen_classes(
         "any value from 0 to 1"
     )
     interval = UnseenClassesInterval(value=value, bounds=(0.0, 1.0), labelled_mean=labelled_mean, share=share)
+    # As if the metric of the other classes were uniformly distributed from 0 to 1.
+    standard_error = np.hypot(share * labelled_mean.standard_error, (1.0 - share) / np.sqrt(12.0))
     return replace(
         labelled_mean,
         value=value,
-        # As if the metric of the other classes were uniformly distributed from 0 to 1.
-        standard_error=float(np.hypot(share * labelled_mean.standard_error, (1.0 - share) / np.sqrt(12.0))),
+        standard_error=float(standard_error),
         evidence=replace(labelled_mean.evidence, value=value, interval=interval),
         remarks=(*labelled_mean.remarks, note),
     )

@@ -80,10 +80,10 @@ def write_disagreements(
         context[sample.proxy_names[0]] = sample.proxies[:, 0]
     ids = id_texts(sample.ids)
     # Labels as the annotators wrote them, so that the review can be compared with their file.
-    answers_and_classes = zip(
-        joined.unit.tolist(), review.decoded.classes().tolist(), joined.values.tolist(), strict=True
-    )
-    written_labels = {(unit, name): class_text(answer) for unit, name, answer in answers_and_classes}
+    classes = review.decoded.classes().tolist()
+    written_labels = {}
+    for unit, name, answer in zip(joined.unit.tolist(), classes, joined.values.tolist(), strict=True):
+        written_labels[unit, name] = class_text(answer)
     with replacing(file) as partial, partial.open("w", encoding="utf-8", newline="") as stream:
         # Identifies the rows of a sample without ids.
         token = token_column(sample)

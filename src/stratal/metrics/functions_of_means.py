@@ -87,22 +87,20 @@ class FiellerInterval(OffsetInterval):
         variance = float(coefficients @ covariance @ coefficients)
         # The part of the variance that is due to the draw of the population from a superpopulation.
         population_variance = superpopulation_variance(residuals, weighting, target)
-        df = target_df(
-            df_of_variable(residuals, weighting),
-            residuals,
-            weighting,
-            variance - population_variance,
-            population_variance,
-        )
+        design_variance = variance - population_variance
+        df = df_of_variable(residuals, weighting)
+        df = target_df(df, residuals, weighting, design_variance, population_variance)
+        standard_error = np.sqrt(max(variance, 0.0)) / abs(means[1])
+        has_one_sign = np.all(denominator >= 0) or np.all(denominator <= 0)
         return cls(
             value=value,
-            standard_error=float(np.sqrt(max(variance, 0.0)) / abs(means[1])),
+            standard_error=float(standard_error),
             means=means,
             covariance=covariance,
             degrees_of_freedom=max(df, 1.0),
             variables=variables,
             weighting=weighting,
-            has_one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
+            has_one_sign=bool(has_one_sign),
         )
 
     method = "fieller"
@@ -139,11 +137,13 @@ class FiellerInterval(OffsetInterval):
 
     def _excludes_zero(self, coefficients: FloatArray, error: float) -> BoolArray:
         """Return whether linear combinations (m, 2) of both means differ significantly from 0 (m,)."""
-        variance = np.einsum("mi,ij,mj->m", coefficients, self.covariance, coefficients)
+        variances = np.einsum("mi,ij,mj->m", coefficients, self.covariance, coefficients)
+        standard_errors = np.sqrt(np.maximum(variances, 0.0))
+        skewnesses = skewnesses_of(self.variables @ coefficients.T, self.weighting)
         low, high = student_t(
             coefficients @ self.means,
-            np.sqrt(np.maximum(variance, 0.0)),
-            skewness=skewnesses_of(self.variables @ coefficients.T, self.weighting),
+            standard_errors,
+            skewness=skewnesses,
             degrees_of_freedom=self.degrees_of_freedom,
             confidence_level=two_sided_level(error),
         )
@@ -298,12 +298,12 @@ class MeanFunction(OutcomesEstimand, kind="function", listed="names"):
     def estimate(self, sample: Sample, labels: object, request: Request = PLAIN) -> Estimate:
         """Return the function's value at the estimated means."""
         columns, respondents, _ = self._outcomes(sample, labels)
-        result = smooth_mean_function(
-            columns,
-            lambda means: float(self.function(**dict(zip(self.names, means.tolist(), strict=True)))),
-            respondents.weighting,
-            target=request.target,
-        )
+
+        def value_at(means: FloatArray) -> float:
+            means_by_name = dict(zip(self.names, means.tolist(), strict=True))
+            return float(self.function(**means_by_name))
+
+        result = smooth_mean_function(columns, value_at, respondents.weighting, target=request.target)
         _require_standard_error(result, len(columns), "function")
         estimate = linearised_estimate(
             result, respondents.weighting, bounds=self.bounds, target=request.target

@@ -104,10 +104,6 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
             return PearsonCorrelation(first).influence(population)
         return Estimand.parse_text(f"agreement:{first}").influence(population)
 
-    def _are_scores(self, sample: Sample, labels: object) -> bool:
-        """Return whether all judges give scores."""
-        return all(_gives_scores(sample, labels, name) for name in self.judges)
-
     def _split_judges(self, sample: Sample, labels: object) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the judges that give verdicts, and those that give scores."""
         scores = tuple(name for name in self.judges if _gives_scores(sample, labels, name))
@@ -163,11 +159,12 @@ class JudgeReport(Estimand, kind="judge", listed="judges", shown="verdict", of_c
         group's interval is below the overall value, at a level that holds for all groups and quantities of a
         judge together (Bonferroni).
         """
-        if self._are_scores(sample, labels):
+        verdicts, _ = self._split_judges(sample, labels)
+        if not verdicts:
             return Estimand.by(self, sample, labels, group, request)
         rows = []
         remarks = []
-        for judge in self._split_judges(sample, labels)[0]:
+        for judge in verdicts:
             answered = judged_classes(sample, labels, judge)
             # The name of each quantity, its metric and the number of its class.
             quantities: list[tuple[str, str, int | None]] = [

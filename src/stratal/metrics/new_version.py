@@ -297,15 +297,14 @@ def _estimates_of_versions(
     replacements: tuple[float, ...] = (np.nan,)
     if bounds is not None and np.any(unknown):
         replacements = bounds
+    old_column = replace(join_labels(sample, old_outcomes), codes_checked=True)
     new_estimates = []
     differences = []
     for replacement in replacements:
         completed = np.where(unknown, replacement, new_outcomes)
         new_estimates.append(estimate(sample, completed, **mean_options))
-        columns = {
-            name: replace(join_labels(sample, column), codes_checked=True)
-            for name, column in (("new", completed), ("old", old_outcomes))
-        }
+        new_column = replace(join_labels(sample, completed), codes_checked=True)
+        columns = {"new": new_column, "old": old_column}
         comparisons = compare(sample, columns, bounds=bounds, target=old.target)
         differences.append(comparisons[0])
     return {

@@ -50,7 +50,9 @@ class RootInterval(OffsetInterval):
     def offsets(self, error: float, alternative: str) -> tuple[float, float]:
         """Return the distances of the limits below and above the root."""
         low, high = self.square.confidence_interval(two_sided_level(error))
-        return self.value - float(np.sqrt(max(low, 0.0))), float(np.sqrt(max(high, 0.0))) - self.value
+        low_root = float(np.sqrt(max(low, 0.0)))
+        high_root = float(np.sqrt(max(high, 0.0)))
+        return self.value - low_root, high_root - self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -122,12 +124,8 @@ def mean_square(
     inside = member.astype(np.float64)
     result = ratio_of_means(inside * squares, inside, weighting, target)
     n = int(member.sum())
-    df = min(
-        result.degrees_of_freedom,
-        n - 1.0,
-        kurtosis_df(result.variable[member], weighting.weights[member]),
-    )
-    df = max(df, 1.0)
+    df_of_squares = kurtosis_df(result.variable[member], weighting.weights[member])
+    df = max(min(result.degrees_of_freedom, n - 1.0, df_of_squares), 1.0)
     interval = None
     if np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2:
         estimate = np.array([[result.value], [result.variance], [df]])
@@ -144,19 +142,20 @@ def root_mean_square(square: Estimate) -> Estimate:
     if not np.isfinite(square.value):
         return undefined_estimate(square.evidence.weighting, square.n, bounds, target=square.target)
     value = float(np.sqrt(square.value))
+    evidence = square.evidence
     # At a root of 0, the slope is infinite. The error is then at most the root of the error of the square.
     slope = 1.0 / (2.0 * value) if value > 0 else 0.0
     result = Linearised(
         value=value,
-        variable=slope * square.evidence.residuals,
-        design_variance=slope**2 * (square.evidence.variance - square.evidence.population_part),
-        population_variance=slope**2 * square.evidence.population_part,
+        variable=slope * evidence.residuals,
+        design_variance=slope**2 * (evidence.variance - evidence.population_part),
+        population_variance=slope**2 * evidence.population_part,
         degrees_of_freedom=square.degrees_of_freedom,
     )
     error = min(slope * square.standard_error or np.inf, float(np.sqrt(square.standard_error)))
     return linearised_estimate(
         result,
-        square.evidence.weighting,
+        evidence.weighting,
         interval=RootInterval(value=value, bounds=bounds, square=square),
         target=square.target,
         n=square.n,
@@ -190,12 +189,13 @@ def explained_share(
         square = mean_square(errors, weighting, high - low, target)
         variance = mean_square(labels - centre, weighting, max(centre - low, high - centre), target)
         variables = np.column_stack([square.evidence.residuals, variance.evidence.residuals])
+        correlations = correlation_from(weighting.covariance(variables))
         interval = ExplainedInterval(
             value=value,
             bounds=_BOUNDS_OF_R2,
             mean_square=square,
             label_variance=variance,
-            correlation=float(correlation_from(weighting.covariance(variables))[0, 1]),
+            correlation=float(correlations[0, 1]),
         )
     elif np.isfinite(result.variance) and varies:
         estimate = np.array([[value], [result.variance], [df]])

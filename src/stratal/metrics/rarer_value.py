@@ -118,11 +118,12 @@ class RarerValueMoments:
             stratum_scores = x[in_stratum]
             stratum_range = (float(stratum_scores.min()), float(stratum_scores.max()))
             unseen.append(_unseen_units(share / share_per_label, stratum_range, label_range))
+        n_others = _independent_labels(~is_rarer, weighting, target)
         return cls(
             share=share,
             n_labels=min(design_labels, all_labels),
             n_rarer=n_rarer,
-            n_others=_independent_labels(~is_rarer, weighting, target),
+            n_others=n_others,
             means=np.array(means),
             covariances=np.array(covariances),
             unseen=tuple(unseen),

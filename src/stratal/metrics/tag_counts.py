@@ -45,7 +45,7 @@ def jaccard_indices(true: BoolArray, predicted: BoolArray) -> FloatArray:
 
 
 def hamming_losses(true: BoolArray, predicted: BoolArray) -> FloatArray:
-    """Return the share of the tags (m,) on class_or_average each unit's sets differ."""
+    """Return the share of the tags (m,) on which each unit's sets differ."""
     return np.asarray((true != predicted).mean(axis=1))
 
 
@@ -71,7 +71,8 @@ class TagCounts(Record):
 
     def confusion(self, tag: int) -> Confusion:
         """Return the confusion of units with a tag, class 1, and units without it, class 0."""
-        true, predicted = (table[:, tag].astype(np.int64) for table in (self.true, self.predicted))
+        true = self.true[:, tag].astype(np.int64)
+        predicted = self.predicted[:, tag].astype(np.int64)
         return Confusion(true=true, predicted=predicted, n_classes=2, weighting=self.weighting)
 
     def metric(
@@ -159,13 +160,14 @@ class TagCounts(Record):
             note = f"{missing} of {self.n_tags} tags have no unit in the denominator"
             return estimate or undefined_estimate(self.weighting, n, (0.0, 1.0), note, target=target)
         variables = self._variables(name, member_mask)
+        covariance = target_covariance(variables, self.weighting, target)
         value = float(np.mean([term.value for term in terms]))
         interval = SumInterval(
             value=value,
             bounds=(0.0, 1.0),
             terms=tuple(terms),
             coefficients=np.full(self.n_tags, 1.0 / self.n_tags),
-            correlation=correlation_from(target_covariance(variables, self.weighting, target)),
+            correlation=correlation_from(covariance),
         )
         result = of_variable(value, variables.mean(axis=1), self.weighting, target, member_mask)
         # Half the width of an interval at the level of one standard error.

@@ -272,13 +272,13 @@ class ThresholdGoal(Estimand, kind="threshold", listed="require", shown="error<=
         stratum = sample.stratum[outcomes.labelled]
         # Cells from the highest scores down, without the units that are in no candidate set.
         order = np.flatnonzero(~strata.is_known)[::-1]
+        counts = np.bincount(stratum, minlength=strata.n_strata)
+        correct_labels = np.bincount(stratum, outcomes.values, strata.n_strata).astype(np.float64)
         cells = PilotCells(
             sizes=strata.sizes[order],
             scores=_probabilities(strata)[order],
-            counts=np.bincount(stratum, minlength=strata.n_strata)[order],
-            correct_labels=np.asarray(
-                np.bincount(stratum, outcomes.values, strata.n_strata)[order], dtype=np.float64
-            ),
+            counts=counts[order],
+            correct_labels=correct_labels[order],
         )
         region = planned_region(cells, total, self.requirement.max_fault_rate)
         n_h = sample.n_h.copy()
