@@ -46,24 +46,26 @@ def betting_ends(evidence: Evidence, errors: tuple[float, float], *, anytime: bo
         order = np.arange(evidence.n)
     else:
         order = np.random.default_rng(_SEED).permutation(evidence.n)
+    # All sampled fractions are 0 for independent draws.
+    with_replacement = not np.any(weighting.sampled_fractions) or evidence.superpopulation
     return stratified_betting_interval(
-        evidence.unit[order],
+        evidence.scaled_outcomes[order],
         weighting.stratum[order],
         weighting.sizes,
         *errors,
-        with_replacement=not np.any(weighting.sampled_fractions) or evidence.superpopulation,
+        with_replacement=with_replacement,
         anytime=anytime,
     )
 
 
 def betting_interval(
-    unit: FloatArray, population_size: float, below: float, above: float, *, anytime: bool = False
+    outcomes: FloatArray, population_size: float, below: float, above: float, *, anytime: bool = False
 ) -> tuple[float, float]:
     """Return bounds (low, high) of the population mean of outcomes on the 0–1 scale.
 
     Parameters
     ----------
-    unit : float (n,)
+    outcomes : float (n,)
         Outcomes in [0, 1], in random order or in the order of a simple random draw.
     population_size : float
         N; infinite for independent draws.
@@ -72,16 +74,16 @@ def betting_interval(
     anytime : bool
         Whether the bounds must hold at every n simultaneously, so that labelling may stop at any label.
     """
-    ones = np.ones(len(unit))
+    ones = np.ones(len(outcomes))
     order = RandomOrder(weight=ones, largest_weight=ones, is_complete=ones > 0, size=population_size)
-    low, high = sequence_interval(unit, order, below, above, anytime=anytime)
+    low, high = sequence_interval(outcomes, order, below, above, anytime=anytime)
     # The mean of the labels may lie outside the bounds if the first labels differ from the later ones.
-    value = float(unit.mean())
+    value = float(outcomes.mean())
     return min(low, value), max(high, value)
 
 
 def stratified_betting_interval(
-    unit: FloatArray,
+    outcomes: FloatArray,
     stratum: IntArray,
     sizes: IntArray,
     below: float,
@@ -97,7 +99,7 @@ def stratified_betting_interval(
 
     Parameters
     ----------
-    unit : float (n,)
+    outcomes : float (n,)
         Outcomes in [0, 1]; see `betting_interval`.
     stratum : int (n,)
     sizes : int (H,)
@@ -114,26 +116,26 @@ def stratified_betting_interval(
     shares = sizes / np.sum(sizes)
     low = high = 0.0
     for h, size in enumerate(np.where(with_replacement, np.inf, sizes).tolist()):
-        outcomes = unit[stratum == h]
+        stratum_outcomes = outcomes[stratum == h]
         bounds = (0.0, 1.0)
-        if len(outcomes) >= size:
-            bounds = (float(outcomes.mean()),) * 2
-        elif len(outcomes):
+        if len(stratum_outcomes) >= size:
+            bounds = (float(stratum_outcomes.mean()),) * 2
+        elif len(stratum_outcomes):
             bounds = betting_interval(
-                outcomes, size, below / n_uncertain, above / n_uncertain, anytime=anytime
+                stratum_outcomes, size, below / n_uncertain, above / n_uncertain, anytime=anytime
             )
         low = low + shares[h] * bounds[0]
         high = high + shares[h] * bounds[1]
     return float(low), float(high)
 
 
-def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
+def predicted_bets(outcomes: FloatArray, error: float, anytime: bool) -> FloatArray:
     """Return the bets λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15)."""
-    n = len(unit)
+    n = len(outcomes)
     t = np.arange(1, n + 1)
     # The formulas start from one label of ½ with the variance ¼, so that the first bet is defined.
-    means = (0.5 + np.cumsum(unit)) / (t + 1)
-    variances = (0.25 + np.cumsum((unit - means) ** 2)) / (t + 1)
+    means = (0.5 + np.cumsum(outcomes)) / (t + 1)
+    variances = (0.25 + np.cumsum((outcomes - means) ** 2)) / (t + 1)
     previous_variances = np.r_[0.25, variances[:-1]]
     horizon = t * np.log1p(t) if anytime else float(n)
     return np.asarray(np.sqrt(2.0 * np.log(1.0 / error) / (previous_variances * horizon)))
@@ -188,27 +190,30 @@ def random_order(
         round_index = np.zeros(len(stratum), np.int64)
     else:
         round_index = rounds
+    total_size = int(np.sum(sizes))
     drawn_by_round = np.atleast_2d(drawn).astype(np.float64)
     round_start = np.searchsorted(round_index, round_index)
     in_stratum = stratum[:, None] == np.arange(len(sizes))
     n_drawn = _count_before(in_stratum)
     unlabelled = sizes - _count_before(answered[:, None] & in_stratum)
-    remaining_total = drawn_by_round.sum(axis=1)[round_index] - (np.arange(len(stratum)) - round_start)
+    drawn_in_round = np.arange(len(stratum)) - round_start
+    remaining_total = drawn_by_round.sum(axis=1)[round_index] - drawn_in_round
     remaining = drawn_by_round[round_index] - (n_drawn - n_drawn[round_start])
     with np.errstate(divide="ignore", invalid="ignore"):
-        unlabelled_share = unlabelled / (int(np.sum(sizes)) - _count_before(answered))[:, None]
+        unlabelled_share = unlabelled / (total_size - _count_before(answered))[:, None]
         v = unlabelled_share * remaining_total[:, None] / remaining
     is_complete = np.all((remaining > 0) | (unlabelled == 0), axis=1)
+    largest_v = np.max(np.where(remaining > 0, v, 0.0), axis=1, initial=0.0)
     return RandomOrder(
         weight=v[in_stratum][answered],
-        largest_weight=np.max(np.where(remaining > 0, v, 0.0), axis=1, initial=0.0)[answered],
+        largest_weight=largest_v[answered],
         is_complete=is_complete[answered],
-        size=int(np.sum(sizes)),
+        size=total_size,
     )
 
 
 def sequence_interval(
-    unit: FloatArray, order: RandomOrder, below: float, above: float, *, anytime: bool = True
+    outcomes: FloatArray, order: RandomOrder, below: float, above: float, *, anytime: bool = True
 ) -> tuple[float, float]:
     """Return bounds (low, high) of the population mean that are valid after every label simultaneously.
 
@@ -216,7 +221,7 @@ def sequence_interval(
 
     Parameters
     ----------
-    unit : float (t,)
+    outcomes : float (t,)
         Outcomes in [0, 1], in the order of labelling.
     order : RandomOrder
     below, above : float
@@ -224,18 +229,18 @@ def sequence_interval(
     anytime : bool
     """
     if below > 0:
-        low = _lower_bound(unit, order, below, anytime)
+        low = _lower_bound(outcomes, order, below, anytime)
     else:
         low = 0.0
     if above > 0:
-        high = 1.0 - _lower_bound(1.0 - unit, order, above, anytime)
+        high = 1.0 - _lower_bound(1.0 - outcomes, order, above, anytime)
     else:
         high = 1.0
     return low, high
 
 
 def log_capital(
-    m: float, unit: FloatArray, order: RandomOrder, error: float, anytime: bool = True
+    m: float, outcomes: FloatArray, order: RandomOrder, error: float, anytime: bool = True
 ) -> FloatArray:
     """Return the log capital (t,) after each label of a gambler who bets that the mean is above m.
 
@@ -245,28 +250,31 @@ def log_capital(
     # The weights v have the mean 1. Hence v (x − forecast) + forecast has the mean of the remaining units. If
     # a stratum has unlabelled units but no remaining draws, the mean of v is below 1. Then the forecast is 0,
     # because the mean of v x is at most that of the remaining units.
-    forecast = np.where(order.is_complete, _forecast(unit), 0.0)
-    payoff = order.weight * (unit - forecast) + forecast
+    forecast = np.where(order.is_complete, _forecast(outcomes), 0.0)
+    payoff = order.weight * (outcomes - forecast) + forecast
     smallest_payoff = forecast * (1.0 - np.maximum(order.largest_weight, 1.0))
-    mean = np.full(len(unit), m)
+    n = len(outcomes)
+    mean = np.full(n, m)
     if np.isfinite(order.size):
-        mean = (order.size * m - np.r_[0.0, np.cumsum(unit)[:-1]]) / (order.size - np.arange(len(unit)))
-    impossible = np.maximum.accumulate(np.r_[False, _exceeds_total(m, unit, order.size)[:-1]])
+        total_before = np.r_[0.0, np.cumsum(outcomes)[:-1]]
+        mean = (order.size * m - total_before) / (order.size - np.arange(n))
+    impossible = np.maximum.accumulate(np.r_[False, _exceeds_total(m, outcomes, order.size)[:-1]])
     # The mean of the remaining units is 0 or negative only if m is impossible. These steps are set to 0.
     mean = np.maximum(mean, 1e-12)
-    bets = np.minimum(predicted_bets(payoff, error, anytime), MAX_LOST_SHARE / (mean - smallest_payoff))
+    largest_bets = MAX_LOST_SHARE / (mean - smallest_payoff)
+    bets = np.minimum(predicted_bets(payoff, error, anytime), largest_bets)
     steps = np.where(impossible, 0.0, np.log1p(bets * (payoff - mean)))
-    return np.where(_exceeds_total(m, unit, order.size), np.inf, np.cumsum(steps))
+    return np.where(_exceeds_total(m, outcomes, order.size), np.inf, np.cumsum(steps))
 
 
-def _lower_bound(unit: FloatArray, order: RandomOrder, error: float, anytime: bool) -> float:
+def _lower_bound(outcomes: FloatArray, order: RandomOrder, error: float, anytime: bool) -> float:
     """Return the largest m that is rejected after some label, at least the sum of the labels over N."""
 
     def is_rejected(m: float) -> bool:
-        return bool(np.max(log_capital(m, unit, order, error, anytime)) >= -np.log(error))
+        return bool(np.max(log_capital(m, outcomes, order, error, anytime)) >= -np.log(error))
 
-    low = float(unit.sum() / order.size)
-    if len(unit) == 0 or not is_rejected(low):
+    low = float(outcomes.sum() / order.size)
+    if len(outcomes) == 0 or not is_rejected(low):
         return low
     return bisect(is_rejected, low, 1.0, _BISECTIONS)[0]
 
@@ -279,15 +287,16 @@ def bisect(condition: Callable[[float], bool], low: float, high: float, times: i
     return low, high
 
 
-def _exceeds_total(m: float, unit: FloatArray, size: float) -> BoolArray:
+def _exceeds_total(m: float, outcomes: FloatArray, size: float) -> BoolArray:
     """Return whether the sum of the labels up to each label (t,) exceeds N m."""
     # A sum of exactly N m is possible, and rounding must not exclude it.
-    return np.asarray(np.cumsum(unit) > size * m * (1 + 1e-12) + 1e-12)
+    return np.asarray(np.cumsum(outcomes) > size * m * (1 + 1e-12) + 1e-12)
 
 
-def _forecast(unit: FloatArray) -> FloatArray:
+def _forecast(outcomes: FloatArray) -> FloatArray:
     """Return the expected value of each outcome (t,), predicted from the earlier outcomes."""
-    return np.asarray((0.5 + np.r_[0.0, np.cumsum(unit)[:-1]]) / (1.0 + np.arange(len(unit))))
+    total_before = np.r_[0.0, np.cumsum(outcomes)[:-1]]
+    return np.asarray((0.5 + total_before) / (1.0 + np.arange(len(outcomes))))
 
 
 def _count_before(flags: BoolArray) -> IntArray:

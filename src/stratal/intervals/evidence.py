@@ -31,10 +31,7 @@ from stratal.intervals.looks import Look
 from stratal.intervals.outcomes import OutcomeKind
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.simultaneous import SimultaneousLevel
-from stratal.intervals.stratified import (
-    StratumRates,
-    stratified_clopper_pearson,
-)
+from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 
 # Weight, in clusters, of the worst case, in which all units of a cluster have the same outcome. If all labels
 # agree, they contain no information about the correlation within clusters.
@@ -271,11 +268,9 @@ class DerivedEvidence:
         unseen_whole = np.minimum(numbers, np.ceil(unseen_units - _WHOLE_NUMBER_TOLERANCE))
         n_unlabelled = np.asarray(n_unlabelled)[..., None]
         # Logarithms, because the binomial coefficients exceed the range of a float.
+        log_unlabelled = gammaln(n_unlabelled + 1.0) - gammaln(n_unlabelled - unseen_whole + 1.0)
         p_all_unlabelled = np.exp(
-            gammaln(n_unlabelled + 1.0)
-            - gammaln(n_unlabelled - unseen_whole + 1.0)
-            - gammaln(labels.units + 1.0)
-            + gammaln(labels.units - unseen_whole + 1.0)
+            log_unlabelled - gammaln(labels.units + 1.0) + gammaln(labels.units - unseen_whole + 1.0)
         )
         # If the unseen units are less probable than the error, no other error is added.
         quantiles = np.maximum(-ndtri(np.minimum(error / np.maximum(p_all_unlabelled, error), 1.0)), 0.0)
@@ -436,14 +431,14 @@ class Evidence(DerivedEvidence, Record):
         return math.sqrt(max(variance + self.population_part, 0.0))
 
     @property
-    def unit(self) -> FloatArray:
-        """The outcome on the 0–1 scale (n,)."""
+    def scaled_outcomes(self) -> FloatArray:
+        """The outcomes on the 0–1 scale (n,)."""
         return np.asarray(unit_scale(self.z, self.outcome_bounds))
 
     @property
     def moments(self) -> UnitMoments:
         """The moments of the labels, on the 0–1 scale."""
-        return UnitMoments.of(self.unit, self.weighting, binary=self.outcome == "binary")
+        return UnitMoments.of(self.scaled_outcomes, self.weighting, binary=self.outcome == "binary")
 
     @property
     def trials(self) -> float:
@@ -545,15 +540,16 @@ class Evidence(DerivedEvidence, Record):
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
         low, high = self.outcome_bounds
-        unit = self.unit
+        outcomes = self.scaled_outcomes
         weighting = self.weighting
         total = weighting.total
         size = weighting.population_size
         scale = (high - low) ** 2
-        spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
+        spread = float(weighting.population_covariance(outcomes[:, None])[0, 0]) * size
         # The linearised variable of a ratio, because the sum of the weights may vary between samples.
-        centred = (unit - weighting.weights @ unit / total) / total
-        without_lam = float(weighting.covariance(weighting.few_cluster_residuals(centred[:, None]))[0, 0])
+        centred = (outcomes - weighting.weights @ outcomes / total) / total
+        residuals = weighting.few_cluster_residuals(centred[:, None])
+        without_lam = float(weighting.covariance(residuals)[0, 0])
         design_effect: Number = 1.0
         if not labels.by_stratum:
             information = smoothed_moments(labels).information

@@ -1,8 +1,9 @@
 """Smoothed moments of strata with few labels: the guards of an interval.
 
 Guard 1 smooths the moments of strata whose labels (nearly) agree. Guard 2 shrinks the part of the variance
-that λ seems to remove. Guard 3 counts graded labels as binary trials. Guard 4 adds rates for sample sizes
-that depend on labels.
+that λ seems to remove. Guard 3 counts graded labels as binary trials. Guard 6 adds rates for sample sizes
+that depend on labels. Guards 4 and 5 widen limits: `methods.MeanInterval`. The numbers are those of
+docs/methods/intervals.md.
 
 Few labels are smoothed in the following places. Different quantities are unknown in each, so that none can
 replace another without a change of coverage.
@@ -13,7 +14,7 @@ replace another without a change of coverage.
 | `graded_variances` | variance of strata on a scale | all strata, these a binary one | 1; 1 |
 | `remaining_share` (guard 2) | share of variance that λ leaves | 1 | 5 informative |
 | `stratified.rates_with_borrowed_labels` | rates in the test of strata | all strata | (1 − w_h)/n_h |
-| `label_based_sizes.shrink_to_half` (guard 4) | rates if sizes follow labels | 1/2 | bias of the sizes |
+| `label_based_sizes.shrink_to_half` (guard 6) | rates if sizes follow labels | 1/2 | bias of the sizes |
 | `estimation.lam` | λ | λ of a calibrated proxy, then 0 | 20; 10 informative |
 | `estimation.pooled_pseudo_labels` | shares of pairs of classes | those of all strata | 1 |
 | `metrics.pseudo_label_variances` | influences of a ranking | the same units with other labels | 1 |
@@ -104,15 +105,15 @@ class UnitMoments(Record):
         return np.asarray(self.factors * self.counts / np.where(self.shares > 0, self.shares, 1.0) ** 2)
 
     @classmethod
-    def of(cls, unit: FloatArray, weighting: Weighting, *, binary: bool = False) -> UnitMoments:
-        """Return the moments of labelled units (n,)."""
+    def of(cls, outcomes: FloatArray, weighting: Weighting, *, binary: bool = False) -> UnitMoments:
+        """Return the moments of outcomes on the 0–1 scale (n,) of the labelled units."""
         weights = weighting.weights / weighting.weights.sum()
         kish = 1.0 / (weights @ weights)
         # The square of 0 or 1 is itself.
         if binary:
-            powers = unit[:, None]
+            powers = outcomes[:, None]
         else:
-            powers = np.column_stack([unit, unit**2])
+            powers = np.column_stack([outcomes, outcomes**2])
         by_stratum = weighting.random_within_strata
         if by_stratum:
             counts = weighting.counts.astype(np.float64)
@@ -121,6 +122,9 @@ class UnitMoments(Record):
         else:
             counts = np.array([kish * weighting.draws / len(weights)])
             means = weights[None, :] @ powers
+        units = np.inf
+        if by_stratum and (counts > 0).all():
+            units = weighting.population_size
         return cls(
             means=means[:, 0],
             squares=means[:, -1],
@@ -130,7 +134,7 @@ class UnitMoments(Record):
             draws=kish,
             by_stratum=by_stratum,
             label_based=weighting.has_adaptive_allocation,
-            units=weighting.population_size if by_stratum and (counts > 0).all() else np.inf,
+            units=units,
             binary=binary,
         )
 
@@ -202,14 +206,16 @@ def smoothed_moments(labels: UnitMoments) -> SmoothedMoments:
     mean = (shares * smooth_means).sum(axis=-1)
     unseen_share = _UNSEEN_LABELS / (labels.draws + 2.0 * _UNSEEN_LABELS)
     mean_with_unseen = unseen_share + (1.0 - 2.0 * unseen_share) * (shares * means).sum(axis=-1)
+    variance_with_unseen = mean_with_unseen * (1.0 - mean_with_unseen) * labels.factors.sum(axis=-1)
+    informative_labels = counts * means * (1.0 - means)
     return SmoothedMoments(
         mean=mean,
         spread=(shares * smooth_squares).sum(axis=-1) - mean**2,
         within=(shares * within).sum(axis=-1),
-        variance_with_unseen=mean_with_unseen * (1.0 - mean_with_unseen) * labels.factors.sum(axis=-1),
+        variance_with_unseen=variance_with_unseen,
         binary=smooth_means * (1.0 - smooth_means),
         variance=variance,
-        information=4.0 * (counts * labels.means * (1.0 - labels.means)).sum(axis=-1),
+        information=4.0 * informative_labels.sum(axis=-1),
     )
 
 
@@ -252,7 +258,8 @@ def _variance_of_neighbours(means: FloatArray, has_one_label: Number) -> tuple[F
     means, has_one_label = np.broadcast_arrays(means, has_one_label)
     indices = np.where(has_one_label, np.arange(means.shape[-1]), -1)
     last_single = np.maximum.accumulate(indices, axis=-1)
-    previous = np.concatenate([np.full_like(last_single[..., :1], -1), last_single[..., :-1]], axis=-1)
+    before_first = np.full_like(last_single[..., :1], -1)
+    previous = np.concatenate([before_first, last_single[..., :-1]], axis=-1)
     is_pair = has_one_label & (previous >= 0)
     differences = means - np.take_along_axis(means, np.maximum(previous, 0), axis=-1)
     n_pairs = is_pair.sum(axis=-1).astype(np.float64)
@@ -344,10 +351,8 @@ def effective_labels_of(smooth: SmoothedMoments, variances: Variances) -> FloatA
     share = variances.share(smooth)
     smooth_variance = share * variances.design_effect * smooth.variance
     smooth_variance = smooth_variance + variances.superpopulation_part(smooth)
-    variance = (
-        np.where(variances.uses_proxy, share * variances.without_lam, variances.with_lam)
-        + variances.population_part
-    )
+    design_variance = np.where(variances.uses_proxy, share * variances.without_lam, variances.with_lam)
+    variance = design_variance + variances.population_part
     is_usable = np.isfinite(variance) & (variance > ROUNDING) & (np.asarray(variances.spread) > ROUNDING)
     is_positive = smooth_variance > 0
     smooth_labels = np.where(is_positive, smooth.spread / np.where(is_positive, smooth_variance, 1.0), np.inf)
@@ -364,7 +369,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
     """Return the rates and trials of each stratum. Guards 2 and 3 multiply all trials by one factor.
 
     For λ = 0 and a binary outcome, there are n_h / (1 − f_h) trials. The factor allows for the share of the
-    variance that λ leaves, for the smaller variance of a graded outcome, and for a superpopulation. Guard 4
+    variance that λ leaves, for the smaller variance of a graded outcome, and for a superpopulation. Guard 6
     adds shrunk rates, for which limits are computed too.
 
     Parameters
@@ -406,6 +411,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
             )
             # Only some of the replicates may have sizes that depend on labels.
             shrunk_rates = np.where(np.asarray(labels.label_based)[..., None], shrunk_rates, labels.means)
+    finite_population = {} if is_superpopulation else range_of_mean(labels, labels.means)
     return StratumRates(
         value=np.minimum(np.maximum(value, 0.0), 1.0),
         rates=labels.means,
@@ -415,7 +421,7 @@ def stratum_rates(value: Number, labels: UnitMoments, variances: Variances) -> S
         factor=np.where(np.abs(factor - 1.0) < _FACTOR_ROUNDING, 1.0, factor),
         is_binary=labels.binary,
         shrunk_rates=shrunk_rates,
-        **({} if is_superpopulation else range_of_mean(labels, labels.means)),
+        **finite_population,
     )
 
 
@@ -451,11 +457,13 @@ def one_stratum_rates(value: Number, labels: UnitMoments, trials: Number) -> Str
     value = np.clip(value, 0.0, 1.0)
     trials = np.asarray(trials)[..., None]
     is_finite = np.isfinite(trials)
+    # n is (1 − f) times the n / (1 − f) trials. A census has infinitely many trials.
+    factors = np.where(is_finite, labels.unlabelled_shares, labels.counts)
+    counts = np.where(is_finite, trials, 1.0) * factors
     return StratumRates(
         value=value,
         rates=np.asarray(value)[..., None],
-        counts=np.where(is_finite, trials, 1.0)
-        * np.where(is_finite, labels.unlabelled_shares, labels.counts),
+        counts=counts,
         trials=trials,
         shares=np.ones(1),
         is_binary=labels.binary,
@@ -472,8 +480,11 @@ def agreeing_rates(labels: UnitMoments, *, superpopulation: bool = False) -> Str
     shares = labels.shares
     unlabelled_shares = labels.unlabelled_shares
     is_random = (counts > 0) & ((unlabelled_shares > 0) | superpopulation)
-    divisors = np.where(is_random, 1.0 if superpopulation else unlabelled_shares, 1.0)
     rates = np.ones(np.shape(counts))
+    divisors = np.where(is_random, unlabelled_shares, 1.0)
+    if superpopulation:
+        divisors = np.ones_like(rates)
+    finite_population = {} if superpopulation else range_of_mean(labels, rates)
     return StratumRates(
         value=np.ones(np.shape(counts)[:-1]),
         rates=rates,
@@ -481,5 +492,5 @@ def agreeing_rates(labels: UnitMoments, *, superpopulation: bool = False) -> Str
         trials=np.where(is_random, counts / divisors, np.inf),
         shares=shares,
         is_binary=True,
-        **({} if superpopulation else range_of_mean(labels, rates)),
+        **finite_population,
     )

@@ -144,15 +144,14 @@ def p_value_by_inversion(null: float, interval: Callable[[float], Ends]) -> floa
         return 1.0
     if signed_distance(_MAX_LEVEL) < 0:
         return 0.0
+
     # The search is over log(1 − level), so that small p-values keep their relative precision.
-    log_p_value = brentq(
-        lambda log_error: signed_distance(-np.expm1(log_error)),
-        np.log1p(-_MIN_LEVEL),
-        np.log1p(-_MAX_LEVEL),
-        xtol=1e-12,
-        maxiter=500,
-    )
-    return float(np.exp(log_p_value))
+    def distance_at(log_error: float) -> float:
+        return signed_distance(-np.expm1(log_error))
+
+    highest = np.log1p(-_MIN_LEVEL)
+    lowest = np.log1p(-_MAX_LEVEL)
+    return float(np.exp(brentq(distance_at, highest, lowest, xtol=1e-12, maxiter=500)))
 
 
 def joint_method(*methods: str) -> str:

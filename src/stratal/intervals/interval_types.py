@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from stratal.arrays import FloatArray, Number
+from stratal.arrays import FloatArray, Number, field_values
 from stratal.errors import InputError
 from stratal.intervals.interval import (
     Ends,
@@ -331,14 +331,9 @@ class SkewedInterval(StudentInterval):
 
     def of(self, index: int) -> SkewedInterval:
         """Return the interval of one of several estimates."""
-        return replace(
-            self,
-            value=float(self.value[index]),
-            standard_error=float(self.standard_error[index]),
-            degrees_of_freedom=float(self.degrees_of_freedom[index]),
-            skewness=float(self.skewness[index]),
-            transformation_df=float(self.transformation_df[index]),
-        )
+        names = ("value", "standard_error", "degrees_of_freedom", "skewness", "transformation_df")
+        arrays = field_values(self, names)
+        return replace(self, **{name: float(array[index]) for name, array in arrays.items()})
 
     def with_method(self, method: str) -> Interval | None:
         """Return this interval, or that of Student's t or of the normal distribution."""

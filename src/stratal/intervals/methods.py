@@ -250,15 +250,13 @@ class MeanInterval(Interval):
         residuals from a proxy, depends on a few large residuals.
         """
         poisson_distances = proportion.poisson_distances(self.skewness, errors)
-        below, above = (
-            np.maximum(
-                self.evidence.distance_for_unseen_units(deviation, error),
-                self.standard_error * poisson_distance,
-            )
-            for error, deviation, poisson_distance in zip(
-                errors, self._unseen_deviations, poisson_distances, strict=True
-            )
-        )
+        # The minimum distances of the two limits from the value.
+        distances = []
+        sides = zip(errors, self._unseen_deviations, poisson_distances, strict=True)
+        for error, deviation, poisson_distance in sides:
+            unseen_distance = self.evidence.distance_for_unseen_units(deviation, error)
+            distances.append(np.maximum(unseen_distance, self.standard_error * poisson_distance))
+        below, above = distances
         return np.minimum(low, self.value - below), np.maximum(high, self.value + above)
 
     @cached_property
@@ -332,7 +330,7 @@ def _t_ends(
         error,
         skewness=skewness,
         degrees_of_freedom=degrees_of_freedom,
-        bounds=(-np.inf, np.inf) if interval.bounds is None else interval.bounds,
+        bounds=interval.bounds or (-np.inf, np.inf),
         confidence_level=confidence_level,
         alternative=alternative,
     )
@@ -431,8 +429,9 @@ def korn_graubard_trials(evidence: Evidence, guarded_trials: Number, error: floa
         return guarded_trials
     n_strata = int(np.sum(evidence.weighting.counts > 0))
     design_df = max(evidence.weighting.draws - n_strata, 1)
+    scaled_variance = evidence.variance / (high - low) ** 2
     df_correction = proportion.df_correction(evidence.n, design_df, error)
-    trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * df_correction)
+    trials = float(value * (1 - value) / scaled_variance * df_correction)
     if np.isfinite(trials) and trials > 0:
         return trials
     return guarded_trials

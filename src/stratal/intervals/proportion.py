@@ -91,7 +91,8 @@ def _clopper_pearson_low(proportion: FloatArray, size: FloatArray, error: float)
     """Return Clopper & Pearson's lower limit (…,); 0 for a proportion of 0."""
     ones = proportion * size
     zeros = (1.0 - proportion) * size
-    return np.where(ones > 0, special.betaincinv(np.where(ones > 0, ones, 1.0), zeros + 1.0, error), 0.0)
+    positive_ones = np.where(ones > 0, ones, 1.0)
+    return np.where(ones > 0, special.betaincinv(positive_ones, zeros + 1.0, error), 0.0)
 
 
 @_add_upper_limit
@@ -108,12 +109,13 @@ def wilson(p: FloatArray, n: FloatArray, error: float) -> FloatArray:
     """
     z = -special.ndtri(error)
     half_width = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    return np.asarray(np.clip((p + z**2 / (2 * n) - half_width) / (1 + z**2 / n), 0.0, 1.0))
+    low = (p + z**2 / (2 * n) - half_width) / (1 + z**2 / n)
+    return np.asarray(np.clip(low, 0.0, 1.0))
 
 
 @_add_upper_limit
 def logit(
-    proportion: FloatArray, n: FloatArray, error: float, *, degrees_of_freedom: Number = np.inf
+    proportion: FloatArray, size: FloatArray, error: float, *, degrees_of_freedom: Number = np.inf
 ) -> FloatArray:
     """Return the interval that is symmetric in log-odds, with Student's t (R's `svyciprop`, "logit").
 
@@ -121,9 +123,9 @@ def logit(
     """
     is_inside = (proportion > 0) & (proportion < 1)
     p = np.where(is_inside, proportion, 0.5)
-    shift = student_quantile(error, degrees_of_freedom) / np.sqrt(p * (1 - p) * n)
+    shift = student_quantile(error, degrees_of_freedom) / np.sqrt(p * (1 - p) * size)
     low = special.expit(special.logit(p) + shift)
-    return np.where(is_inside, low, _clopper_pearson_low(proportion, n, error))
+    return np.where(is_inside, low, _clopper_pearson_low(proportion, size, error))
 
 
 def blaker(
@@ -183,8 +185,10 @@ def _acceptability(p: FloatArray, x: FloatArray, size: FloatArray) -> FloatArray
 def _upper_tail(p: FloatArray, x: FloatArray, size: FloatArray) -> FloatArray:
     """Return P(X ≥ x) (…,) of a binomial(size, p), for fractional x and size: incomplete beta function."""
     is_inside = (x > 0) & (x < size + 1)
-    tail = special.betainc(np.where(is_inside, x, 1.0), np.where(is_inside, size - x + 1, 1.0), p)
-    return np.asarray(np.where(x <= 0, 1.0, np.where(is_inside, tail, 0.0)))
+    first_shape = np.where(is_inside, x, 1.0)
+    second_shape = np.where(is_inside, size - x + 1, 1.0)
+    tail = np.where(is_inside, special.betainc(first_shape, second_shape, p), 0.0)
+    return np.asarray(np.where(x <= 0, 1.0, tail))
 
 
 def student_quantile(probability: float | FloatArray, degrees_of_freedom: Number) -> FloatArray:
@@ -238,9 +242,8 @@ def adjusted_quantile(quantile: Number, skewness: Number, degrees_of_freedom: Nu
     """
     largest_quantile = -student_quantile(_MIN_HALL_ERROR, degrees_of_freedom)
     inner = np.minimum(quantile, largest_quantile)
-    return np.asarray(
-        np.maximum(quantile / largest_quantile, 1.0) * np.maximum(inner, _inverse_hall(inner, skewness))
-    )
+    distance = np.maximum(inner, _inverse_hall(inner, skewness))
+    return np.asarray(np.maximum(quantile / largest_quantile, 1.0) * distance)
 
 
 def poisson_distances(skewness: Number, errors: tuple[float, float]) -> tuple[FloatArray, FloatArray]:
@@ -272,13 +275,8 @@ def adjusted_statistic(
     hall = np.where(is_finite, t + g * t**2 / 3.0 + g**2 * t**3 / 27.0 + g / 6.0, statistic)
     largest_quantile = -student_quantile(_MIN_HALL_ERROR, degrees_of_freedom)
     largest_distance = adjusted_quantile(largest_quantile, skewness, degrees_of_freedom)
-    return np.asarray(
-        np.where(
-            statistic > largest_distance,
-            statistic * (largest_quantile / largest_distance),
-            np.minimum(statistic, hall),
-        )
-    )
+    beyond = statistic * (largest_quantile / largest_distance)
+    return np.asarray(np.where(statistic > largest_distance, beyond, np.minimum(statistic, hall)))
 
 
 def _inverse_hall(y: Number, skewness: Number) -> FloatArray:
@@ -308,8 +306,10 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
     # γ does not depend on the scale. Without this division, the third powers may overflow.
     deviations /= np.where(largest > 0, largest, 1.0)
     squares = deviations * deviations
-    second, third = (stratum_sums(powers, stratum, n_strata).T for powers in (squares, squares * deviations))
-    return np.asarray(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
+    sums_of_squares = stratum_sums(squares, stratum, n_strata).T
+    third_moments = stratum_sums(squares * deviations, stratum, n_strata).T
+    variances = sums_of_squares / np.maximum(counts - 1.0, 1.0)
+    return np.asarray(mean_skewness(counts, factors, variances, third_moments))
 
 
 def mean_skewness(

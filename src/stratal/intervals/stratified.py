@@ -177,12 +177,9 @@ def stratified_clopper_pearson(
     if strata.shrunk_rates is not None:
         differences = np.sum(strata.shares * (strata.shrunk_rates - strata.rates), axis=-1)
         shrunk_value = np.clip(strata.value + differences, 0.0, 1.0)
-        with_shrunk = replace(
-            strata,
-            value=np.stack(np.broadcast_arrays(strata.value, shrunk_value)),
-            rates=np.stack(np.broadcast_arrays(strata.rates, strata.shrunk_rates)),
-            shrunk_rates=None,
-        )
+        values = np.stack(np.broadcast_arrays(strata.value, shrunk_value))
+        rates = np.stack(np.broadcast_arrays(strata.rates, strata.shrunk_rates))
+        with_shrunk = replace(strata, value=values, rates=rates, shrunk_rates=None)
         low, high = stratified_clopper_pearson(with_shrunk, error_below, error_above)
         return low.min(axis=0), high.max(axis=0)
     if _is_one_hypergeometric_count(strata):
@@ -261,11 +258,10 @@ def _range_of_likely_means(
         of_stratum = np.where(unlabelled_ones <= size - n, of_stratum, -np.inf)
         with_stratum = np.full_like(log_likelihood, -np.inf)
         for j in unlabelled_ones.tolist():
-            np.maximum(
-                with_stratum[..., j:],
-                log_likelihood[..., : max_unlabelled + 1 - j] + of_stratum[..., j : j + 1],
-                out=with_stratum[..., j:],
-            )
+            # j ones in this stratum, in addition to those of the strata before it.
+            likelihoods = with_stratum[..., j:]
+            joint = log_likelihood[..., : max_unlabelled + 1 - j] + of_stratum[..., j : j + 1]
+            np.maximum(likelihoods, joint, out=likelihoods)
         log_likelihood = with_stratum
     means = (ones.sum(axis=-1)[..., None] + np.arange(max_unlabelled + 1)) / strata.units
     lowest = np.full(shape, np.inf)
@@ -300,13 +296,18 @@ def _invert_tests(
     strata: StratumRates, error_below: float, error_above: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the limits (…,) by the tail of the weighted sum, in batches of replicates."""
-    shape = np.broadcast_shapes(np.shape(strata.value), np.shape(strata.rates)[:-1], np.shape(strata.factor))
-    value, factor = (_broadcast(array, shape).ravel() for array in (strata.value, strata.factor))
-    n_strata = strata.rates.shape[-1]
-    rates = _broadcast(strata.rates, (*shape, n_strata)).reshape(-1, n_strata)
+    *leading_shape, n_strata = np.shape(strata.rates)
+    shape = np.broadcast_shapes(np.shape(strata.value), tuple(leading_shape), np.shape(strata.factor))
+    value = _broadcast(strata.value, shape).ravel()
+    factor = _broadcast(strata.factor, shape).ravel()
+
+    def by_replicate(array: FloatArray) -> FloatArray:
+        return _broadcast(array, (*shape, n_strata)).reshape(-1, n_strata)
+
+    rates = by_replicate(strata.rates)
     # Counts, trials and shares: one row if they are the same for all replicates.
     allocation = [
-        array[None] if array.ndim == 1 else _broadcast(array, (*shape, n_strata)).reshape(-1, n_strata)
+        array[None] if array.ndim == 1 else by_replicate(array)
         for array in (strata.counts, strata.trials, strata.shares)
     ]
     has_one_allocation = all(len(array) == 1 for array in allocation)
@@ -321,14 +322,12 @@ def _invert_tests(
         n_replicates = batch_rates.shape[1]
         are_limits_joint = error_below == error_above and n_replicates <= _FEW_REPLICATES
         n_copies = 2 if are_limits_joint else 1
+        batch_factor = np.concatenate([factor[batch]] * n_copies)
+        batch_allocation = [
+            array if len(array) == 1 else np.concatenate([array[batch]] * n_copies) for array in allocation
+        ]
         weighted_sum = WeightedSum.of(
-            np.concatenate([factor[batch]] * n_copies),
-            strata.is_binary,
-            strata.uses_average_step,
-            *(
-                array if len(array) == 1 else np.concatenate([array[batch]] * n_copies)
-                for array in allocation
-            ),
+            batch_factor, strata.is_binary, strata.uses_average_step, *batch_allocation
         )
         # The upper limit is one minus the lower limit of the share of zeros.
         if are_limits_joint:

@@ -239,7 +239,10 @@ class WeightedSum:
             effective_trials = nominal_trials * (1.0 - borrowed * (1.0 - 1.0 / n) ** 2)
         else:
             effective_trials = nominal_trials
-        largest_steps, smoothing = step_smoothing(weights / n, n**2 / effective_trials * is_sampled)
+        steps = weights / n
+        largest_steps, smoothing = step_smoothing(steps, n**2 / effective_trials * is_sampled)
+        # (1 − 2f)/(1 − f) = 2 − t/n, because t = n/(1 − f).
+        third_moment_factors = weights**3 / effective_trials**2 * (2.0 - nominal_trials / n)
         return cls(
             shares=shares,
             weights=weights,
@@ -248,10 +251,9 @@ class WeightedSum:
             borrowed=borrowed,
             is_binary=is_binary,
             uses_average_step=uses_average_step,
-            steps=weights / n,
+            steps=steps,
             variance_factors=weights**2 / effective_trials,
-            # (1 − 2f)/(1 − f) = 2 − t/n, because t = n/(1 − f).
-            third_moment_factors=weights**3 / effective_trials**2 * (2.0 - nominal_trials / n),
+            third_moment_factors=third_moment_factors,
             smoothing=smoothing,
             largest_steps=largest_steps,
             factor=factor,

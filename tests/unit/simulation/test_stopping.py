@@ -37,7 +37,7 @@ def test_the_rule_is_the_one_of_labels_needed():
 
 
 def test_intervals_hold_after_stopping():
-    """Without guard 4 they hold in .92 of the studies of this population."""
+    """Without guard 6 they hold in .92 of the studies of this population."""
     population, z = case()
     studies = sized(400, 2_000)
     plan = stratal.plan(population, half_width=0.02, pilot=True)
