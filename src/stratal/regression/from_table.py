@@ -107,14 +107,15 @@ def sample_of_arrays(arrays: Sequence[Any]) -> tuple[Sample, Labels, dict[str, A
     if len(arrays) not in (2, 3):
         raise InputError("wrong number of arrays", given=len(arrays), allowed="(X, y) or (X, y, y_proxy)")
     matrix = feature_matrix("X", arrays[0])
-    names = tuple(map(str, getattr(arrays[0], "columns", [f"x{k + 1}" for k in range(matrix.shape[1])])))
+    default_names = [f"x{k + 1}" for k in range(matrix.shape[1])]
+    # Those of a dataframe.
+    names = tuple(map(str, getattr(arrays[0], "columns", default_names)))
     outcome = _free_name("outcome", names)
+    columns = {outcome: np.asarray(arrays[1], dtype=object)}
+    columns |= dict(zip(names, matrix.T, strict=True))
+    proxy = None
     if len(arrays) == 3:
         proxy = _free_name("proxy", names)
-    else:
-        proxy = None
-    columns = {outcome: np.asarray(arrays[1], dtype=object), **dict(zip(names, matrix.T, strict=True))}
-    if proxy is not None:
         columns[proxy] = np.asarray(arrays[2])
     same_length(**columns)
     rows = SmallTable.of(columns, "the arrays")
@@ -148,10 +149,13 @@ def _sample_of_rows(
     numeric_features: Mapping[str, Any] = {
         name: rows.numbers(name) for name in features if rows.is_numeric(name) and name != proxy
     }
+    proxies = None
+    if has_proxy and proxy is not None:
+        proxies = {proxy: rows.numbers(proxy)}
+    groups = categories
+    if cluster is not None:
+        groups = categories | {cluster: rows.texts(cluster)}
     population = Population.from_arrays(
-        proxy={proxy: rows.numbers(proxy)} if has_proxy and proxy is not None else None,
-        features=numeric_features,
-        groups=categories if cluster is None else categories | {cluster: rows.texts(cluster)},
-        ids=ids_of(rows, None),
+        proxy=proxies, features=numeric_features, groups=groups, ids=ids_of(rows, None)
     )
     return replace(sample, population=population), labels

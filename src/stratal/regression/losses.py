@@ -124,11 +124,12 @@ class Loss(ABC):
         curvature: bool = True,
     ) -> LossSums:
         """Return Σ w ∇ℓ and Σ w ∇²ℓ."""
-        d = len(theta)
-        return LossSums(
-            gradient=weights @ self.gradients(theta, features, outcome),
-            hessian=self.hessian(theta, features, outcome, weights) if curvature else np.zeros((d, d)),
-        )
+        gradient = weights @ self.gradients(theta, features, outcome)
+        if curvature:
+            hessian = self.hessian(theta, features, outcome, weights)
+        else:
+            hessian = np.zeros((len(theta), len(theta)))
+        return LossSums(gradient=gradient, hessian=hessian)
 
     def rectified(
         self, theta: FloatArray, features: FloatArray, outcomes: Pair, weights: Pair, *, curvature: bool
@@ -249,7 +250,8 @@ class GeneralisedLinear(Loss):
         gradient = (weights * mean - weighted_outcomes) @ x
         if not curvature:
             return LossSums(gradient=gradient, hessian=np.zeros((len(theta), len(theta))))
-        return LossSums(gradient=gradient, hessian=x.T @ (x * (weights * self.variance(mean))[:, None]))
+        weighted_variances = weights * self.variance(mean)
+        return LossSums(gradient=gradient, hessian=x.T @ (x * weighted_variances[:, None]))
 
     def moments(self, theta: FloatArray, rows: WeightedRows, centre: FloatArray | None = None) -> Pair:
         """Return Σ v and Σ v vᵀ; without a centre, no (n, d) array of gradients is needed."""

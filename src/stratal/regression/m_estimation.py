@@ -167,11 +167,10 @@ def _fit_lam(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
         rectified.minimise, rectified.n_parameters, rectified.names
     )
     directions = rectified.labelled_inverse(theta) @ combinations
+    gradients = rectified.loss.gradients
     # Influences of the labelled units (n, k), with the outcome and with its proxy.
-    u, v = (
-        losses.times(rectified.loss.gradients(theta, rectified.features, values), directions)
-        for values in (rectified.outcome, rectified.proxy)
-    )
+    u = losses.times(gradients(theta, rectified.features, rectified.outcome), directions)
+    v = losses.times(gradients(theta, rectified.features, rectified.proxy), directions)
     # Shrinkage of the λ of the strata, which only "stratppi" has.
     shrinkage = None
     if rectified.estimator == "stratppi":
@@ -230,14 +229,12 @@ def _fit_lam_within_strata(
         # The mean of the separate sample adds a second term λ²V_h to the variance.
         factors = weighting.variance_factors
         variance_multiples += rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
-    evidence = LambdaEvidence(
-        moments=replace(
-            moments,
-            cross_covariances=varies[:, None] * moments.cross_covariances,
-            proxy_covariances=(variance_multiples * varies * proxy_variances)[:, None, None],
-        ),
-        published=rectified.shrinkage == 0,
+    moments = replace(
+        moments,
+        cross_covariances=varies[:, None] * moments.cross_covariances,
+        proxy_covariances=(variance_multiples * varies * proxy_variances)[:, None, None],
     )
+    evidence = LambdaEvidence(moments=moments, published=rectified.shrinkage == 0)
     population_terms = (variance_multiples * population_variances)[:, None, None]
     fit = fit_stratified(evidence, population_terms, weighting.variance_factors, shrinkage)
     # The λ of the papers is treated as known.
@@ -346,9 +343,9 @@ def _proxy_scale(
     if np.abs(proxy_residual).max() <= _RESIDUAL_ROUNDING * np.abs(rectified.proxy).max():
         return 1.0
     x = losses.times(rectified.features, bread)
-    joint = rectified.weighting.covariance(
-        np.concatenate([x * outcome_residual[:, None], x * proxy_residual[:, None]], axis=1)
-    )
+    outcome_influences = x * outcome_residual[:, None]
+    proxy_influences = x * proxy_residual[:, None]
+    joint = rectified.weighting.covariance(np.concatenate([outcome_influences, proxy_influences], axis=1))
     d = x.shape[1]
     proxy_variance = float(joint[d:, d:].trace())
     slope = 1.0
@@ -460,10 +457,15 @@ def m_estimate(
     if lam.any():
         # The influences are those of residuals, which do not show the variance without the proxy.
         common_fields["reference_population"] = np.nan, size
+    variances = sandwich.covariance.diagonal()
+    design_variances = None
+    # A separate sample changes the weighting.
+    if rectified.weighting is weighting:
+        design_variances = sandwich.label_variances
     estimates = CoefficientEstimates(
-        statistics=np.array([solution.theta, sandwich.covariance.diagonal(), sandwich.degrees_of_freedom]),
+        statistics=np.array([solution.theta, variances, sandwich.degrees_of_freedom]),
         influences=sandwich.influences,
-        design_variances=sandwich.label_variances if rectified.weighting is weighting else None,
+        design_variances=design_variances,
         names=rectified.names,
         weighting=weighting,
         common_fields=common_fields,
@@ -471,10 +473,11 @@ def m_estimate(
     bias_notes: tuple[str, ...] = ()
     if bias_share > 0:
         bias_notes = (f"{bias_share:.0%} of the proxy's bias along the features was removed",)
+    title = _title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target)
     return Coefficients(
         estimates=estimates,
         kind="coefficients",
-        title=_title(loss.name, estimator, lam, len(rectified.outcome), size, rectified.target),
+        title=title,
         remarks=(*fit.notes, *bias_notes, *sandwich.notes),
         joint=sandwich.covariance,
         loss=loss.name,
@@ -520,17 +523,21 @@ class CoefficientEstimates(Sequence[Estimate]):
 
     @cached_property
     def _estimates(self) -> tuple[Estimate, ...]:
-        return tuple(
-            linearised_estimate(
-                Linearised(value=value, variable=u, design_variance=variance, degrees_of_freedom=freedom),
-                self.weighting,
-                interval=self.interval.of(k),
-                label={"coefficient": self.names[k]},
-                **self.common_fields,
-            )
-            for k, ((value, variance, freedom), u) in enumerate(
-                zip(self.statistics.T.tolist(), self.influences.T, strict=True)
-            )
+        return tuple(self._estimate(k) for k in range(len(self.names)))
+
+    def _estimate(self, k: int) -> Estimate:
+        """Return the estimate of one coefficient."""
+        value, variance, degrees_of_freedom = self.statistics[:, k].tolist()
+        result = Linearised(
+            value=value,
+            variable=self.influences[:, k],
+            design_variance=variance,
+            degrees_of_freedom=degrees_of_freedom,
+        )
+        label = {"coefficient": self.names[k]}
+        interval = self.interval.of(k)
+        return linearised_estimate(
+            result, self.weighting, interval=interval, label=label, **self.common_fields
         )
 
     def __getitem__(self, index: Any) -> Any:
@@ -668,12 +675,13 @@ def _sandwich(rectified: RectifiedLoss, fit: ChosenLam, solution: Solution, bias
     gradients_at_zero = loss.gradients(np.zeros(len(bread)), x, rectified.outcome)
     rounding_scale = losses.times(np.abs(gradients_at_zero), np.abs(bread)).max(axis=0, initial=0.0)
     varies = covariance.diagonal() > (_PERFECT_FIT_ROUNDING * rounding_scale) ** 2
+    # Rounding errors make the product asymmetric.
+    covariance = 0.5 * (covariance + covariance.T) * varies * varies[:, None]
     # Degrees of freedom are reduced by the share of the parameters among the labels.
     n_fitted = float(fit.n_parameters.sum()) + max(x.shape[1] - 1, 0)
     remaining_share = max(1.0 - n_fitted / max(len(residual) - len(rectified.shares), 1), 0.0)
     return _Sandwich(
-        # Rounding errors make the product asymmetric.
-        covariance=0.5 * (covariance + covariance.T) * varies * varies[:, None],
+        covariance=covariance,
         label_variances=label_covariance.diagonal(),
         degrees_of_freedom=np.maximum(remaining_share * dfs, 1.0),
         influences=influences,

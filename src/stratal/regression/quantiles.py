@@ -166,19 +166,19 @@ class RectifiedPinball(RectifiedLoss):
         inner_rows = np.concatenate(rows_of_blocks, axis=1)
         gap_numbers, inner_values, masses = inner_rows[:, np.argsort(inner_rows[1], kind="stable")]
         inner_gap = gap_numbers.astype(np.int64)
-        # Cumulative sums start at the beginning of each gap.
         first_of_gap = np.searchsorted(inner_gap, inner_gap)
-        mass_in_gap, integral_in_gap = (
-            np.cumsum(terms) - np.r_[0.0, np.cumsum(terms)][first_of_gap]
-            for terms in (masses, masses * inner_values)
-        )
-        order = np.argsort(np.r_[values, inner_values], kind="stable")
-        return (
-            np.r_[values, inner_values][order],
-            np.r_[starts, starts[inner_gap] + mass_in_gap][order],
-            np.r_[integrals, integrals[inner_gap] + integral_in_gap][order],
-            np.r_[gap, inner_gap][order],
-        )
+
+        def sums_from_gap(start_of_gap: FloatArray, terms: FloatArray) -> FloatArray:
+            """Return cumulative sums of terms, which start at the beginning of each gap with its value."""
+            sums = np.cumsum(terms)
+            return start_of_gap[inner_gap] + (sums - np.r_[0.0, sums][first_of_gap])
+
+        all_values = np.r_[values, inner_values]
+        all_shares = np.r_[starts, sums_from_gap(starts, masses)]
+        all_integrals = np.r_[integrals, sums_from_gap(integrals, masses * inner_values)]
+        all_gaps = np.r_[gap, inner_gap]
+        order = np.argsort(all_values, kind="stable")
+        return all_values[order], all_shares[order], all_integrals[order], all_gaps[order]
 
     def solve(self, lam: FloatArray, start: FloatArray, tolerance: float = 0.0) -> Solution:
         """Return the smallest minimiser: of the values at which F reaches q, the one with the least loss.

@@ -62,13 +62,7 @@ class Curve:
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict."""
-        points = [
-            {
-                **json_dict({"threshold": point.threshold, "share": point.share, "labels": point.labels}),
-                "metrics": {name: json_dict(asdict(value)) for name, value in point.metrics.items()},
-            }
-            for point in self.points
-        ]
+        points = [json_dict(asdict(point)) for point in self.points]
         return {"confidence_level": self.confidence_level, "best_f1": self.best_f1, "points": points}
 
 
@@ -95,21 +89,21 @@ def curve_of(
         )
         evidence = _metric_evidence(metric, labels, sets)
         values[metric] = _curve_values(metric, evidence, set_indices, confidence_level, level)
-    points = tuple(
-        CurvePoint(
+    points = []
+    for index, j in enumerate(set_indices):
+        point = CurvePoint(
             threshold=_finite_or_none(sets.thresholds[j, 0]),
             share=float(shares[j]),
             labels=int(members[:, j].sum()),
             metrics={metric: values[metric][index] for metric in metrics},
         )
-        for index, j in enumerate(set_indices)
-    )
+        points.append(point)
     f1 = np.array([value.estimate for value in values.get(F1_NAME, ())])
     if np.isfinite(f1).any():
         best = int(np.nanargmax(f1))
     else:
         best = None
-    return Curve(points=points, confidence_level=confidence_level, best_f1=best)
+    return Curve(points=tuple(points), confidence_level=confidence_level, best_f1=best)
 
 
 def _curve_values(
@@ -125,9 +119,11 @@ def _curve_values(
     estimates = evidence.estimates
     pointwise = evidence.limits(0.5 * (1.0 - pointwise_level))
     simultaneous = evidence.limits(0.5 * (1.0 - simultaneous_level))
+    if is_complement:
+        estimates = 1.0 - estimates
     return tuple(
         CurveValue(
-            estimate=float(1.0 - estimates[j] if is_complement else estimates[j]),
+            estimate=float(estimates[j]),
             pointwise=_metric_interval(pointwise, j, is_complement=is_complement),
             simultaneous=_metric_interval(simultaneous, j, is_complement=is_complement),
         )

@@ -96,8 +96,9 @@ class WeightedTotals(Record):
     def upper(self, error: Any) -> FloatArray:
         """Return upper limits (…, J) of the means, each exceeded with probability `error` at most."""
         size, successes = self._beta_parameters()
+        shape = np.maximum(size + 1.0 - successes, _MIN_SHAPE)
         with np.errstate(invalid="ignore"):
-            bound = special.betaincinv(successes, np.maximum(size + 1.0 - successes, _MIN_SHAPE), 1.0 - error)
+            bound = special.betaincinv(successes, shape, 1.0 - error)
         bound = self.total + self._distance_factor() * np.maximum(bound - self.total, 0.0)
         is_below_one = (self.largest_weight > 0) & (size + 1.0 - successes > _ROUNDING)
         return np.where(is_below_one, np.minimum(bound + self.unlabelled, 1.0), 1.0)

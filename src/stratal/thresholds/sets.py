@@ -200,12 +200,14 @@ def cell_weights(
     totals = sizes.sum(axis=-2)
     shares = sizes / np.maximum(totals, 1)[..., None, :]
     is_labelled = counts > 0
+    weights = np.where(is_labelled, shares / np.maximum(counts, 1), 0.0)
     reductions = np.where(is_labelled, variance_reduction(counts, sizes), np.inf).min(axis=-2)
+    totals_of_groups = np.maximum(sizes_of_group.sum(axis=-2), 1)
     return RegionWeights(
-        weights=np.where(is_labelled, shares / np.maximum(counts, 1), 0.0),
+        weights=weights,
         unlabelled=np.sum(shares, axis=-2, where=~is_labelled),
         variance_reduction=np.minimum(reductions, 1.0) * is_finite,
-        share=totals / np.maximum(sizes_of_group.sum(axis=-2), 1),
+        share=totals / totals_of_groups,
     )
 
 

@@ -162,9 +162,8 @@ class Threshold(PageDisplay):
 
     def to_dict(self) -> JsonDict:
         """Return a JSON-ready dict: what the command prints with `--json`."""
-        if self.curve is None:
-            curve = None
-        else:
+        curve = None
+        if self.curve is not None:
             curve = self.curve.to_dict()
         return {
             "requirement": str(self.requirement),
@@ -231,21 +230,22 @@ class Threshold(PageDisplay):
         """
         assert self.evidence is not None
         sample = self.evidence.sample
-        design = sample.design.report_description or (f"a {sample.design.kind} sample",)
+        described = self.to_dict()
+        method = describe_threshold_method(
+            described,
+            sample.design.report_description or (f"a {sample.design.kind} sample",),
+            is_monotone=self.requirement.is_monotone,
+            has_rounds_by_labels=bool(sample.design.allows_label_based_rounds),
+            selection=selection_of(sample),
+        )
         content = {
             "kind": KIND,
             "title": title or f"Which items satisfy {self.requirement}?",
             "question": None,
             "confidence_level": self.confidence_level,
-            "threshold": self.to_dict(),
+            "threshold": described,
             "reliability": self._calibration(self.evidence),
-            "method": describe_threshold_method(
-                self.to_dict(),
-                design,
-                is_monotone=self.requirement.is_monotone,
-                has_rounds_by_labels=bool(sample.design.allows_label_based_rounds),
-                selection=selection_of(sample),
-            ),
+            "method": method,
             "provenance": provenance_of(sample, commands),
         }
         return Findings(content=json_dict(content))
@@ -443,14 +443,10 @@ def _population_of_table(
     ids = ids_of(columns, labelled_sample.request.id)
     if sample.design.counts is None or len(ids) != sample.population_size:
         return None
-    groups = [name for name in rule.columns if name not in scores]
-    if by and by not in scores:
-        groups.append(by)
-    return Population.from_arrays(
-        proxy={name: columns.numbers(name) for name in scores},
-        groups={name: [str(value) for value in columns.values(name)] for name in dict.fromkeys(groups)},
-        ids=ids,
-    )
+    group_names = dict.fromkeys(name for name in (*rule.columns, by) if name and name not in scores)
+    groups = {name: list(map(str, columns.values(name))) for name in group_names}
+    proxies = {name: columns.numbers(name) for name in scores}
+    return Population.from_arrays(proxy=proxies, groups=groups, ids=ids)
 
 
 def _default_score(sample: Sample, table: LabelledTable | None, requirement: SetRequirement) -> str:
@@ -486,12 +482,13 @@ def _scored_population(
         if by:
             groups.append(by)
         proxies = list(dict.fromkeys((*sample.proxy_names, *scores)))
+        features = [name for name in dict.fromkeys(numeric_columns) if name not in proxies]
         population = Population.read(
             population,
             id=sample.question.id,
             proxy=proxies,
             groups=list(dict.fromkeys(groups)),
-            features=[name for name in dict.fromkeys(numeric_columns) if name not in proxies],
+            features=features,
         )
     if is_drawn:
         population = require_same_population(sample, population)
@@ -581,11 +578,9 @@ def _select_sets(
         verdict = UNDECIDED
     curve = None
     if len(score_names) == 1 and by is None:
-        # With correct answers as the class, only precision (the share of correct answers among the accepted
-        # ones) is a known metric. Recall and the false positive rate need labels in every stratum.
-        has_only_precision = requirement.metric == ERROR or not labels.has_all_strata
-        metrics = (PRECISION,) if has_only_precision else CURVES
+        metrics = _curve_metrics(requirement, labels)
         curve = curve_of(labels, sets, sample.weighting(labelled), target, confidence_level, metrics)
+    notes = _threshold_notes(sample, outcomes, requirement, labels, groups, chosen)
     return Threshold(
         requirement=requirement,
         scores=score_names,
@@ -600,10 +595,7 @@ def _select_sets(
         curve=curve,
         labels_needed=labels_needed,
         all_violated=all_violated,
-        notes=(
-            *warnings,
-            *_threshold_notes(sample, outcomes, requirement, labels, groups, chosen),
-        ),
+        notes=(*warnings, *notes),
         scored=scored_population,
     )
 
@@ -618,6 +610,17 @@ def _unit_groups(sample: Sample, by: str | None) -> tuple[tuple[str, ...], IntAr
     values = group_column(sample, by)
     groups = tuple(sorted({str(value) for value in values.tolist()}))
     return groups, codes_of_groups(values, groups)
+
+
+def _curve_metrics(requirement: SetRequirement, labels: LabelledScores) -> tuple[str, ...]:
+    """Return the metrics that the labels show by threshold.
+
+    With correct answers as the class, only precision, their share among the accepted answers, is a known
+    metric. Recall and the false positive rate need labels in every stratum.
+    """
+    if requirement.metric == ERROR or not labels.has_all_strata:
+        return (PRECISION,)
+    return CURVES
 
 
 def _are_all_sets_candidates(
@@ -704,6 +707,7 @@ def _labelled_scores(
     weighting = sample.weighting(labelled)
     weights = weighting.weights
     counts = np.bincount(sample.stratum[labelled], minlength=len(sample.summary.sizes))
+    has_all_strata = bool(np.all(counts[sample.summary.sizes > 0] > 0))
     sizes = None
     group_sizes = None
     if scored_population is not None:
@@ -724,7 +728,7 @@ def _labelled_scores(
         sizes=sizes,
         group_sizes=group_sizes,
         is_random_in_strata=is_random_in_strata,
-        has_all_strata=bool(np.all(counts[sample.summary.sizes > 0] > 0)),
+        has_all_strata=has_all_strata,
         is_finite=target == "population",
     )
 
@@ -748,10 +752,11 @@ def _accepted_sets(
         sizes = labels.sizes.sum(axis=0)
         shares = sizes / np.maximum(labels.group_sizes.sum(axis=0)[sets.group], 1)
         items = sizes.tolist()
-    return tuple(
-        AcceptedSet(
+    rows = []
+    for j, thresholds in enumerate(sets.thresholds.tolist()):
+        row = AcceptedSet(
             group=sets.groups[sets.group[j]] or None,
-            thresholds=tuple(None if np.isinf(value) else value for value in sets.thresholds[j].tolist()),
+            thresholds=tuple(None if np.isinf(value) else value for value in thresholds),
             items=items[j],
             share=float(shares[j]),
             labels=int(inside[:, j].sum()),
@@ -759,8 +764,8 @@ def _accepted_sets(
             limit=float(limits[j]),
             accepted=bool(decision.accepted[j]),
         )
-        for j in range(len(shares))
-    )
+        rows.append(row)
+    return tuple(rows)
 
 
 def _best_set_by_group(requirement: SetRequirement, rows: Sequence[AcceptedSet]) -> tuple[AcceptedSet, ...]:
