@@ -116,6 +116,11 @@ def mid_ranks(values: AnyArray) -> FloatArray:
     return np.asarray((np.cumsum(counts) - counts / 2.0)[group])
 
 
+def are_binary(values: AnyArray) -> bool:
+    """Return whether all values (…,) are 0 or 1."""
+    return bool(np.all((values == 0) | (values == 1)))
+
+
 def is_masked(values: object) -> bool:
     """Return whether an entry is masked.
 

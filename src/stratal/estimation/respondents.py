@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record, code_count
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, are_binary, code_count
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.margins import unlabelled_level_notes
 from stratal.designs.sample import Sample, require_column_name
@@ -378,19 +378,19 @@ def known_outcome(
         outside = z[(z < common_bounds[0]) | (z > common_bounds[1])]
     else:
         outside = z
-    are_binary = bool(np.all((z == 0) | (z == 1))) and len(outside) > 0
+    is_binary = are_binary(z) and len(outside) > 0
     inferred_bounds = None if len(outside) else common_bounds
     # The mean of several answers of 0 and 1 is between these.
     are_averages = (
-        inferred_bounds is None and not are_binary and outcomes is not None and outcomes.right_or_wrong
+        inferred_bounds is None and not is_binary and outcomes is not None and outcomes.right_or_wrong
     )
     if are_averages:
         inferred_bounds = (0.0, 1.0)
     if outcome is not None:
         return outcome, inferred_bounds, ()
-    if sample.question.outcome.scale is None and (are_binary or are_averages):
+    if sample.question.outcome.scale is None and (is_binary or are_averages):
         return None, inferred_bounds, (_UNDECLARED_SCALE_NOTE,)
-    if inferred_bounds is not None or common_bounds is None or are_binary:
+    if inferred_bounds is not None or common_bounds is None or is_binary:
         return None, inferred_bounds, ()
     note = (
         f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {common_bounds[0]:g} to "

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, are_binary
 from stratal.errors import InputError, LabelError, check_choice, finite_bounds
 from stratal.question.question import SCALES, TARGETS
 
@@ -31,7 +31,7 @@ def infer_outcome(
         check_choice("kind of outcome", outcome, SCALES)
     if bounds is not None:
         bounds = finite_bounds(bounds)
-    binary_labels = bool(np.all((z == 0) | (z == 1)))
+    binary_labels = are_binary(z)
     if outcome is None:
         outcome = "unbounded" if bounds is None else "bounded"
         if binary_labels and bounds in (None, (0.0, 1.0)):

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record, are_binary
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
@@ -175,7 +175,7 @@ class ModelOutcomes(Record):
         max_contrast = None
         if self.bounds is not None:
             max_contrast = float(self.bounds[1] - self.bounds[0])
-        is_binary = self.bounds == (0, 1) and bool(np.all((self.z == 0) | (self.z == 1)))
+        is_binary = self.bounds == (0, 1) and are_binary(self.z)
         return replace(self._mean_contrast(self.contrast, max_contrast, tie=0.0, wins=is_binary), null=0.0)
 
     def win_rate(self) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.arrays import AnyArray, BoolArray, are_binary
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, suggest_names
 from stratal.estimation.domain_means import domain_mean
@@ -292,7 +292,7 @@ def _correlation_rows(
 def _auc_rows(sample: Sample, labels: object, scores: object, target: str) -> Iterator[JudgeRow]:
     """Yield the area under the ROC curve of scores on any scale, if labels are 0 and 1."""
     x, y, respondents, _ = ScoreComparison().units(sample, labels, scores)
-    if _are_binary(y):
+    if are_binary(y):
         area = ranking_metric(area_under_curve, x, y == 1, respondents.weighting, target)
         yield {"metric": "auc"}, respondents.complete(area, sample)
 
@@ -315,15 +315,10 @@ def _gives_scores(sample: Sample, labels: object, judge: str) -> bool:
         # Labels that are words without a number cannot be compared with ratings.
         return False
     labelled_numbers = numbers[np.isfinite(numbers)]
-    if _are_binary(ratings):
+    if are_binary(ratings):
         # A label of 0.5 may be a class of its own, such as a tie.
         return bool(np.any((2.0 * labelled_numbers) % 1.0))
-    return _are_binary(labelled_numbers)
-
-
-def _are_binary(numbers: FloatArray) -> bool:
-    """Return whether all numbers (m,) are 0 or 1."""
-    return bool(np.all((numbers == 0) | (numbers == 1)))
+    return are_binary(labelled_numbers)
 
 
 def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
@@ -340,10 +335,10 @@ def _on_scale_of_labels(sample: Sample, labels: object, judge: str) -> bool:
     info = next(entry for entry in sample.proxy_info if entry.name == judge)
     if not info.scaled or (role is not None and role.predicts == ORDER):
         return False
-    if role is not None and role.is_rating and role.bounds != (0.0, 1.0) and _are_binary(y):
+    if role is not None and role.is_rating and role.bounds != (0.0, 1.0) and are_binary(y):
         return False
     low, high = info.bounds or (-np.inf, np.inf)
-    if _are_binary(y):
+    if are_binary(y):
         low = 0.0
         high = 1.0
     stated = sample.question.outcome.bounds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray, are_binary
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import InputError, check_choice
@@ -68,7 +68,7 @@ def estimated_deviations(
     outcome_bounds = _outcome_bounds(strata, z, bounds)
     sums_of_squares = None
     # The squares of 0 and 1 are the outcomes themselves.
-    if not (_is_binary(z) and outcome_bounds == (0.0, 1.0)):
+    if not (are_binary(z) and outcome_bounds == (0.0, 1.0)):
         sums_of_squares = np.bincount(stratum, z**2, minlength=n_strata)
     kurtoses = None
     if outcome_bounds == _UNBOUNDED:
@@ -86,16 +86,11 @@ def estimated_deviations(
 _UNBOUNDED = (-np.inf, np.inf)
 
 
-def _is_binary(z: FloatArray) -> bool:
-    """Return whether all outcomes are 0 or 1."""
-    return bool(np.all((z == 0) | (z == 1)))
-
-
 def _outcome_bounds(strata: Strata, z: FloatArray, bounds: tuple[float, float] | None) -> tuple[float, float]:
     """Return finite bounds of the outcome, or `_UNBOUNDED`; see `bounds` of `estimated_deviations`."""
     low, high = strata.bounds if bounds is None else bounds
     is_finite = bool(np.isfinite(high - low))
-    if _is_binary(z) and bounds is None and not strata.scaled and not is_finite:
+    if are_binary(z) and bounds is None and not strata.scaled and not is_finite:
         return 0.0, 1.0
     is_outside = (z < low) | (z > high)
     if np.any(is_outside):

@@ -24,6 +24,7 @@ from stratal.arrays import (
     FloatArray,
     IntArray,
     Record,
+    are_binary,
     finite_vector,
     numeric_array,
     refuse_nonfinite,
@@ -617,7 +618,7 @@ def _fit_estimator(
     if not np.isfinite(high - low):
         raise InputError("a classifier cannot learn an outcome without bounds", allowed="a regressor")
     unit_outcomes = unit_scale(y, bounds)
-    if np.all((unit_outcomes == 0) | (unit_outcomes == 1)):
+    if are_binary(unit_outcomes):
         _fit_weighted(model, matrix, unit_outcomes.astype(np.int64), w)
         return
     if _weight_name(model) is None:

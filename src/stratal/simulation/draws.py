@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import gammaln
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray, are_binary
 from stratal.designs.stratum_moments import StratumMoments, sample_kurtoses
 
 
@@ -89,7 +89,7 @@ class Truth:
         """Return the moments of units (N,) in strata `codes` (N,), with their values if `units`."""
         sizes = np.bincount(codes, minlength=n_strata).astype(np.int64)
         divisor = np.maximum(sizes - 1, 1)
-        binary = bool(np.all((z == 0) | (z == 1)))
+        binary = are_binary(z)
         centre = float(z.mean())
 
         def stratum_totals(values: FloatArray) -> FloatArray:

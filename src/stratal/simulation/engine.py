@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray, are_binary
 from stratal.errors import InputError
 from stratal.estimation.default_estimator import default_estimator
 from stratal.estimation.estimand import EstimandLike, as_estimand
@@ -173,7 +173,7 @@ def simulate(
             "with_replacement": with_replacement or None,
         }
         requested.refuse_plan_options(options_of_means)
-    elif bounds is None and np.all((z == 0) | (z == 1)):
+    elif bounds is None and are_binary(z):
         bounds = (0.0, 1.0)
     if estimators is None:
         if z is None:
@@ -365,7 +365,7 @@ def _true_moments(z: FloatArray, strata: Strata, task: SimulationTask) -> Truth:
     codes: AnyArray | None = strata.codes
     if codes is None:
         codes = np.zeros(len(z), dtype=np.int64)
-    is_binary = bool(np.all((z == 0) | (z == 1)))
+    is_binary = are_binary(z)
     needs_units = not (is_binary and task.settings.counts_suffice)
     return Truth.of(z, task.proxy, codes, strata.n_strata, units=needs_units)
 
