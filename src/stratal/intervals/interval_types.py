@@ -32,6 +32,7 @@ from stratal.intervals.proportion import (
     student_quantile,
     upper_tail,
 )
+from stratal.protocols import Keywords
 
 # An object with a `value` and a `confidence_interval`: an `Interval`, or an `Estimate`, which this
 # subpackage cannot import.
@@ -333,7 +334,8 @@ class SkewedInterval(StudentInterval):
         """Return the interval of one of several estimates."""
         names = ("value", "standard_error", "degrees_of_freedom", "skewness", "transformation_df")
         arrays = field_values(self, names)
-        return replace(self, **{name: float(array[index]) for name, array in arrays.items()})
+        numbers: Keywords = {name: float(array[index]) for name, array in arrays.items()}
+        return replace(self, **numbers)
 
     def with_method(self, method: str) -> Interval | None:
         """Return this interval, or that of Student's t or of the normal distribution."""

@@ -138,10 +138,10 @@ class ClassReport(Estimand, kind="metrics", listed="metrics"):
         """Yield each metric with the number of a reported class, with an average, or with None."""
         averages = self.average if len(reported) > 1 else ()
         for name in self.metrics:
+            classes_and_averages: tuple[int | str | None, ...] = (*reported, *averages)
             if name in class_functions.OVERALL_METRICS:
-                yield name, None
-                continue
-            for class_or_average in (*reported, *averages):
+                classes_and_averages = (None,)
+            for class_or_average in classes_and_averages:
                 yield name, class_or_average
 
     def _estimate_of_tags(self, sample: Sample, labels: object, request: Request) -> Estimates:

@@ -171,7 +171,7 @@ class RectifiedPinball(RectifiedLoss):
         def sums_from_gap(start_of_gap: FloatArray, terms: FloatArray) -> FloatArray:
             """Return cumulative sums of terms, which start at the beginning of each gap with its value."""
             sums = np.cumsum(terms)
-            return start_of_gap[inner_gap] + (sums - np.r_[0.0, sums][first_of_gap])
+            return np.asarray(start_of_gap[inner_gap] + (sums - np.r_[0.0, sums][first_of_gap]))
 
         all_values = np.r_[values, inner_values]
         all_shares = np.r_[starts, sums_from_gap(starts, masses)]
