@@ -207,7 +207,7 @@ def cell(entry: object) -> str:
     if entry is None:
         return "–"
     if isinstance(entry, float):
-        # A mean can be a rounding error below 0. A tiny positive number can be a p-value: it keeps its digits.
+        # A mean can be a rounding error below 0. A tiny positive number can be a p-value, which keeps digits.
         if -_ROUNDING_ERROR < entry <= 0:
             return f"{0.0:.4f}"
         if _MIN_DECIMAL <= abs(entry) < _MAX_DECIMAL:
