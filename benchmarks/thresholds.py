@@ -478,7 +478,7 @@ class Batch:
         zeros = np.zeros_like(totals.total)
         can_pass = replace(totals, total=zeros, square=zeros).p_values(limit) <= TOLERATED
         places = np.arange(p_values.shape[1])
-        # A local error is between that of Bonferroni and the whole: most are decided without simulation.
+        # A local level is between that of Bonferroni and the whole: most are decided without simulation.
         last = np.where(p_values <= TOLERATED, places, -1).max(axis=1)
         is_open = (last >= 0) & (p_values[np.arange(len(last)), last] > TOLERATED / len(places))
         for run in np.flatnonzero(is_open):
@@ -639,7 +639,7 @@ def accepted_place(requirement: SetRequirement, drawn: Draw) -> int | None:
     """Return the index of the set that is accepted; None if there is none."""
     evidence = set_evidence(requirement.metric, drawn.labels, drawn.sets)
     if evidence.totals is not None and not requirement.is_monotone:
-        # A local error is between that of Bonferroni and the whole: most runs are decided without simulation.
+        # A local level is between that of Bonferroni and the whole: most runs are decided without simulation.
         p_values = evidence.totals.p_values(requirement.max_fault_rate)
         passing = np.flatnonzero(p_values <= TOLERATED)
         if len(passing) == 0:

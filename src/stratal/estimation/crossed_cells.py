@@ -34,9 +34,9 @@ SOMETHING_OPEN = "something open"
 def combined_influence(influences: list[Influence], population: Population) -> Influence:
     """Return one influence for several estimands: Neyman's rule on it minimises the sum of their variances.
 
-    Each influence is divided by its expected standard deviation, so that all have equal weight. The mean of
-    v = Σ u_j orders the units within cells, and J Σ E[u_j²] is an upper bound of E[v²]. The cells are the
-    crossed cells of all; a cell is known if it is known for each estimand.
+    Each influence u_j is divided by its expected standard deviation, so that all have equal weight. The
+    result has the mean of v = Σ u_j, by which strata are formed within cells, and J Σ E[u_j²], an upper bound
+    of E[v²]. The cells are the crossed cells of all; a cell is known if it is known for each estimand.
     """
     # The scale of an influence that is 0 for all units must be finite.
     squares = np.maximum(
@@ -49,6 +49,7 @@ def combined_influence(influences: list[Influence], population: Population) -> I
         [count * scale**2 * influence.square for scale, influence in zip(scales, influences, strict=True)]
     )
     cells, known_cells = crossed_cells(influences)
+    # The estimands have different expected values.
     return Influence(value=np.nan, mean=mean, square=square, cells=cells, known_cells=known_cells)
 
 

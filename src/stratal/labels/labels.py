@@ -466,7 +466,7 @@ _TYPES_WITHOUT_LISTS = {str, float, int, bool, type(None)}
 
 
 def _is_list(value: object) -> bool:
-    """Return whether a value is a list of plain values."""
+    """Return whether a value is a list without lists or dicts in it."""
     if isinstance(value, np.ndarray):
         return value.ndim == 1
     return isinstance(value, list | tuple | set | frozenset) and not any(
@@ -477,7 +477,7 @@ def _is_list(value: object) -> bool:
 def _tag_format(texts: Sequence[str], outcome: Outcome) -> str | None:
     """Return the separator of sets of tags in the texts of labels; None if only lists are sets.
 
-    Texts that count as numbers are verdicts on the answers, unless one is a tag, and contain no separators.
+    Texts that all count as numbers state whether answers are right. They are not split, unless one is a tag.
     """
     if outcome.tag_format in SEPARATORS and ({*texts} & {*outcome.tags} or not are_numeric_labels(texts)):
         return outcome.tag_format

@@ -78,11 +78,13 @@ class FiellerInterval(OffsetInterval):
         value = float(means[0] / means[1])
         coefficients = np.array([1.0, -value])
         residuals = variables @ coefficients
+        # In a domain (the units of a group), the residuals of all other units are 0.
         members = counted_units(residuals, weighting)
-        # A ratio does not depend on the number of clusters of a group in the sample, but both means do.
+        # A ratio does not depend on the number of clusters of the domain in the sample, but both means do.
         mean_part = mean_cluster_part(denominator, weighting, members)
         variables = variables - mean_part[:, None] * [value, 1.0]
         covariance = target_covariance(variables, weighting, target)
+        # `target_covariance` has no correction for few clusters.
         covariance = covariance * weighting.few_clusters_factor(residuals, members, is_cr2_corrected=False)
         variance = float(coefficients @ covariance @ coefficients)
         # The part of the variance that is due to the draw of the population from a superpopulation.
@@ -151,12 +153,12 @@ class FiellerInterval(OffsetInterval):
 
 
 def mean_cluster_part(variable: FloatArray, weighting: Weighting, members: BoolArray | None) -> FloatArray:
-    """Return the part of a variable (n,) whose total is the same in every cluster with units of a group.
+    """Return the part of a variable (n,) whose total is the same in every cluster with units of a domain.
 
     It is the mean total of these clusters in a stratum, divided by the weight of each cluster. The number of
-    drawn clusters with units of the group is random, but a ratio does not depend on it. Without this part,
-    the denominator varies only with the totals of the group's clusters. It is 0 for designs without clusters.
-    `members` (n,) are the units of the group.
+    drawn clusters with units of the domain is random, but a ratio does not depend on it. Without this part,
+    the denominator varies only with the totals of these clusters. It is 0 for designs without clusters.
+    `members` (n,) are the units of the domain.
     """
     clusters = weighting.group_clusters(members)
     if clusters is None or members is None:
@@ -167,10 +169,10 @@ def mean_cluster_part(variable: FloatArray, weighting: Weighting, members: BoolA
     sizes = np.bincount(cluster, weights)
     stratum = np.zeros(len(totals), dtype=np.int64)
     stratum[cluster] = weighting.primary_strata
-    in_group = sizes > 0
-    counts = np.bincount(stratum, in_group)
-    means = np.bincount(stratum, totals * in_group) / np.maximum(counts, 1.0)
-    per_weight = np.where(in_group, means[stratum] / np.where(in_group, sizes, 1.0), 0.0)
+    in_domain = sizes > 0
+    counts = np.bincount(stratum, in_domain)
+    means = np.bincount(stratum, totals * in_domain) / np.maximum(counts, 1.0)
+    per_weight = np.where(in_domain, means[stratum] / np.where(in_domain, sizes, 1.0), 0.0)
     return np.asarray(per_weight[cluster] * members)
 
 
@@ -195,6 +197,7 @@ class OutcomesEstimand(Estimand):
         return self._outcomes(sample, labels)[2]
 
 
+# `listed` is the field after the colon in the text form, as in `ratio_of_means:errors,words`.
 @dataclass(frozen=True, slots=True)
 class RatioOfMeans(OutcomesEstimand, kind="ratio_of_means", listed="names"):
     """The ratio of the means of two outcomes, such as errors per answer word.
@@ -239,7 +242,8 @@ class RatioOfMeans(OutcomesEstimand, kind="ratio_of_means", listed="names"):
             note = Note(
                 "undefined", f"no labelled unit counts towards {self.names[1]!r}, so there is no ratio"
             )
-            undefined = undefined_estimate(weighting, 0, bounds, note, target=target)
+            n_counted = 0
+            undefined = undefined_estimate(weighting, n_counted, bounds, note, target=target)
             return respondents.complete(undefined, sample, label=self.label)
         if not np.isfinite(result.value):
             action = "Check the denominator, or label units in which it is not 0."

@@ -12,7 +12,7 @@ from stratal.question.column_kinds import (
     are_scores_in_percent,
     columns_without,
     is_comparable,
-    label_level,
+    label_certainty,
     named_like_labels,
 )
 from stratal.question.column_words import (
@@ -77,7 +77,7 @@ def _with_answer(
     candidates = named or [
         column
         for column in comparable
-        if label_level(column) < CERTAINLY_LABELS and not are_scores_in_percent(column)
+        if label_certainty(column) < CERTAINLY_LABELS and not are_scores_in_percent(column)
     ]
     if len(candidates) == 1:
         return replace(recognition, answer=candidates[0].name)

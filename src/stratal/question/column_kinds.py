@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from stratal.question.code_numbers import is_missing_code
@@ -81,7 +81,7 @@ PROBABLY_LABELS = 2
 CERTAINLY_LABELS = 3
 
 
-def label_level(column: ColumnFacts) -> int:
+def label_certainty(column: ColumnFacts) -> int:
     """Return how certain it is by its name that a column contains labels of people."""
     words = column.words
     if column.folded_name in LABEL_NAMES:
@@ -98,9 +98,9 @@ def label_level(column: ColumnFacts) -> int:
     return NEUTRAL_NAME
 
 
-def is_named_by_people(column: ColumnFacts) -> bool:
+def has_name_of_labels(column: ColumnFacts) -> bool:
     """Return whether the name is that of people's labels, and not of the people."""
-    return label_level(column) == CERTAINLY_LABELS and not column.words <= ANNOTATOR_WORDS
+    return label_certainty(column) == CERTAINLY_LABELS and not column.words <= ANNOTATOR_WORDS
 
 
 def may_be_labels(column: ColumnFacts) -> bool:
@@ -114,22 +114,22 @@ def may_be_labels(column: ColumnFacts) -> bool:
 
 def may_be_sets(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
     """Return whether a column may contain people's sets of tags: a model predicts sets for all rows."""
-    if not column.is_nested or label_level(column) < PROBABLY_LABELS:
+    if not column.is_nested or label_certainty(column) < PROBABLY_LABELS:
         return False
     return any(other.is_nested and other.is_complete and other is not column for other in columns)
 
 
-def contains_labels(column: ColumnFacts, columns: Sequence[ColumnFacts], levels: Mapping[str, int]) -> bool:
+def contains_labels(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
     """Return whether a column with gaps has labels: by its name, or as verdicts or classes of few rows."""
-    if levels[column.name] > NEUTRAL_NAME:
+    if label_certainty(column) > NEUTRAL_NAME:
         return True
     # People label few rows; a column with few gaps has other values, such as verdicts of a judge that failed.
     is_sparse = 2 * column.n_entries < column.n_rows
     return is_sparse and (column.verdicts is not None or _has_same_classes(column, columns))
 
 
-def are_decodable(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
-    """Return whether labels count as numbers, or are classes of another column.
+def have_outcomes(column: ColumnFacts, columns: Sequence[ColumnFacts]) -> bool:
+    """Return whether the entries, as labels, are outcomes: numbers, or classes that are compared with others.
 
     Classes in every row that occur in no other column are a model's answers.
     """
@@ -202,7 +202,7 @@ def named_like_labels(columns: Sequence[ColumnFacts], labels: ColumnFacts) -> li
 
 def may_be_proxy(column: ColumnFacts) -> bool:
     """Return whether a column may contain scores, by its name and content."""
-    is_labels = label_level(column) >= PROBABLY_LABELS
+    is_labels = label_certainty(column) >= PROBABLY_LABELS
     if not (column.is_number or column.is_percentage) or column.is_measurement or is_labels:
         return False
     if is_named_id(column) or column.words & HUMAN_LABEL_WORDS:
@@ -251,7 +251,7 @@ def may_be_weights(column: ColumnFacts) -> bool:
 
 def may_be_quantity(column: ColumnFacts) -> bool:
     """Return whether a column of numbers may be a score on any scale."""
-    is_other = column.is_measurement or is_named_id(column) or label_level(column) > NEUTRAL_NAME
+    is_other = column.is_measurement or is_named_id(column) or label_certainty(column) > NEUTRAL_NAME
     return column.is_number and column.is_complete and column.n_distinct > 2 and not is_other
 
 

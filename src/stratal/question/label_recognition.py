@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from shlex import quote
 
@@ -12,11 +12,11 @@ from stratal.question.column_kinds import (
     NEUTRAL_NAME,
     NOT_LABELS,
     PROBABLY_LABELS,
-    are_decodable,
     contains_labels,
-    is_named_by_people,
+    has_name_of_labels,
+    have_outcomes,
     is_outcome,
-    label_level,
+    label_certainty,
     may_be_labels,
     may_be_sets,
 )
@@ -24,31 +24,29 @@ from stratal.question.column_words import ANSWER_WORDS, CORRECTNESS_WORDS, MODEL
 from stratal.question.facts import ColumnFacts
 from stratal.question.recognised_roles import Recognition, RoleQuestion, StatedRoles
 
+# Largest number of columns that a question names as possible labels.
 _MAX_LABELS_NAMED = 4
 
 
 def with_labels(recognition: Recognition, columns: Sequence[ColumnFacts], stated: StatedRoles) -> Recognition:
-    """Return the recognition with the column of labels, or a question."""
-    levels = {
-        column.name: label_level(column)
+    """Return the recognition with the column of labels, or a question; `columns` have no other role."""
+    usable = [
+        column
         for column in columns
-        if may_be_labels(column) or may_be_sets(column, columns)
-    }
-    usable = [column for column in columns if levels.get(column.name, NOT_LABELS) > NOT_LABELS]
-    partial = [column for column in usable if column.is_partial and contains_labels(column, columns, levels)]
+        if label_certainty(column) > NOT_LABELS and (may_be_labels(column) or may_be_sets(column, columns))
+    ]
+    partial = [column for column in usable if column.is_partial and contains_labels(column, columns)]
     complete = [
         column
         for column in usable
         if column.is_complete
-        and levels[column.name] >= PROBABLY_LABELS
-        and (stated.answer is not None or is_named_by_people(column) or are_decodable(column, columns))
+        and label_certainty(column) >= PROBABLY_LABELS
+        and (stated.answer is not None or has_name_of_labels(column) or have_outcomes(column, columns))
     ]
     if partial:
-        return _with_label_column(recognition, _label_candidates(partial, complete, levels))
+        return _with_label_column(recognition, _label_candidates(partial, complete))
     if complete:
-        max_level = max(levels[column.name] for column in complete)
-        candidates = [column for column in complete if levels[column.name] == max_level]
-        return _with_label_column(recognition, candidates)
+        return _with_label_column(recognition, _most_certain(complete))
     scores_of_log = [column for column in columns if column.is_score_of_log]
     if scores_of_log:
         return _with_score_as_labels(recognition, scores_of_log)
@@ -57,17 +55,18 @@ def with_labels(recognition: Recognition, columns: Sequence[ColumnFacts], stated
     return _with_compared_models(recognition, columns)
 
 
-def _label_candidates(
-    partial: Sequence[ColumnFacts], complete: Sequence[ColumnFacts], levels: Mapping[str, int]
-) -> list[ColumnFacts]:
+def _most_certain(columns: Sequence[ColumnFacts]) -> list[ColumnFacts]:
+    """Return the columns whose names most certainly are those of labels."""
+    max_certainty = max(map(label_certainty, columns))
+    return [column for column in columns if label_certainty(column) == max_certainty]
+
+
+def _label_candidates(partial: Sequence[ColumnFacts], complete: Sequence[ColumnFacts]) -> list[ColumnFacts]:
     """Return the columns that may have the labels, from those with gaps (`partial`) and without gaps."""
-    max_level = max(levels[column.name] for column in partial)
-    if max_level == NEUTRAL_NAME:
-        return [*partial, *complete]
-    candidates = [column for column in partial if levels[column.name] == max_level]
-    if max_level < CERTAINLY_LABELS:
-        return [*candidates, *complete]
-    return candidates + [column for column in complete if levels[column.name] == CERTAINLY_LABELS]
+    candidates = _most_certain(partial)
+    if label_certainty(candidates[0]) == CERTAINLY_LABELS:
+        return candidates + [column for column in complete if label_certainty(column) == CERTAINLY_LABELS]
+    return [*candidates, *complete]
 
 
 def _with_score_as_labels(recognition: Recognition, scores: Sequence[ColumnFacts]) -> Recognition:
@@ -100,7 +99,7 @@ def _with_label_column(recognition: Recognition, candidates: Sequence[ColumnFact
         options = tuple(option_of("value", name) for name in names)
         if all(column.is_number or column.verdicts for column in candidates):
             options += (compare_option(names),)
-        if all(column.is_partial or label_level(column) > NEUTRAL_NAME for column in candidates):
+        if all(column.is_partial or label_certainty(column) > NEUTRAL_NAME for column in candidates):
             options += (_annotators_option(names),)
     question = RoleQuestion(
         role="value", text=text, candidates=names, options=options, is_ambiguous=len(names) > 1
@@ -138,7 +137,7 @@ def _with_compared_models(recognition: Recognition, columns: Sequence[ColumnFact
     empty_label_names = [
         name
         for name, column in recognition.columns.items()
-        if not column.n_entries and label_level(column) >= PROBABLY_LABELS
+        if not column.n_entries and label_certainty(column) >= PROBABLY_LABELS
     ]
     if empty_label_names:
         question = RoleQuestion(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stratal.errors import InputError
 from stratal.protocols import JsonDict
-from stratal.question.column_kinds import NEUTRAL_NAME, is_score_from_0_to_1, label_level, may_be_proxy
+from stratal.question.column_kinds import NEUTRAL_NAME, is_score_from_0_to_1, label_certainty, may_be_proxy
 from stratal.question.facts import ColumnFacts
 from stratal.question.vocabulary import success_word
 
@@ -40,7 +40,8 @@ class RoleQuestion:
         if self.role != "value":
             return True
         return self.is_ambiguous and any(
-            columns[name].is_partial or label_level(columns[name]) > NEUTRAL_NAME for name in self.candidates
+            columns[name].is_partial or label_certainty(columns[name]) > NEUTRAL_NAME
+            for name in self.candidates
         )
 
     def error(self, table_name: str) -> InputError:
@@ -100,7 +101,7 @@ class Recognition:
         names = [
             name for question in self.questions if question.role == "value" for name in question.candidates
         ]
-        return tuple(name for name in names if label_level(self.columns[name]) > NEUTRAL_NAME)
+        return tuple(name for name in names if label_certainty(self.columns[name]) > NEUTRAL_NAME)
 
     @property
     def positive_class(self) -> str | None:

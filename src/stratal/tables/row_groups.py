@@ -70,6 +70,7 @@ def candidate_groups(
         if column.name in excluded or column.name not in rows.columns or not column.may_be_groups:
             continue
         grouping = labelled_groups(rows, column.name, is_labelled, stratum)
+        # A column that only states which rows have a label, such as a status, has no groups.
         if not grouping.may_be_label_status:
             groups.append(grouping)
     return sorted(groups, key=lambda grouping: -len(grouping.sizes))

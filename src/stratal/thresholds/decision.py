@@ -15,10 +15,10 @@ from stratal.thresholds.step_down import DRAWS, set_correlations, step_down
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision(Record):
-    """Which sets (J,) are accepted, and the local error (J,) of each: that of the test of this set alone."""
+    """Which sets (J,) are accepted, and the local significance level (J,) of the test of each set alone."""
 
     accepted: BoolArray
-    local_errors: FloatArray
+    local_levels: FloatArray
 
 
 def decide(
@@ -36,7 +36,7 @@ def decide(
     """
     count = len(sets.group)
     accepted = np.zeros(count, dtype=bool)
-    local_errors = np.full(count, error)
+    local_levels = np.full(count, error)
     if requirement.is_monotone:
         return _decide_monotone(requirement, evidence, sets, error)
     # The metrics that are not monotone are means, whose evidence has totals.
@@ -45,8 +45,8 @@ def decide(
     tested = evidence.can_pass(requirement.max_fault_rate, error)
     if tested.any():
         correlations = set_correlations(evidence.weights[:, tested])
-        accepted[tested], local_errors[tested] = step_down(p_values[tested], correlations, error, draws)
-    return Decision(accepted=accepted, local_errors=local_errors)
+        accepted[tested], local_levels[tested] = step_down(p_values[tested], correlations, error, draws)
+    return Decision(accepted=accepted, local_levels=local_levels)
 
 
 def _decide_monotone(
@@ -62,8 +62,8 @@ def _decide_monotone(
         divisor = len(sets.groups)
     else:
         divisor = len(sets.group)
-    local_errors = np.full(len(sets.group), error / divisor)
-    passing = evidence.limits(local_errors)[1] <= requirement.max_fault_rate
+    local_levels = np.full(len(sets.group), error / divisor)
+    passing = evidence.limits(local_levels)[1] <= requirement.max_fault_rate
     # The set of all units has a recall of 1 for any score, so that it needs no test.
     is_trivial = requirement.seeks_smallest_set & np.all(np.isinf(sets.thresholds), axis=1)
     accepted = passing & ~is_trivial
@@ -78,4 +78,4 @@ def _decide_monotone(
             accepted[order] = np.logical_and.accumulate(passing[order])
         # The set of all units is accepted only together with another set of its group.
         accepted[is_trivial & (sets.group == code)] = accepted[set_indices].any()
-    return Decision(accepted=accepted, local_errors=local_errors)
+    return Decision(accepted=accepted, local_levels=local_levels)

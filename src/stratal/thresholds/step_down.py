@@ -44,10 +44,10 @@ def correlations_of(products: FloatArray) -> FloatArray:
 def step_down(
     p_values: FloatArray, correlations: FloatArray, error: float, draws: int = DRAWS
 ) -> tuple[BoolArray, FloatArray]:
-    """Return which hypotheses are rejected with family-wise error `error`, and the local error of each.
+    """Return which hypotheses are rejected with family-wise error `error`, and the local level of each.
 
-    Step-down max-t (Romano & Wolf 2005, algorithm 2): the local error is the normal probability beyond the
-    quantile of the largest of the remaining statistics. A set is rejected if its p-value is not above it.
+    Step-down max-t (Romano & Wolf 2005, algorithm 2): the local significance level is the normal probability
+    beyond the quantile of the largest remaining statistic. A set is rejected if its p-value is not above it.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def step_down(
     draws : int
     """
     rejected = np.zeros(len(p_values), dtype=bool)
-    local_errors = np.full(len(p_values), error)
+    local_levels = np.full(len(p_values), error)
     root = correlation_root(correlations)
     # The sets that remain always have the largest p-values: running maxima in this order serve every step.
     order = np.argsort(-p_values)
@@ -69,12 +69,12 @@ def step_down(
     while remaining > 0:
         quantile = np.partition(largest[remaining - 1], rank)[rank]
         # A single hypothesis is tested at `error`; the simulated quantile may be slightly smaller.
-        local_error = min(float(ndtr(-quantile)), error)
+        local_level = min(float(ndtr(-quantile)), error)
         candidates = order[:remaining]
-        local_errors[candidates] = local_error
-        passing = candidates[p_values[candidates] <= local_error]
+        local_levels[candidates] = local_level
+        passing = candidates[p_values[candidates] <= local_level]
         if len(passing) == 0:
             break
         rejected[passing] = True
         remaining -= len(passing)
-    return rejected, local_errors
+    return rejected, local_levels

@@ -1,4 +1,7 @@
-"""`threshold`: the units that can be accepted because their score is high enough, with a guarantee."""
+"""`threshold`: the units that can be accepted because their score is high enough, with a guarantee.
+
+A fault is an error that the requirement limits, such as a wrong accepted answer (see `SetEvidence`).
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,8 @@ _MAX_LABEL_FACTOR = 2.0**14
 # Bisections of the interval that is left, whose upper end is twice the lower one: the stated number of labels
 # is within 1.6% (1/2⁶) of the smallest.
 _N_BISECTIONS = 6
-# Draws of the largest statistic for that number: the local error is simulated to a tenth of itself.
+# Simulated draws for each of these numbers of labels: the error of a local significance level is then a tenth
+# of it.
 _DRAWS_OF_FORECAST = 2_000
 # Text values of a column that an error quotes.
 _MAX_QUOTED_VALUES = 3
@@ -96,7 +100,7 @@ class AcceptedSet:
     labels : int
         Labels in it.
     estimate, limit : float
-        The required metric, and its one-sided limit at the local error of the multiple test.
+        The required metric, and its one-sided limit at the level at which this set was tested.
     accepted : bool
         Whether the requirement holds for it, with the stated confidence for all sets together.
     """
@@ -439,6 +443,7 @@ def _population_of_table(
     """Return the population of an external table with a row for every unit; None for another table."""
     assert labelled_sample.table is not None
     rule = sample.design.rule or Everything()
+    # Scores in percent are read as numbers from 0 to 1.
     columns = labelled_sample.table.rows.with_shares(scores)
     ids = ids_of(columns, labelled_sample.request.id)
     if sample.design.counts is None or len(ids) != sample.population_size:
@@ -711,6 +716,7 @@ def _labelled_scores(
     sizes = None
     group_sizes = None
     if scored_population is not None:
+        # Units of each stratum in each set (H, J) and in each group (H, G).
         sizes, group_sizes = scored_population.count(sets)
     if is_random_in_strata:
         stratum = sample.stratum[labelled]
@@ -744,7 +750,7 @@ def _accepted_sets(
     inside = sets.members(labels.scores, labels.group)
     in_group = labels.group[:, None] == sets.group
     estimates = requirement.value(evidence.estimates)
-    limits = requirement.value(evidence.limits(decision.local_errors)[1])
+    limits = requirement.value(evidence.limits(decision.local_levels)[1])
     group_weights = labels.weights @ in_group
     shares = labels.weights @ inside / np.where(group_weights > 0, group_weights, 1.0)
     items: list[int | None] = [None] * len(shares)

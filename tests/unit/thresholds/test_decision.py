@@ -34,15 +34,15 @@ def test_nested_sets_of_equal_weights_have_the_correlations_of_their_sizes():
 
 def test_one_hypothesis_has_the_whole_error_and_independent_ones_share_it():
     assert step_down(np.array([0.5]), np.eye(1), 0.05)[1][0] == pytest.approx(0.05, abs=0.003)
-    local_errors = step_down(np.full(20, 0.5), np.eye(20), 0.05)[1]
-    assert local_errors[0] == pytest.approx(1 - 0.95 ** (1 / 20), abs=0.0005)
+    local_levels = step_down(np.full(20, 0.5), np.eye(20), 0.05)[1]
+    assert local_levels[0] == pytest.approx(1 - 0.95 ** (1 / 20), abs=0.0005)
 
 
 def test_a_rejected_hypothesis_leaves_more_error_to_the_others():
-    rejected, local_errors = step_down(np.array([1e-6, 0.03]), np.eye(2), 0.05)
+    rejected, local_levels = step_down(np.array([1e-6, 0.03]), np.eye(2), 0.05)
 
     assert rejected.tolist() == [True, True]
-    assert local_errors[1] > local_errors[0]
+    assert local_levels[1] > local_levels[0]
 
 
 def test_equal_scores_stay_together_and_the_last_set_has_every_unit():
@@ -117,9 +117,9 @@ def test_groups_share_the_error():
     names = tuple("abcdef")
     sets = candidate_sets(labels.scores, labels.group, names)
     evidence = set_evidence("recall", labels, sets)
-    local_errors = decide(SetRequirement(metric="recall", limit=0.5), evidence, sets, 0.05).local_errors
+    local_levels = decide(SetRequirement(metric="recall", limit=0.5), evidence, sets, 0.05).local_levels
 
-    assert local_errors == pytest.approx(np.full(len(sets.group), 0.05 / 6))
+    assert local_levels == pytest.approx(np.full(len(sets.group), 0.05 / 6))
 
 
 def test_sets_that_can_never_pass_take_no_error_from_the_others():
@@ -130,7 +130,7 @@ def test_sets_that_can_never_pass_take_no_error_from_the_others():
     tested = decide(requirement, evidence, sets, 0.05)
 
     assert 0 < evidence.can_pass(0.05, 0.05).sum() < len(sets.group)
-    assert tested.local_errors[-1] > step_down(np.ones(20), set_correlations(evidence.weights), 0.05)[1][0]
+    assert tested.local_levels[-1] > step_down(np.ones(20), set_correlations(evidence.weights), 0.05)[1][0]
     assert tested.accepted[-1]
 
 
@@ -153,10 +153,10 @@ def test_each_step_takes_the_largest_statistic_of_the_sets_that_remain():
     rng = np.random.default_rng(3)
     p_values = np.array([0.3, 1e-5, 0.012, 0.02, 0.009, 0.5])
     root = np.linalg.cholesky(np.full((6, 6), 0.6) + 0.4 * np.eye(6))
-    rejected, local_errors = step_down(p_values, root @ root.T, 0.05)
+    rejected, local_levels = step_down(p_values, root @ root.T, 0.05)
     first = ndtr(-np.quantile((root @ rng.standard_normal((6, 200_000))).max(axis=0), 0.95))
 
-    assert local_errors[1] == pytest.approx(first, rel=0.05)
-    assert rejected.tolist() == (p_values <= local_errors).tolist()
+    assert local_levels[1] == pytest.approx(first, rel=0.05)
+    assert rejected.tolist() == (p_values <= local_levels).tolist()
     remaining = (root @ rng.standard_normal((6, 200_000)))[~rejected].max(axis=0)
-    assert local_errors[~rejected] == pytest.approx(ndtr(-np.quantile(remaining, 0.95)), rel=0.05)
+    assert local_levels[~rejected] == pytest.approx(ndtr(-np.quantile(remaining, 0.95)), rel=0.05)
