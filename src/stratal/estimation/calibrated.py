@@ -224,7 +224,7 @@ class CalibrationOptions(Record):
 
     Parameters
     ----------
-    column : list of int
+    proxy_columns : list of int
         Positions of the proxies. A calibration requires exactly one; a learner requires none.
     method : {"isotonic", "logistic"}, the name of a learner, or a scikit-learn estimator
     features : tuple of str, optional
@@ -347,46 +347,25 @@ def calibrated_proxy(
         folds = sample_folds(sample, labelled, respondents, N_FOLDS)
     else:
         folds = options.folds
-    limits = infer_outcome(z, options.outcome, options.bounds)[1]
-    method = options.method
-    is_learner = calibration.is_learner(method)
-    is_history = isinstance(method, str) and method == HISTORY
-    if not is_learner:
-        _require_calibration_inputs(options, limits)
+    bounds = infer_outcome(z, options.outcome, options.bounds)[1]
+    if not calibration.is_learner(options.method):
+        _require_calibration_inputs(options, bounds)
     if population is None:
         raise InputError(
             "calibration requires the population to compute the calibrated proxy's mean over all units",
             action="Give the population from which the sample was drawn: population= (--population FILE).",
         )
-    names = tuple(sample.proxy_names[k] for k in options.proxy_columns)
-    # The proxy that is calibrated; None if a learner does not use it.
-    proxy_column: int | None = 0
-    if is_learner:
-        learned_columns = options.features
-        if learned_columns is None and is_history:
-            learned_columns = history_columns(population.feature_names) or (f"{HISTORY}_*",)
-        proxies = names
-        names = learner_columns(population, learned_columns)
-        proxy_column = next((names.index(name) for name in proxies if name in names), None)
+    names, proxy_column = _fitted_columns(sample, population, options)
     units = CalibrationUnits(
         features=features_of(sample, population, names)[labelled],
         z=z,
         weights=respondents.weighting.weights,
         stratum=respondents.stratum,
         folds=folds,
-        bounds=(-np.inf, np.inf) if limits is None else limits,
+        bounds=(-np.inf, np.inf) if bounds is None else bounds,
         column=proxy_column,
     )
-    if is_learner and not is_history:
-        fits = select_fits(units, method)
-        note = learner_note(fits, method, names)
-    elif is_history:
-        # A history is not compared with other methods: its prior and λ limit the effect of a poor fit.
-        fits = units.fits_by_fold("learner", HISTORY)
-        note = f"the prediction from earlier models' results was fitted to the labels, in {len(fits)} folds"
-    else:
-        fits = units.fits_by_fold(method)
-        note = f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(fits)} folds"
+    fits, note = _fits_with_note(units, options.method, names)
     summary_by_fit = _summarise_fits(population, names, _rule(sample), fits, sample.summary.sizes)
     # Strata without labels were merged with others.
     if respondents.codes is not None:
@@ -394,9 +373,8 @@ def calibrated_proxy(
     stratum = respondents.stratum
     n_strata = len(summary_by_fit.sizes)
     shares = fold_shares(folds, stratum, n_strata)
-    centred = (
-        np.column_stack([fit.apply(units.features) for fit in fits]) - summary_by_fit.proxy_means[stratum]
-    )
+    predicted = np.column_stack([fit.apply(units.features) for fit in fits])
+    centred = predicted - summary_by_fit.proxy_means[stratum]
     calibrated_values = combine_fits(
         centred, folds, stratum, shares, sampled_fractions(respondents.weighting, n_strata)
     )
@@ -409,7 +387,44 @@ def calibrated_proxy(
     return CalibratedProxy(values=values, summary=summary, fits=fits, note=note)
 
 
-def _require_calibration_inputs(options: CalibrationOptions, limits: tuple[float, float] | None) -> None:
+def _is_history(method: object) -> bool:
+    """Return whether the method is the learner of a history, and not a scikit-learn estimator."""
+    return isinstance(method, str) and method == HISTORY
+
+
+def _fitted_columns(
+    sample: Sample, population: Population, options: CalibrationOptions
+) -> tuple[tuple[str, ...], int | None]:
+    """Return the columns to fit, and the position of the proxy among them; None if it is not used."""
+    proxies = tuple(sample.proxy_names[k] for k in options.proxy_columns)
+    if not calibration.is_learner(options.method):
+        return proxies, 0
+    requested = options.features
+    if requested is None and _is_history(options.method):
+        requested = history_columns(population.feature_names) or (f"{HISTORY}_*",)
+    names = learner_columns(population, requested)
+    return names, next((names.index(name) for name in proxies if name in names), None)
+
+
+def _fits_with_note(
+    units: CalibrationUnits, method: Any, names: tuple[str, ...]
+) -> tuple[tuple[FoldFit, ...], str]:
+    """Return the fits of all folds by a method, and the note on them."""
+    if _is_history(method):
+        # A history is not compared with other methods: its prior and λ limit the effect of a poor fit.
+        fits = units.fits_by_fold("learner", HISTORY)
+        return (
+            fits,
+            f"the prediction from earlier models' results was fitted to the labels, in {len(fits)} folds",
+        )
+    if calibration.is_learner(method):
+        fits = select_fits(units, method)
+        return fits, learner_note(fits, method, names)
+    fits = units.fits_by_fold(method)
+    return fits, f"proxy '{names[0]}' was calibrated ({method}), cross-fitted in {len(fits)} folds"
+
+
+def _require_calibration_inputs(options: CalibrationOptions, bounds: tuple[float, float] | None) -> None:
     """Raise an error unless the calibration is of one proxy and of an outcome with bounds."""
     if not isinstance(options.method, str) or options.method not in calibration.CALIBRATION_METHODS:
         names = ", ".join((*calibration.CALIBRATION_METHODS, *calibration.LEARNER_NAMES))
@@ -427,7 +442,7 @@ def _require_calibration_inputs(options: CalibrationOptions, limits: tuple[float
         else:
             action = "Give the population a proxy."
         raise InputError("calibration requires one proxy", action=action)
-    if limits is None:
+    if bounds is None:
         raise InputError(
             "calibration requires an outcome with bounds", action="Give bounds=(lowest, highest)."
         )

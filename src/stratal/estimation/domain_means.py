@@ -77,13 +77,14 @@ def domain_mean(
             result, proxy_residuals, z, member, weighting, target, bounds, draws
         )
     variance = result.design_variance
-    max_df = n - 1.0 if bounds is None else float(n)
-    df = max(min(result.degrees_of_freedom, max_df), 1.0)
-    # The variance of deviations from an estimated mean has the divisor n − 1.
-    correction = n / (n - 1) if n > 1 else np.inf
-    if clusters is not None:
-        correction = weighting.few_clusters_factor(result.variable, member)
+    if clusters is None:
+        max_df = n - 1.0 if bounds is None else float(n)
+        df = max(min(result.degrees_of_freedom, max_df), 1.0)
+        # The variance of deviations from an estimated mean has the divisor n − 1.
+        correction = n / (n - 1) if n > 1 else np.inf
+    else:
         df = clusters.degrees_of_freedom
+        correction = weighting.few_clusters_factor(result.variable, member)
     value = float(result.value if bounds is None else np.clip(result.value, *bounds))
     is_binary = bounds is not None and bool(np.all(np.isin(z[member], bounds)))
     domain_weighting = _weighting_of_domain(member, weighting, is_binary=is_binary)
@@ -96,9 +97,9 @@ def domain_mean(
         error = float(np.sqrt(corrected)) if n > 1 else np.nan
         interval = StudentInterval(value=value, standard_error=error, degrees_of_freedom=df)
     elif domain_weighting is not None:
-        outcome = "binary" if is_binary and bounds == (0.0, 1.0) else "bounded"
-        mean = mean_without_proxy(z[member], domain_weighting, outcome=outcome, bounds=bounds, target=target)
-        evidence = mean.evidence
+        evidence = _evidence_of_random_sample(
+            z[member], domain_weighting, bounds, target, is_binary=is_binary
+        )
         if proxy_residuals is not None:
             residuals = proxy_residuals[0][member]
             evidence = _evidence_with_proxy(evidence, value, residuals, residual_share)
@@ -153,6 +154,14 @@ def _mean_of_residuals(
         design_variance=share * result.design_variance,
     )
     return mean, share
+
+
+def _evidence_of_random_sample(
+    z: FloatArray, weighting: Weighting, bounds: tuple[float, float], target: str, *, is_binary: bool
+) -> Evidence:
+    """Return the evidence of a domain's mean without a proxy; its labels z (m,) are a random sample of it."""
+    outcome = "binary" if is_binary and bounds == (0.0, 1.0) else "bounded"
+    return mean_without_proxy(z, weighting, outcome=outcome, bounds=bounds, target=target).evidence
 
 
 def _evidence_with_proxy(
@@ -252,8 +261,8 @@ class _FinitePopulationInterval(Interval):
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
-        lowest, highest = bounds = self.bounds or (0.0, 1.0)
-        scale = highest - lowest
+        bounds = self.bounds or (0.0, 1.0)
+        scale = bounds[1] - bounds[0]
         trials = np.array([self.trials])
         # At least one unit is unlabelled, because a completely labelled domain would have no trials.
         unlabelled_share = max(1.0 - self.labelled / self.units, 1.0 / self.units)
@@ -267,13 +276,14 @@ class _FinitePopulationInterval(Interval):
             units=self.units,
         )
         ends = stratified_clopper_pearson(rates, *error_probabilities(confidence_level, alternative))
-        low, high = (lowest + scale * float(end) for end in ends)
+        low, high = (bounds[0] + scale * float(end) for end in ends)
         if self.interval_of_two_shares is not None:
-            other = self.interval_of_two_shares.ends(confidence_level, alternative)
+            share = self.interval_of_two_shares.value
+            low_share, high_share = self.interval_of_two_shares.ends(confidence_level, alternative)
             # `interval_of_two_shares` does not use the proxy, which reduces the variance to this share.
             factor = scale * math.sqrt(self.residual_share)
-            low = min(low, self.value - factor * (self.interval_of_two_shares.value - other[0]))
-            high = max(high, self.value + factor * (other[1] - self.interval_of_two_shares.value))
+            low = min(low, self.value - factor * (share - low_share))
+            high = max(high, self.value + factor * (high_share - share))
         return self.clip_to_bounds(min(low, self.value), max(high, self.value))
 
 

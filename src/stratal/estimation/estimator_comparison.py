@@ -63,37 +63,45 @@ def proxy_check(
     unexplained_share = None
     if outcome_variance > 0:
         unexplained_share = residual_variance / outcome_variance
+    columns = zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
+    correlations = [
+        {"proxy": info.name, "correlation": _correlation(column, z, weights)} for info, column in columns
+    ]
+    return json_dict(
+        {
+            "proxy": sample.proxy_info[0].name,
+            "bias": bias,
+            "bins": _calibration_bins(proxy, estimate, confidence_level),
+            "correlations": correlations,
+            "left_open": unexplained_share,
+        }
+    )
+
+
+def _calibration_bins(proxy: FloatArray, estimate: Estimate, confidence_level: float) -> list[JsonDict]:
+    """Return the mean proxy and the mean outcome in bins of the labelled units by their proxy (m,)."""
+    z = estimate.evidence.z
+    weighting = estimate.evidence.weighting
     values = np.sort(proxy)
     count = max(1, min(PROXY_BINS, len(z) // MIN_LABELS_OF_A_BIN))
     cuts = values[[(k * len(values)) // count for k in range(1, count)]]
     # With tied scores, cuts may be equal, and there are fewer bins.
     code = np.searchsorted(np.unique(cuts), proxy, side="right")
     bins = []
-    for member in (code == k for k in np.unique(code)):
-        inside = domain_mean(z, member, weighting, bounds=estimate.bounds, target=estimate.target)
+    for k in np.unique(code):
+        member = code == k
+        outcome = domain_mean(z, member, weighting, bounds=estimate.bounds, target=estimate.target)
         bins.append(
             {
                 "from": float(proxy[member].min()),
                 "to": float(proxy[member].max()),
                 "n": int(member.sum()),
                 "proxy_mean": domain_mean(proxy, member, weighting).value,
-                "outcome_mean": inside.value,
-                "confidence_interval": inside.limits(confidence_level),
+                "outcome_mean": outcome.value,
+                "confidence_interval": outcome.limits(confidence_level),
             }
         )
-    columns = zip(sample.proxy_info, sample.proxies[labelled].T, strict=True)
-    return json_dict(
-        {
-            "proxy": sample.proxy_info[0].name,
-            "bias": bias,
-            "bins": bins,
-            "correlations": [
-                {"proxy": info.name, "correlation": _correlation(column, z, weights)}
-                for info, column in columns
-            ],
-            "left_open": unexplained_share,
-        }
-    )
+    return bins
 
 
 def _correlation(proxy: FloatArray, z: FloatArray, weights: FloatArray) -> float | None:
@@ -133,10 +141,10 @@ def compare_estimators(
     """
     evidence = estimate.evidence
     options = {"outcome": estimate.outcome, "bounds": estimate.bounds}
-    equal_weighting = StratifiedWeighting(
-        stratum=np.zeros(len(evidence.z), np.int64),
-        sizes=np.array([max(estimate.population_size, len(evidence.z))]),
-    )
+    n = len(evidence.z)
+    one_stratum = np.zeros(n, np.int64)
+    size = max(estimate.population_size, n)
+    equal_weighting = StratifiedWeighting(stratum=one_stratum, sizes=np.array([size]))
     naive = mean_without_proxy(
         evidence.z, equal_weighting, target=estimate.target, design="simple-random", **options
     )

@@ -32,7 +32,7 @@ class GroupMeans(ComputedRows, Record):
     names : tuple of str (G,)
     sample : Sample
     respondents : Respondents
-    limits : (float, float), optional
+    bounds : (float, float), optional
         Bounds of the outcome.
     target : {"population", "superpopulation"}
     proxy_residuals : (float (m,), float), optional
@@ -46,7 +46,7 @@ class GroupMeans(ComputedRows, Record):
     names: tuple[str, ...]
     sample: Sample
     respondents: Respondents
-    limits: tuple[float, float] | None
+    bounds: tuple[float, float] | None
     target: str
     proxy_residuals: tuple[FloatArray, float] | None
     lam: Mapping[str, tuple[float, ...]]
@@ -69,7 +69,7 @@ class GroupMeans(ComputedRows, Record):
             self.z,
             self.codes == k,
             self.respondents.weighting,
-            bounds=self.limits,
+            bounds=self.bounds,
             target=self.target,
             proxy_residuals=self.proxy_residuals,
         )
@@ -100,9 +100,9 @@ class GroupMeans(ComputedRows, Record):
         if self.proxy_residuals is not None:
             # With one label, `domain_mean` does not use the residuals.
             means = np.where(self.counts > 1, self._weighted_means(self.proxy_residuals[0]), means)
-        if self.limits is None:
+        if self.bounds is None:
             return means
-        return np.asarray(np.clip(means, *self.limits))
+        return np.asarray(np.clip(means, *self.bounds))
 
     def with_own_notes(self) -> Iterator[Estimate]:
         """Yield the estimates that may have notes of their own: without labels, or with few clusters."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
-from stratal.designs import Weighting
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample
 from stratal.estimation.resolve import LabelOutcomes, outcomes
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Expression
-from stratal.population.summary import StratumSummary
 from stratal.question import Question
 
 
@@ -27,13 +24,11 @@ class LabelledUnits(Record):
     respondents : Respondents
         Strata, weights and population summaries. Strata without a label are merged into a neighbour.
     proxies : float (m, k)
-    groups : mapping of name to (m,)
     """
 
     outcomes: LabelOutcomes
     respondents: Respondents
     proxies: FloatArray
-    groups: Mapping[str, AnyArray]
 
     @property
     def z(self) -> FloatArray:
@@ -44,21 +39,6 @@ class LabelledUnits(Record):
     def labelled(self) -> BoolArray:
         """Which drawn units (n,) are labelled."""
         return self.outcomes.labelled
-
-    @property
-    def stratum(self) -> IntArray:
-        """Stratum of each unit (m,)."""
-        return self.respondents.stratum
-
-    @property
-    def weighting(self) -> Weighting:
-        """The weights of the design, for these units."""
-        return self.respondents.weighting
-
-    @property
-    def summary(self) -> StratumSummary:
-        """Sizes of the strata, and the proxies' moments over the population."""
-        return self.respondents.summary
 
     def with_outcomes(self, z: FloatArray) -> Self:
         """Return the same units with other outcomes (m,)."""
@@ -101,5 +81,4 @@ def resolve(
         outcomes=observed,
         respondents=Respondents.of(sample, labelled, irrelevant),
         proxies=sample.proxies[labelled],
-        groups={name: values[labelled] for name, values in sample.groups.items()},
     )

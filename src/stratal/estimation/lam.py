@@ -23,7 +23,6 @@ Three functions fit λ. The designs have different moments, so that none of the 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -179,8 +178,7 @@ class LambdaEvidence:
         min_variance = self.min_variance * np.sum(factors, axis=-1)
         # The weights of the mean of the proxies that vary.
         weights = varies / np.maximum(np.sum(varies, axis=-1, keepdims=True), 1)
-        mean_proxy_variances = np.einsum("...hi,...hij,...hj->...h", weights, population, weights)
-        proxy_variance = np.sum(factors * mean_proxy_variances, axis=-1)
+        proxy_variance = explained_variance(weights, population, factors)
         # The minimum before the division, because a quotient by a tiny variance may overflow.
         explainable = np.minimum(np.maximum(outcome_variance, min_variance), proxy_variance)
         calibrated = np.where(
@@ -221,9 +219,10 @@ class LambdaEvidence:
         covariances = np.sum(lam * moments.cross_covariances, axis=-1)
         joint = np.maximum(np.sum(factors * covariances, axis=-1), 0.0)
         varies = (outcome_variance > 0) & (proxy_variance > 0)
-        # A product of the two variances could overflow.
-        slopes = (joint / np.where(varies, variance, 1.0) for variance in (outcome_variance, proxy_variance))
-        explained = np.where(varies, np.minimum(math.prod(slopes), 1.0), 0.0)
+        # r² as the product of both slopes: a product of the two variances could overflow.
+        slope_on_outcome = joint / np.where(varies, outcome_variance, 1.0)
+        slope_on_proxy = joint / np.where(varies, proxy_variance, 1.0)
+        explained = np.where(varies, np.minimum(slope_on_outcome * slope_on_proxy, 1.0), 0.0)
         # k / F, at most 1.
         by_chance = lam.shape[-1] * (1.0 - explained)
         explained_labels = labels * explained
@@ -238,7 +237,12 @@ class LambdaEvidence:
 
 def explained_variance(lam: FloatArray, covariances: FloatArray, factors: FloatArray) -> FloatArray:
     """Return Σ_h a_h λ_h'V_hλ_h (…,) of λ (…, H, k), V_h (…, H, k, k) and factors a_h (…, H)."""
-    return np.asarray(np.sum(factors * np.einsum("...hi,...hij,...hj->...h", lam, covariances, lam), axis=-1))
+    return np.asarray(np.sum(factors * _explained_in_strata(lam, covariances), axis=-1))
+
+
+def _explained_in_strata(lam: FloatArray, covariances: FloatArray) -> FloatArray:
+    """Return λ_h'V_hλ_h (…, H) of λ (…, H, k) and V_h (…, H, k, k)."""
+    return np.asarray(np.einsum("...hi,...hij,...hj->...h", lam, covariances, lam))
 
 
 def solve_semidefinite(matrix: FloatArray, vector: FloatArray) -> FloatArray:
@@ -312,10 +316,9 @@ def significant_share(
     """
     counts = moments.counts
     df = np.where(counts >= MIN_LABELS_OF_A_STRATUM, counts - 1.0, 0.0)
-    explained_by_pooled, explained = (
-        np.einsum("...hk,...hkl,...hl->...h", lam, moments.proxy_covariances, lam)
-        for lam in (np.broadcast_to(pooled, lam_deviation.shape), lam_deviation)
-    )
+    explained = _explained_in_strata(lam_deviation, moments.proxy_covariances)
+    pooled_of_strata = np.broadcast_to(pooled, lam_deviation.shape)
+    explained_by_pooled = _explained_in_strata(pooled_of_strata, moments.proxy_covariances)
     residual_variance = np.maximum(
         moments.outcome_variances
         - 2.0 * np.sum(pooled * moments.cross_covariances, axis=-1)
@@ -324,9 +327,8 @@ def significant_share(
     )
     total_df = np.maximum(np.sum(df, axis=-1, keepdims=True), 1.0)
     pooled_variance = np.sum(df * residual_variance, axis=-1, keepdims=True) / total_df
-    smoothed_variance = (df * residual_variance + _POOLED_VARIANCE_LABELS * pooled_variance) / (
-        df + _POOLED_VARIANCE_LABELS
-    )
+    sum_of_squares = df * residual_variance + _POOLED_VARIANCE_LABELS * pooled_variance
+    smoothed_variance = sum_of_squares / (df + _POOLED_VARIANCE_LABELS)
     is_rounding = explained <= _ROUNDING_SHARE * explained_by_pooled
     # Labels that the proxy predicts without error have no residual variance.
     q_of_stratum = df * explained / np.maximum(smoothed_variance, _TINY)
@@ -477,23 +479,23 @@ class LambdaPrior:
         low = self.bounds[0]
         width = self.bounds[1] - self.bounds[0]
         population_variance = float(covariances[0, 0, 0])
-        labels: dict[str, Any] = {
+        # Moments on the 0–1 scale.
+        unit_moments: dict[str, Any] = {
             "counts": moments.counts[..., 0],
             "means": (moments.outcome_means[..., 0] - low) / width,
             "proxy_offset": moments.proxy_means[..., 0, 0] / width,
             "covariance": moments.cross_covariances[..., 0, 0] / width**2,
             "proxy_variance": population_variance / width**2,
         }
-        unseen_covariance, expected_mean = unseen_moments(
-            **labels, sample_variance=moments.proxy_covariances[..., 0, 0, 0] / width**2
-        )
+        sample_variance = moments.proxy_covariances[..., 0, 0, 0] / width**2
+        unseen_covariance, expected_mean = unseen_moments(**unit_moments, sample_variance=sample_variance)
+        expected_variance = expected_mean * (1.0 - expected_mean) * width**2
+        proxy_covariances = np.maximum(moments.proxy_covariances, population_variance)
         return replace(
             evidence,
-            moments=replace(
-                moments, proxy_covariances=np.maximum(moments.proxy_covariances, population_variance)
-            ),
-            min_variance=np.maximum(evidence.min_variance, expected_mean * (1.0 - expected_mean) * width**2),
-            class_lam=lam_of_classes(**labels, proxy_mean=(float(means[0, 0]) - low) / width),
+            moments=replace(moments, proxy_covariances=proxy_covariances),
+            min_variance=np.maximum(evidence.min_variance, expected_variance),
+            class_lam=lam_of_classes(**unit_moments, proxy_mean=(float(means[0, 0]) - low) / width),
             unseen_covariance=unseen_covariance[..., None, None] * width**2,
         )
 
@@ -721,9 +723,9 @@ def unseen_moments(
     cross_products = (counts - 1.0) * covariance + _CALIBRATED_PRODUCTS
     squares = (counts - 1.0) * sample_variance + _CALIBRATED_PRODUCTS
     slope = np.clip(cross_products / squares, 0.0, 1.0)
-    largest_mean, largest_complement = (
-        np.minimum((_MAX_TIMES_POSITIVES * class_count + _MAX_ADDED_POSITIVES) / counts, 1.0)
-        for class_count in (counts * means, counts * (1.0 - means))
-    )
-    expected_mean = np.clip(means - slope * proxy_offset, 1.0 - largest_complement, largest_mean)
+    max_positives = _MAX_TIMES_POSITIVES * (counts * means) + _MAX_ADDED_POSITIVES
+    max_negatives = _MAX_TIMES_POSITIVES * (counts * (1.0 - means)) + _MAX_ADDED_POSITIVES
+    smallest_mean = 1.0 - np.minimum(max_negatives / counts, 1.0)
+    largest_mean = np.minimum(max_positives / counts, 1.0)
+    expected_mean = np.clip(means - slope * proxy_offset, smallest_mean, largest_mean)
     return np.maximum(proxy_variance - sample_variance, 0.0) * slope, expected_mean

@@ -70,13 +70,9 @@ def of_variable(
 
     `member` (n,) are the units of the domain. Default: the units whose variable is not 0.
     """
-    if member is None:
-        inside = counted_units(variable, weighting)
-    else:
-        inside = member
-    design_variance = float(
-        weighting.covariance(weighting.few_cluster_residuals(variable[:, None], inside))[0, 0]
-    )
+    inside = domain_units(variable, weighting, member)
+    corrected_variable = weighting.few_cluster_residuals(variable[:, None], inside)
+    design_variance = float(weighting.covariance(corrected_variable)[0, 0])
     population_variance = superpopulation_variance(variable, weighting, target)
     df = df_of_variable(variable, weighting, member)
     return Linearised(
@@ -88,10 +84,19 @@ def of_variable(
     )
 
 
-def counted_units(variable: FloatArray, weighting: Weighting) -> BoolArray | None:
-    """Return whether the linearised variable of each unit (n,) is not 0; None without clusters."""
-    inside = variable != 0.0
-    return inside if weighting.unit_clusters is not None and inside.any() else None
+def domain_units(
+    variable: FloatArray, weighting: Weighting, member: BoolArray | None = None
+) -> BoolArray | None:
+    """Return the units of a domain (n,): `member`, or those whose linearised variable is not 0.
+
+    None without `member` if units were drawn individually, or if the variable is 0 for all.
+    """
+    if member is not None:
+        return member
+    is_counted = variable != 0.0
+    if weighting.unit_clusters is None or not is_counted.any():
+        return None
+    return is_counted
 
 
 def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray | None = None) -> float:
@@ -100,10 +105,7 @@ def df_of_variable(variable: FloatArray, weighting: Weighting, member: BoolArray
     Only clusters with units of the domain count: `member` (n,), or the units whose variable is not 0.
     """
     df = weighting.degrees_of_freedom(variable)
-    if member is None:
-        inside = counted_units(variable, weighting)
-    else:
-        inside = member
+    inside = domain_units(variable, weighting, member)
     if inside is None:
         clusters = None
     else:
@@ -122,10 +124,7 @@ def few_clusters_standard_error(
     """Return the standard error for an interval; with few clusters, it is larger than the reported one."""
     if weighting.unit_clusters is None or not np.isfinite(result.variance):
         return result.standard_error
-    if member is None:
-        inside = counted_units(result.variable, weighting)
-    else:
-        inside = member
+    inside = domain_units(result.variable, weighting, member)
     factor = weighting.few_clusters_factor(result.variable, inside)
     return float(np.sqrt(max(result.design_variance * factor + result.population_variance, 0.0)))
 
@@ -313,9 +312,8 @@ def pseudo_label_share(
     else:
         variance_df = min(variance_df, _exceptions_df(exceptions, weighting.weights))
     share /= 1.0 + (effective_share * variance_df / _HALF_COUNT_DF) ** _DF_POWER
-    deviations = centre_within_strata(result.variable[:, None], weighting.stratum, len(weighting.counts))[
-        :, 0
-    ]
+    variable = result.variable[:, None]
+    deviations = centre_within_strata(variable, weighting.stratum, len(weighting.counts))[:, 0]
     return share, min(degrees_of_freedom, effective_share * kurtosis_df(deviations, weighting.weights))
 
 
@@ -357,9 +355,7 @@ def skewed_interval(
     if design_variances is None:
         design_variances = weighting.covariance(variables).diagonal()
     varies = variances > 0
-    share = np.minimum(
-        np.maximum(np.where(varies, design_variances / np.where(varies, variances, 1.0), 0.0), 0.0), 1.0
-    )
+    share = np.clip(np.where(varies, design_variances / np.where(varies, variances, 1.0), 0.0), 0.0, 1.0)
     # If every unit is labelled, only the target `superpopulation` leaves a variance.
     dfs = np.where(weighting.census & ~varies, np.inf, dfs)
     return SkewedInterval(

@@ -62,9 +62,9 @@ def means_of_outcomes(sample: Sample, labels: object, outcomes: Sequence[str], t
     all_units = np.ones(len(z), dtype=bool)
     rows = []
     for name, column in zip(outcomes, z.T, strict=True):
-        kind, bounds, _ = known_outcome(sample, column, labelled=labelled)
-        _, limits = infer_outcome(column, kind, bounds)
-        estimate = domain_mean(column, all_units, respondents.weighting, bounds=limits, target=target)
+        outcome, known_bounds, _ = known_outcome(sample, column, labelled=labelled)
+        _, bounds = infer_outcome(column, outcome, known_bounds)
+        estimate = domain_mean(column, all_units, respondents.weighting, bounds=bounds, target=target)
         rows.append(respondents.complete(estimate, sample, label={"outcome": name}))
     return Estimates.from_rows(sample, rows, "outcomes", respondents.notes)
 
@@ -103,21 +103,26 @@ def group_means(
     z = units.z
     respondents = units.respondents
     groups = groups[units.labelled]
-    outcome, bounds, _ = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)
-    _, limits = infer_outcome(z, outcome, bounds)
+    outcome, known_bounds, _ = known_outcome(sample, z, request.outcome, request.bounds, units.outcomes)
+    _, bounds = infer_outcome(z, outcome, known_bounds)
     fitted = None
     if request.estimator != "horvitz-thompson":
         fitted = domain_residuals(sample, group, units.labelled, z, groups, respondents.weighting)
+    proxy_residuals = None
+    lam: dict[str, tuple[float, ...]] = {}
+    if fitted is not None:
+        residuals, variance_factor, lam = fitted
+        proxy_residuals = residuals, variance_factor
     rows: Sequence[Estimate] = GroupMeans(
         z=z,
         codes=group_codes(groups.tolist(), names),
         names=tuple(names),
         sample=sample,
         respondents=respondents,
-        limits=limits,
+        bounds=bounds,
         target=request.target,
-        proxy_residuals=None if fitted is None else fitted[:2],
-        lam={} if fitted is None else fitted[2],
+        proxy_residuals=proxy_residuals,
+        lam=lam,
     )
     if len(rows) <= MAX_STORED_GROUPS:
         rows = tuple(rows)
@@ -167,11 +172,9 @@ def domain_residuals(
     # There are too few clusters to fit λ to their totals.
     if weighting.unit_clusters is not None and weighting.draws < sample.design.hajek_below * len(columns):
         return None
-    if (
-        not columns
-        or len(z) < MINIMUM_FOR_FITTING * len(columns)
-        or not {*groups.tolist()} <= {*known_means, None}
-    ):
+    if not columns or len(z) < MINIMUM_FOR_FITTING * len(columns):
+        return None
+    if not {*groups.tolist()} <= {*known_means, None}:
         return None
     levels, codes = np.unique([str(name) for name in groups], return_inverse=True)
     unknown_means = [np.nan] * len(sample.proxy_info)
@@ -197,7 +200,8 @@ def domain_residuals(
     proxy_squares = np.bincount(codes, (proxy_deviations @ lam) ** 2)
     outcome_squares = np.bincount(codes, outcome_deviations**2)
     share = float(lam @ cross_products) / max(float(outcome_squares.sum()), NO_DIVISOR)
-    factor = np.sqrt(np.minimum(share * outcome_squares / np.maximum(proxy_squares, NO_DIVISOR), 1.0))
+    largest_squares = share * outcome_squares
+    factor = np.sqrt(np.minimum(largest_squares / np.maximum(proxy_squares, NO_DIVISOR), 1.0))
     lam_of_domains = np.zeros((len(levels), len(sample.proxy_info)))
     lam_of_domains[:, columns] = factor[:, None] * lam
     by_level = {str(name): tuple(row) for name, row in zip(levels, lam_of_domains.tolist(), strict=True)}

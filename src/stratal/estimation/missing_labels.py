@@ -81,9 +81,8 @@ def missing_pattern(
     ranks = np.column_stack([mid_ranks(column) / n - 0.5 for column in proxies.T])
     scores = np.concatenate([ranks, np.abs(ranks)], axis=1)
     size = np.bincount(block).astype(np.float64)
-    means = (
-        np.stack([np.bincount(block, column) for column in scores.T], axis=1) / np.maximum(size, 1)[:, None]
-    )
+    totals = np.stack([np.bincount(block, column) for column in scores.T], axis=1)
+    means = totals / np.maximum(size, 1)[:, None]
     centred = scores - means[block]
     observed = missing @ centred
     counts = np.bincount(block, missing, minlength=len(size))
@@ -93,21 +92,9 @@ def missing_pattern(
     standardised = np.abs(observed) / np.where(standard_deviations > 0, standard_deviations, np.inf)
     if np.max(standardised) < _MIN_STATISTIC:
         return None
-    # The observed choice counts as one of them, which makes the test exact (Phipson & Smyth 2010).
-    exceedances = np.ones(2 * k)
     choices = _PERMUTATIONS_PER_PROXY * k
-    generator = np.random.default_rng(seed)
-    order = np.argsort(block, kind="stable")
-    # Within each block, the units with the smallest random numbers are those without a label.
-    block_start = np.repeat(np.cumsum(size) - size, size.astype(np.int64))
-    is_chosen = np.arange(n) - block_start < counts[block[order]]
-    batch_size = max(_BATCH_SIZE // n, 1)
-    for start in range(0, choices, batch_size):
-        random_numbers = generator.random((min(batch_size, choices - start), n))
-        random_order = np.argsort(block + random_numbers, axis=1)
-        sums = centred[random_order[:, is_chosen]].sum(axis=1)
-        # The tolerance allows for rounding errors of sums of the same ranks in another order.
-        exceedances += np.sum(np.abs(sums) >= np.abs(observed) * (1.0 - 1e-12), axis=0)
+    # The observed choice counts as one of them, which makes the test exact (Phipson & Smyth 2010).
+    exceedances = 1.0 + _count_exceedances(centred, np.abs(observed), counts, block, choices, seed)
     p_values = np.where(standard_deviations > 0, exceedances / (choices + 1.0), 1.0)
     smallest = int(np.argmin(p_values))
     if p_values[smallest] > risk / (2 * k):
@@ -119,6 +106,31 @@ def missing_pattern(
     else:
         where = "low or high" if is_positive else "in the middle"
     return MissingPattern(column=smallest % k, where=where, p_value=float(p_values[smallest]))
+
+
+def _count_exceedances(
+    centred: FloatArray, observed: FloatArray, counts: IntArray, block: IntArray, choices: int, seed: int
+) -> FloatArray:
+    """Return how many random choices have sums (q,) of scores (n, q) as extreme as those observed.
+
+    Each choice has `counts` units of every block (n,).
+    """
+    n, n_scores = centred.shape
+    exceedances = np.zeros(n_scores)
+    generator = np.random.default_rng(seed)
+    order = np.argsort(block, kind="stable")
+    size = np.bincount(block)
+    # Within each block, the units with the smallest random numbers are those without a label.
+    block_start = np.repeat(np.cumsum(size) - size, size)
+    is_chosen = np.arange(n) - block_start < counts[block[order]]
+    batch_size = max(_BATCH_SIZE // n, 1)
+    for start in range(0, choices, batch_size):
+        random_numbers = generator.random((min(batch_size, choices - start), n))
+        random_order = np.argsort(block + random_numbers, axis=1)
+        sums = centred[random_order[:, is_chosen]].sum(axis=1)
+        # The tolerance allows for rounding errors of sums of the same ranks in another order.
+        exceedances += np.sum(np.abs(sums) >= observed * (1.0 - 1e-12), axis=0)
+    return exceedances
 
 
 def exchangeable_blocks(rule: Rule | None, stratum: IntArray, proxy_names: tuple[str, ...]) -> IntArray:

@@ -16,6 +16,7 @@ from stratal.designs import Weighting
 from stratal.designs.external_weights import SeparateSamples
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import (
+    StratumMoments,
     pooled_stratum_covariances,
     satterthwaite,
     stratum_means,
@@ -44,7 +45,7 @@ from stratal.estimation.plan_check_notes import NoteInputs, PlannedOutcome
 from stratal.estimation.respondents import known_outcome, proxy_columns, refuse_outside, worst_bounds
 from stratal.estimation.stratum_table import StratumTable
 from stratal.intervals.evidence import Evidence
-from stratal.intervals.outcomes import infer_outcome
+from stratal.intervals.outcomes import OutcomeKind, infer_outcome
 from stratal.population.summary import StratumSummary
 from stratal.protocols import Keywords
 from stratal.proxy.history import HISTORY, history_columns
@@ -405,21 +406,8 @@ def separate_mean(
     if options.lam is not None or options.estimator not in ("ppi++", "stratppi"):
         lam = fixed_lam(options, n_strata, 1)
     else:
-        # The variance of the proxy over both samples together, divisor n + m − 1.
-        difference = moments.proxy_means[:, 0] - design.means
-        within = (n - 1) * moments.proxy_covariances[:, 0, 0] + (m - 1) * design.variances
-        joint_variance = (within + n * m / (n + m) * difference**2) / (n + m - 1)
-        # λ minimises Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
-        denominators = (joint_variance * (1.0 + n / m))[:, None, None]
-        joint_moments = replace(
-            moments,
-            cross_covariances=moments.cross_covariances * labelled_factor[:, None],
-            proxy_covariances=denominators,
-        )
-        evidence = tuning.LambdaEvidence(moments=joint_moments, published=options.shrinkage == 0)
-        lam = tuning.fit_stratified(evidence, denominators, shares**2 / n, options.stratum_shrinkage).lam
-        if options.clip:
-            lam = np.clip(lam, 0.0, 1.0)
+        cross_covariances = moments.cross_covariances * labelled_factor[:, None]
+        lam = _separate_lam(replace(moments, cross_covariances=cross_covariances), design, options)
     slope = lam[:, 0]
     residuals = z - slope[stratum] * (proxy - design.means[stratum])
     residual_variances = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
@@ -436,20 +424,30 @@ def separate_mean(
     )
 
 
+def _separate_lam(moments: StratumMoments, design: SeparateSamples, options: EstimateOptions) -> FloatArray:
+    """Return λ (H, 1) fitted to a labelled sample with these moments and a separate unlabelled sample."""
+    n = moments.counts
+    m = design.counts
+    # The variance of the proxy over both samples together, divisor n + m − 1.
+    difference = moments.proxy_means[:, 0] - design.means
+    within = (n - 1) * moments.proxy_covariances[:, 0, 0] + (m - 1) * design.variances
+    joint_variance = (within + n * m / (n + m) * difference**2) / (n + m - 1)
+    # λ minimises Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
+    denominators = (joint_variance * (1.0 + n / m))[:, None, None]
+    joint_moments = replace(moments, proxy_covariances=denominators)
+    evidence = tuning.LambdaEvidence(moments=joint_moments, published=options.shrinkage == 0)
+    fit = tuning.fit_stratified(evidence, denominators, design.shares**2 / n, options.stratum_shrinkage)
+    if options.clip:
+        return np.clip(fit.lam, 0.0, 1.0)
+    return fit.lam
+
+
 def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Estimate:
     """Return the mean of the outcomes of the labelled units with the options of a request."""
     z = units.z
     labelled = units.labelled
-    outcome = request.outcome
-    bounds = request.bounds
-    scale = sample.question.outcome.scale
-    # Without bounds, a declared scale such as "unbounded" permits any value.
-    declared_scale = None
-    if bounds is None and scale not in ("binary", "bounded"):
-        declared_scale = scale
-    refuse_outside(z, sample, labelled, outcome or declared_scale, bounds)
     respondents = units.respondents
-    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, units.outcomes)
+    outcome, bounds, remarks = _known_outcome(sample, units, request)
     strata = sample.design.strata
     separate = sample.design.unlabelled
     folds = None
@@ -492,9 +490,10 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         calibrated = calibrated_proxy(sample, labelled, respondents, z, calibration)
         proxies = calibrated.values
         summary = calibrated.summary
+        has_lam = options.lam is not None
         options = replace(
             options,
-            estimator=calibrated_estimator(options.estimator, has_lam=options.lam is not None, method=method),
+            estimator=calibrated_estimator(options.estimator, has_lam=has_lam, method=method),
             # A calibrated proxy is on the scale of the outcome.
             scaled=True,
             notes=(*options.notes, calibrated.note),
@@ -503,19 +502,36 @@ def outcome_mean(sample: Sample, units: LabelledUnits, request: Request) -> Esti
         z, proxies, respondents.weighting, summary, stratum=respondents.stratum, options=options
     )
     if _ignores_proxies(sample, estimate, len(columns), options):
-        estimate = replace(
-            estimate, remarks=(*estimate.remarks, _NOTE_ON_UNUSED_PROXIES.format(len(columns)))
-        )
+        note = _NOTE_ON_UNUSED_PROXIES.format(len(columns))
+        estimate = replace(estimate, remarks=(*estimate.remarks, note))
+    return _completed(estimate, sample, units)
+
+
+def _known_outcome(
+    sample: Sample, units: LabelledUnits, request: Request
+) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
+    """Return `known_outcome` of the labels; raise an error for labels outside stated bounds."""
+    bounds = request.bounds
+    scale = sample.question.outcome.scale
+    # Without bounds, a declared scale such as "unbounded" permits any value.
+    declared_scale = None
+    if bounds is None and scale not in ("binary", "bounded"):
+        declared_scale = scale
+    refuse_outside(units.z, sample, units.labelled, request.outcome or declared_scale, bounds)
+    return known_outcome(sample, units.z, request.outcome, bounds, units.outcomes)
+
+
+def _completed(estimate: Estimate, sample: Sample, units: LabelledUnits) -> Estimate:
+    """Return the estimate with the expectations of the plan, and with the worst case of missing labels."""
     assert estimate.note_inputs is not None
     planned = None
     if as_estimand(sample.question.estimand).of_one_outcome:
-        planned = PlannedOutcome.of(sample, labelled)
-    estimate = respondents.complete(
-        estimate, sample, note_inputs=replace(estimate.note_inputs, planned=planned)
-    )
-    if len(z) == sample.size:
+        planned = PlannedOutcome.of(sample, units.labelled)
+    note_inputs = replace(estimate.note_inputs, planned=planned)
+    estimate = units.respondents.complete(estimate, sample, note_inputs=note_inputs)
+    if len(units.z) == sample.size:
         return estimate
-    values_at_bounds = worst_bounds(sample, labelled, z, estimate.bounds)
+    values_at_bounds = worst_bounds(sample, units.labelled, units.z, estimate.bounds)
     return replace(estimate, nonresponse=replace(estimate.nonresponse, worst_bounds=values_at_bounds))
 
 
@@ -708,17 +724,9 @@ def build_estimate(
     assert options.outcome is not None
     value = result.value
     lam = result.lam
-    notes = (*options.notes, *result.notes)
     if options.bounds is not None:
         value = min(max(value, options.bounds[0]), options.bounds[1])
-    if abs(result.value - value) >= _BOUND_TOLERANCE:
-        position = "below the smallest" if result.value < value else "above the largest"
-        note = (
-            f"the labels and the proxy give a mean of {result.value:.4g}, {position} possible value, so "
-            "this limit is shown instead; the scale of the proxy is wrong; estimator='ppi++' (--estimator "
-            "ppi++) fits the weight of the proxy"
-        )
-        notes = (*notes, note)
+    notes = (*options.notes, *result.notes, *_bound_notes(result.value, value))
     evidence = Evidence(
         value=value,
         variance=result.design_variance + result.population_variance,
@@ -737,10 +745,11 @@ def build_estimate(
     unit_proxies = np.zeros((len(z), 0))
     if proxies is not None:
         unit_proxies = np.asarray(proxies, dtype=np.float64)
-    sizes = weighting.sizes
-    if not weighting.random_within_strata and summary is not None:
+    if weighting.random_within_strata:
+        sizes = weighting.sizes
+    elif summary is not None:
         sizes = summary.sizes
-    elif not weighting.random_within_strata:
+    else:
         sizes = np.array([weighting.population_size])
     # A λ that differs between strata is in the table of the strata.
     shared_lam: tuple[float, ...] = ()
@@ -760,6 +769,18 @@ def build_estimate(
 
 # A value outside the bounds by less than this is a rounding error.
 _BOUND_TOLERANCE = 1e-9
+
+
+def _bound_notes(computed: float, limited: float) -> tuple[str, ...]:
+    """Return a note if the computed mean is outside the bounds, so that the limit is shown instead."""
+    if not abs(computed - limited) >= _BOUND_TOLERANCE:
+        return ()
+    position = "below the smallest" if computed < limited else "above the largest"
+    return (
+        f"the labels and the proxy give a mean of {computed:.4g}, {position} possible value, so this limit "
+        "is shown instead; the scale of the proxy is wrong; estimator='ppi++' (--estimator ppi++) fits the "
+        "weight of the proxy",
+    )
 
 
 def _effective_label_count(n: int, weighting: Weighting) -> int:

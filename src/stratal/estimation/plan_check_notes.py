@@ -138,12 +138,9 @@ class NoteInputs(Record):
     def of_outcome(self, estimate: EstimatedMean) -> tuple[Note, ...]:
         """Return the notes on a mean of outcomes: on its strata, tails and clusters."""
         evidence = estimate.evidence
-        of_tails = tuple[str, ...]()
-        if evidence.bounds is None:
-            of_tails = tail_notes(evidence, self)
         coded = {
             "empty-strata": empty_strata_notes(estimate.strata),
-            "tails": of_tails,
+            "tails": tail_notes(evidence, self),
             "cluster-sizes": size_notes(evidence),
             UNLIKE_CLUSTERS: unlike_cluster_notes(evidence),
         }
@@ -170,7 +167,7 @@ def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
 
 
 def tail_notes(evidence: Evidence, inputs: NoteInputs) -> tuple[str, ...]:
-    """Return notes on the tails of an outcome without bounds.
+    """Return notes on the tails of an outcome without bounds; none for other outcomes.
 
     The first states how many units may be unlike any labelled one. Others follow if one label determines the
     variance, if the labels are skewed, and if the sample missed the tail of the proxy.

@@ -165,30 +165,31 @@ def assess_requirements(
             name = "value"
         rows = rows_by_name.get(name, [])
         if len(rows) != 1:
-            unique_names = [name for name, each in rows_by_name.items() if len(each) == 1]
-            # The user may have omitted the judge or the model in the name.
-            complete_names = [name for name in unique_names if name.endswith(f":{requirement.name}")]
-            if rows:
-                count = "several estimates are"
-            else:
-                count = "no estimate is"
-            if complete_names:
-                allowed = ", ".join(map(repr, complete_names))
-                action = "Name one of these estimates."
-            else:
-                names = [*unique_names, *({} if value_rows is None else _names_of_value(value_rows[0]))]
-                allowed = suggest_names(requirement.name, names)
-                action = (
-                    "Write an error of at most 0.1 as 'value>=.9'. Other names require an option: "
-                    "recall:CLASS with metric= (--metric), kappa with judge= (--judge), value@GROUP with "
-                    "by= (--by)."
-                )
-            raise InputError(
-                f"'{requirement}': {count} called {requirement.name!r}", allowed=allowed, action=action
-            )
+            unique_names = [each for each, named_rows in rows_by_name.items() if len(named_rows) == 1]
+            names_of_value = () if value_rows is None else _names_of_value(value_rows[0])
+            raise _name_error(requirement, unique_names, names_of_value, is_ambiguous=bool(rows))
         # The verdict is on the interval that the row's table shows.
         verdicts.append(requirement.assess(rows[0], confidence_level, methods[name]))
     return verdicts
+
+
+def _name_error(
+    requirement: Requirement, names: Sequence[str], names_of_value: Sequence[str], *, is_ambiguous: bool
+) -> InputError:
+    """Return the error that no estimate, or several, have the name in a requirement."""
+    count = "several estimates are" if is_ambiguous else "no estimate is"
+    problem = f"'{requirement}': {count} called {requirement.name!r}"
+    # The user may have omitted the judge or the model in the name.
+    complete_names = [name for name in names if name.endswith(f":{requirement.name}")]
+    if complete_names:
+        allowed = ", ".join(map(repr, complete_names))
+        return InputError(problem, allowed=allowed, action="Name one of these estimates.")
+    return InputError(
+        problem,
+        allowed=suggest_names(requirement.name, [*names, *names_of_value]),
+        action="Write an error of at most 0.1 as 'value>=.9'. Other names require an option: recall:CLASS "
+        "with metric= (--metric), kappa with judge= (--judge), value@GROUP with by= (--by).",
+    )
 
 
 def _names_of_value(estimate: Estimate) -> tuple[str, ...]:

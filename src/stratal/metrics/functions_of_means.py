@@ -15,8 +15,8 @@ from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearised import (
     Linearised,
-    counted_units,
     df_of_variable,
+    domain_units,
     ratio_of_means,
     smooth_mean_function,
     superpopulation_variance,
@@ -78,8 +78,7 @@ class FiellerInterval(OffsetInterval):
         value = float(means[0] / means[1])
         coefficients = np.array([1.0, -value])
         residuals = variables @ coefficients
-        # In a domain (the units of a group), the residuals of all other units are 0.
-        members = counted_units(residuals, weighting)
+        members = domain_units(residuals, weighting)
         # A ratio does not depend on the number of clusters of the domain in the sample, but both means do.
         mean_part = mean_cluster_part(denominator, weighting, members)
         variables = variables - mean_part[:, None] * [value, 1.0]
